@@ -76,6 +76,9 @@ pub fn rate(value: f64) -> String {
         "0".into()
     } else if value >= 99.95 {
         count(value.round() as u64)
+    } else if value < 0.0995 {
+        // What happens once an hour does happen.
+        rounded(value, 2).to_string()
     } else {
         significant(value)
     }
@@ -174,7 +177,15 @@ mod tests {
         for (value, expect) in [(0, "0"), (999, "999"), (1000, "1 000"), (1_234_567, "1 234 567")] {
             assert_eq!(count(value), expect);
         }
-        for (value, expect) in [(0.0, "0"), (9.5, "9.50"), (52.31, "52.3"), (16_206.4, "16 206")] {
+        for (value, expect) in [
+            (0.0, "0"),
+            (0.0023, "0.0023"),
+            (0.05, "0.05"),
+            (0.3, "0.30"),
+            (9.5, "9.50"),
+            (52.31, "52.3"),
+            (16_206.4, "16 206"),
+        ] {
             assert_eq!(rate(value), expect);
         }
         for (value, expect) in [

@@ -10,6 +10,7 @@ use plimsoll_analysis::judge::{Evidence, Offered};
 use plimsoll_analysis::watch::judged_window_ns;
 use plimsoll_analysis::{Findings, Others, Sentence, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
+use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{LoadShape, Purpose};
 use proptest::prelude::*;
@@ -312,6 +313,17 @@ fn a_slow_server_misses_a_tight_slo_and_a_small_budget_says_so() {
     let findings = simulator::search_as(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
     assert_eq!(findings.stopped_by, StoppedBy::NothingAnswered);
     assert!(first(&findings).contains("Nobody answered within"), "{:?}", findings.doubts);
+}
+
+#[test]
+fn sessions_of_a_search_are_those_of_new_users() {
+    let model = Model::all(QUIET)[0];
+    let mut settings = simulator::settings(model, 1, 60 * SECOND, None);
+    for (choice, expect) in [(Choice::Weighted, false), (Choice::Scenarios, true)] {
+        settings.base.traffic.choice = choice;
+        let SearchStep::Measure(measure) = next(&settings, &[], 0) else { panic!("no load") };
+        assert_eq!(measure.plan.load.newcomers, expect, "{choice:?}");
+    }
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct SessionSource {
     /// The number in a session of each capture of each route.
     captured: Vec<Vec<usize>>,
     origin: Origin,
+    /// See [`Load::newcomers`](plimsoll_model::Load::newcomers).
+    newcomers: bool,
     /// What the last session to end was.
     ended: Option<EndedSession>,
     /// Room for texts.
@@ -73,10 +75,16 @@ impl SessionSource {
         Ok(SessionSource {
             conditions: conditions.collect::<Result<_, _>>()?,
             captured: captured.collect(),
-            sessions: UserSessions::new(traffic.scenarios.clone(), plan.load.seed, names.len(), users.stay()),
+            sessions: UserSessions::new(
+                traffic.scenarios.clone(),
+                plan.load.seed,
+                names.len(),
+                users.stay() && !plan.load.newcomers,
+            ),
             filled,
             users,
             origin: traffic.origin.clone(),
+            newcomers: plan.load.newcomers,
             ended: None,
             scratch: String::new(),
         })
@@ -84,7 +92,7 @@ impl SessionSource {
 
     /// The same for other users.
     pub(crate) fn for_users(&mut self, users: UserNumbers) {
-        self.sessions.stay(users.stay());
+        self.sessions.stay(users.stay() && !self.newcomers);
         self.users = users;
     }
 
@@ -317,6 +325,15 @@ mod tests {
         assert!(second.len() == 3 && second[0].contains("Bearer t0k\r\nCookie: sid=7"), "{second:?}");
         let other = session(&mut source, 0, "");
         assert_eq!(other.len(), 1, "what was to be captured was not there: {other:?}");
+        // Where each session is that of a new user, it is as the first one again.
+        let mut newcomers = plan();
+        newcomers.load.newcomers = true;
+        let mut source = Source::compile(&newcomers).expect("compiles").for_worker(Stripe::ALL, Some(2));
+        for turn in 0..2 {
+            let asked = session(&mut source, 1, fields);
+            assert!(asked.len() == 4 && asked[0].starts_with("GET /login?u="), "{turn}: {asked:?}");
+            assert!(!asked[0].contains("Cookie"), "{}", asked[0]);
+        }
         // An arrival is a user of its own.
         let mut source = whole.for_worker(Stripe::ALL, None);
         for arrival in [3, 4] {

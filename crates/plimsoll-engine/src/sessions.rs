@@ -80,7 +80,7 @@ pub struct UserSessions {
     /// Sessions of arrivals that are gone, to be used again.
     #[expect(clippy::vec_box, reason = "they go back into their boxes' places")]
     free: Vec<Box<UserSession>>,
-    /// Users are always the same ones.
+    /// Users are always the same ones, and keep what they have.
     stays: bool,
     /// How many sessions go on.
     under_way: u64,

@@ -114,6 +114,9 @@ pub struct Load {
     pub connections_ready: u32,
     /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,
+    /// Whether each session of a closed load is that of a new user, as an arrival's is: it has nothing of the session before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub newcomers: bool,
 }
 
 impl Load {
@@ -131,6 +134,7 @@ impl Load {
             grace_ns: 5_000_000_000,
             connections_ready: 0,
             interval_ns: Load::TICK_NS,
+            newcomers: false,
         }
     }
 

@@ -233,6 +233,7 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
         SessionOp::Think(Think::Uniform(from, to)) => numbers(2, &[*from, *to]),
         SessionOp::Think(Think::Exponential(mean)) => numbers(3, &[*mean]),
         SessionOp::Think(Think::LogNormal(median, sigma)) => numbers(4, &[*median, u64::from(*sigma)]),
+        SessionOp::Think(Think::Pick(times)) => numbers(9, times),
         SessionOp::Unless { text, empty, to } => {
             numbers(5, &[u64::from(*empty), u64::from(*to)]);
             bytes(out, 3, text.as_bytes());
@@ -286,6 +287,7 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
             from: (*from).try_into().ok()?,
             depth: (*depth).try_into().ok()?,
         },
+        (9, times @ [_, ..], None) => SessionOp::Think(Think::Pick(times.into())),
         (8, [to], None) => SessionOp::Answered { to: (*to).try_into().ok()? },
         _ => return None,
     })
@@ -743,7 +745,8 @@ fn read_header(message: Reader) -> Option<(String, String)> {
 }
 
 fn load(out: &mut Vec<u8>, load: &Load) {
-    let Load { seed, shape, requests_max, duration_ns, warmup_ns, grace_ns, connections_ready, interval_ns } = load;
+    let Load { seed, shape, requests_max, duration_ns, warmup_ns, grace_ns, connections_ready, interval_ns, newcomers } =
+        load;
     number(out, 1, *seed);
     // That of given moments follows from them.
     let follows = Curve { stages: Vec::new() };
@@ -771,12 +774,13 @@ fn load(out: &mut Vec<u8>, load: &Load) {
     number(out, 7, *grace_ns);
     number(out, 8, u64::from(*connections_ready));
     number(out, 9, *interval_ns);
+    number(out, 12, u64::from(*newcomers));
 }
 
 fn read_load(message: Reader) -> Option<Load> {
     let (mut seed, mut kind, mut requests_max, mut duration_ns) = (None, None, None, None);
     let (mut warmup_ns, mut grace_ns, mut connections_ready, mut interval_ns) = (None, None, None, None);
-    let (mut stages, mut starts_ns, mut given_end_ns) = (Vec::new(), None, None);
+    let (mut stages, mut starts_ns, mut given_end_ns, mut newcomers) = (Vec::new(), None, None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut seed, value.number()?),
         2 => once(&mut kind, value.number()?),
@@ -789,6 +793,7 @@ fn read_load(message: Reader) -> Option<Load> {
         9 => once(&mut interval_ns, value.number()?),
         10 => once(&mut starts_ns, read_starts(value)?),
         11 => once(&mut given_end_ns, value.number()?),
+        12 => once(&mut newcomers, value.number().filter(|it| *it <= 1)? == 1),
         _ => None,
     })?;
     let curve = Curve { stages };
@@ -812,6 +817,7 @@ fn read_load(message: Reader) -> Option<Load> {
         grace_ns: grace_ns?,
         connections_ready: connections_ready?,
         interval_ns: interval_ns?,
+        newcomers: newcomers?,
     })
 }
 

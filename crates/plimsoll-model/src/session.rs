@@ -112,8 +112,11 @@ impl Scenario {
     }
 }
 
+/// Times of which one is picked, at most.
+const PICKED_MAX: usize = 1_000;
+
 /// How long a user waits before it goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Think {
     /// Always so many ns.
     Fixed(u64),
@@ -123,16 +126,21 @@ pub enum Think {
     Exponential(u64),
     /// The logarithm is normally distributed: the median, ns, and the standard deviation of the logarithm, in thousandths.
     LogNormal(u64, u32),
+    /// One of these, each as likely, ns; never empty.
+    Pick(Box<[u64]>),
 }
 
 impl Think {
-    /// Reads `500ms`, `uniform(1s,3s)`, `exp(1s)` or `lognormal(1s,0.5)`.
+    /// Reads `500ms`, `uniform(1s,3s)`, `exp(1s)`, `lognormal(1s,0.5)` or `pick(50ms,2s,9s)`.
     ///
     /// # Errors
     /// A sentence with the way out.
     pub fn parse(text: &str) -> Result<Think, String> {
-        let unknown =
-            || format!("'{text}' is no think time: write 500ms, uniform(1s,3s), exp(1s) or lognormal(1s,0.5)");
+        let unknown = || {
+            format!(
+                "'{text}' is no think time: write 500ms, uniform(1s,3s), exp(1s), lognormal(1s,0.5) or pick(50ms,2s,9s)"
+            )
+        };
         let time = |text: &str| parse_duration_ns(text.trim()).map_err(|error| error.to_string());
         let Some((name, rest)) = text.trim().split_once('(') else { return time(text).map(Think::Fixed) };
         let arguments = rest.trim_end().strip_suffix(')').ok_or_else(unknown)?;
@@ -146,6 +154,10 @@ impl Think {
                 let milli = if sigma >= 0.0 { (sigma * 1e3).round() as u32 } else { u32::MAX };
                 Think::LogNormal(time(median)?, milli)
             }
+            ("pick", times) if times.len() <= PICKED_MAX => {
+                Think::Pick(times.iter().map(|text| time(text)).collect::<Result<_, _>>()?)
+            }
+            ("pick", _) => return Err(format!("a think time is picked of {PICKED_MAX} at most")),
             _ => return Err(unknown()),
         };
         match think {
@@ -155,26 +167,31 @@ impl Think {
         }
     }
 
-    fn is_sound(self) -> bool {
+    fn is_sound(&self) -> bool {
         let in_range = |ns: u64| ns as f64 <= THINK_NS_MAX;
         match self {
-            Think::Fixed(ns) | Think::Exponential(ns) => in_range(ns),
-            Think::Uniform(from, to) => from <= to && in_range(to),
-            Think::LogNormal(median, sigma) => in_range(median) && sigma <= SIGMA_MILLI_MAX,
+            Think::Fixed(ns) | Think::Exponential(ns) => in_range(*ns),
+            Think::Uniform(from, to) => from <= to && in_range(*to),
+            Think::LogNormal(median, sigma) => in_range(*median) && *sigma <= SIGMA_MILLI_MAX,
+            Think::Pick(times) => !times.is_empty() && times.iter().all(|ns| in_range(*ns)),
         }
     }
 
     /// One time, ns.
-    pub fn draw_ns(self, rng: &mut Rng) -> u64 {
+    pub fn draw_ns(&self, rng: &mut Rng) -> u64 {
         let ns = match self {
-            Think::Fixed(ns) => return ns,
+            Think::Fixed(ns) => return *ns,
             Think::Uniform(from, to) => return from + rng.below(to - from + 1),
-            Think::Exponential(mean) => rng.exponential() * mean as f64,
+            Think::Pick(times) => {
+                let at = rng.below(times.len().max(1) as u64) as usize;
+                return times.get(at).copied().unwrap_or(0);
+            }
+            Think::Exponential(mean) => rng.exponential() * *mean as f64,
             Think::LogNormal(median, sigma) => {
                 // Box and Muller.
                 let radius = (-2.0 * rng.next_f64_open().ln()).sqrt();
                 let normal = radius * (std::f64::consts::TAU * rng.next_f64()).cos();
-                median as f64 * (f64::from(sigma) / 1e3 * normal).exp()
+                *median as f64 * (f64::from(*sigma) / 1e3 * normal).exp()
             }
         };
         ns.min(THINK_NS_MAX) as u64
@@ -188,6 +205,10 @@ impl std::fmt::Display for Think {
             Think::Uniform(from, to) => write!(f, "uniform({from}ns,{to}ns)"),
             Think::Exponential(mean) => write!(f, "exp({mean}ns)"),
             Think::LogNormal(median, sigma) => write!(f, "lognormal({median}ns,{})", f64::from(*sigma) / 1e3),
+            Think::Pick(times) => {
+                let times: Vec<String> = times.iter().map(|ns| format!("{ns}ns")).collect();
+                write!(f, "pick({})", times.join(","))
+            }
         }
     }
 }
@@ -206,6 +227,10 @@ mod tests {
             ("uniform(1s, 3s)", Ok(Think::Uniform(SECOND, 3 * SECOND))),
             ("exp(1s)", Ok(Think::Exponential(SECOND))),
             ("lognormal(1s,0.5)", Ok(Think::LogNormal(SECOND, 500))),
+            ("pick(1s)", Ok(Think::Pick([SECOND].into()))),
+            ("pick(50ms, 2s,9s)", Ok(Think::Pick([SECOND / 20, 2 * SECOND, 9 * SECOND].into()))),
+            ("pick()", Err("is not a time")),
+            ("pick(1s,3000h)", Err("a day")),
             ("uniform(3s,1s)", Err("the shorter one")),
             ("uniform(1s)", Err("exp(1s)")),
             ("gauss(1s,2s)", Err("exp(1s)")),

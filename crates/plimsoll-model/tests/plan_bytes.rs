@@ -73,7 +73,8 @@ fn scenario(rng: &mut Rng, routes: u64) -> Scenario {
     let mut ops = vec![SessionOp::Ask { route: rng.below(routes) as u16, goes_on: rng.below(2) == 0 }];
     for _ in 0..rng.below(6) {
         let at = ops.len() as u32;
-        ops.push(match rng.below(8) {
+        ops.push(match rng.below(9) {
+            8 => SessionOp::Think(Think::Pick(list(rng, 1, ns).into())),
             0 => SessionOp::Think(Think::Fixed(ns(rng))),
             1 => SessionOp::Think(Think::Uniform(5, 5 + ns(rng))),
             2 => SessionOp::Think(Think::Exponential(ns(rng))),
@@ -229,6 +230,7 @@ fn plan(seed: u64) -> Plan {
     plan.load.duration_ns = some(rng, |rng| rng.below(1 << 50));
     plan.load.warmup_ns = rng.below(1 << 50);
     plan.load.grace_ns = rng.below(1 << 50);
+    plan.load.newcomers = rng.below(2) == 0;
     plan.load.connections_ready = rng.below(1 << 32) as u32;
     plan.load.interval_ns = (1 + rng.below(20)) * Plan::TICK_NS;
     if rng.below(4) == 0 {

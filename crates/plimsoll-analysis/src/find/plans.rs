@@ -6,6 +6,7 @@ use super::so_far::TrialsSoFar;
 use super::terms::{Measure, Settings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
+use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{Curve, Load, LoadShape, Plan, PlanRecord, Purpose, Stage};
 
@@ -177,6 +178,8 @@ impl<'a> Planner<'a> {
             grace_ns: base.load.grace_ns.min(bound_ns),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
+            // What few users do at once is to say what arrivals do, each of whom logs in for itself.
+            newcomers: base.traffic.choice == Choice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }
     }

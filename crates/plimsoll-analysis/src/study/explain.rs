@@ -373,6 +373,7 @@ impl Explain {
             grace_ns: self.grace_ns(),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
+            newcomers: false,
         };
         Step::measure(level.tag(), PlanRecord { load, ..base.clone() }, Until::End)
     }

@@ -107,6 +107,7 @@ impl Search {
             grace_ns: base.load.grace_ns.min(SECOND),
             connections_ready: ready,
             interval_ns: Plan::TICK_NS,
+            newcomers: false,
         };
         Step::measure(planned_tag(), PlanRecord { load, ..base.clone() }, Until::End)
     }

@@ -1,11 +1,12 @@
 //! A model of a log: a file of traffic that asks alike for as long as one likes, and the pace at which it does. Kept are the mix of
 //! endpoints, what visitors ask one after the other and how long they wait between, how often each path is asked, and how the rate
-//! changes; [`ModelDistances`] says how well. Each path is drawn for itself, as often as the log has it: that a visitor who looks at an
-//! item then buys the same one is not kept.
+//! changes; [`ModelDistances`] says how well. Each path is drawn for itself, as often as the log has it, or once a visit: that a visitor
+//! who looks at an item then buys the same one is not kept.
 //!
 //! Not here: reading logs, writing files, drawing what the model asks (the engine does that).
 
 mod distances;
+mod own_paths;
 mod pace;
 mod sequences;
 mod thoughts;
@@ -16,6 +17,7 @@ use crate::replay::{Gathered, LoggedRequest};
 use crate::survey::Fold;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::hash;
+use own_paths::OwnPaths;
 use plimsoll_model::RouteNumber;
 use sequences::{SEQUENCES_MAX, Sequence, sequences};
 use std::collections::BTreeMap;
@@ -113,6 +115,7 @@ impl TrafficModel {
         let mut by_route: Vec<Vec<u32>> = vec![Vec::new(); routes.len()];
         let mut answers: Vec<(u128, u64)> = vec![(0, 0); routes.len()];
         let mut thoughts = Thoughts::default();
+        let mut own_paths = vec![OwnPaths::default(); routes.len()];
         let mut stream = Vec::with_capacity(visits.requests.len());
         let mut starts_ns = Vec::with_capacity(visits.visits.len());
         for (number, visit) in visits.visits.iter().enumerate() {
@@ -121,6 +124,7 @@ impl TrafficModel {
             for request in visits.of_visit(visit) {
                 let route = usize::from(request.route);
                 by_route[route].push(request.target);
+                own_paths[route].add(number, request.target);
                 answers[route].0 += u128::from(request.duration_us) * 1000;
                 answers[route].1 += 1;
                 let wait_ns = before.map(|before| {
@@ -139,29 +143,34 @@ impl TrafficModel {
         let (base, about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
         let mut draft = Draft { base, about, load, ..Draft::default() };
         let mut files = Vec::new();
+        let is_mix = (visits.together() as f64) < TOGETHER_MIN * visits.requests.len() as f64;
         let models: Vec<RouteModel> = routes
             .iter()
             .zip(&by_route)
-            .map(|((method, template), asked)| {
+            .zip(&own_paths)
+            .map(|(((method, template), asked), own)| {
                 let name = format!("{method} {template}");
                 let target = match asked.iter().all(|target| *target == asked[0]) {
                     true => DraftText::fixed(asked.first().map_or("/", |target| targets.get(*target))),
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
-                        let step = asked.len().div_ceil(ROWS_MAX);
-                        let rows = asked.iter().step_by(step).map(|target| row(targets.get(*target)));
+                        // A visitor's own path is the same throughout a visit: one for each visit, in their order.
+                        let is_own = !is_mix && own.is_kept(asked);
+                        let rows = if is_own { &own.firsts } else { asked };
+                        let step = rows.len().div_ceil(ROWS_MAX);
+                        let rows = rows.iter().step_by(step).map(|target| row(targets.get(*target)));
                         files.push((file.clone(), format!("path\n{}", rows.collect::<String>())));
                         let mut target = DraftText::fixed("/");
                         target.push_value(&format!("{data}.path"));
-                        draft.data.push(DraftData { name: data, file, pick: "random", each_use: true });
+                        let pick = if is_own { "sequential" } else { "random" };
+                        draft.data.push(DraftData { name: data, file, pick, each_use: !is_own });
                         target
                     }
                 };
                 RouteModel { method: method.clone(), target, name }
             })
             .collect();
-        let is_mix = (visits.together() as f64) < TOGETHER_MIN * visits.requests.len() as f64;
         let of_visit = |visit: &std::ops::Range<usize>| -> Vec<RouteNumber> {
             visits.of_visit(visit).iter().map(|request| request.route).collect()
         };

@@ -1,4 +1,5 @@
-//! How long visitors wait between two requests: by which endpoints they are, as a time whose logarithm is normally distributed.
+//! How long visitors wait between two requests: by which endpoints they are, as a time whose logarithm is normally distributed, or
+//! where none such fits (at once, or after half a minute) as one of some times, each as likely.
 
 use plimsoll_model::RouteNumber;
 use std::collections::HashMap;
@@ -12,6 +13,13 @@ const SHORTEST_S: f64 = 0.000_5;
 /// Less spread than this is none, and more is not drawn.
 const SIGMA_MIN: f64 = 0.02;
 const SIGMA_MAX: f64 = 5.0;
+/// How much longer or shorter than seen a wait may be whose logarithm is normally distributed, at some of its quantiles.
+const MISFIT_MAX: f64 = 1.5;
+/// Shorter waits than this are alike, s.
+const ALIKE_S: f64 = 0.02;
+/// Times of which one is picked, and waits that it takes to tell them.
+const PICKED: usize = 20;
+const PICKED_OF_MIN: usize = 5 * PICKED;
 /// How much longer than seen waits may be on average.
 const MEAN_OFF_MAX: f64 = 1.1;
 
@@ -48,21 +56,65 @@ fn think(waits: &mut [f64]) -> Option<String> {
     waits.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share).round() as usize];
     let (low, median, high) = (at(0.16), at(0.5), at(0.84));
-    if median < SHORTEST_S {
+    if high < SHORTEST_S || (median < SHORTEST_S && waits.len() < PICKED_OF_MIN) {
         return None;
+    }
+    if median < SHORTEST_S {
+        return Some(picked(waits));
     }
     // The width of what is usual, but with about the mean that was seen: else the rare long waits would be far too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(SHORTEST_S)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_OFF_MAX * mean.max(median))).min(SIGMA_MAX);
+    // Of the normal distribution, in deviations.
+    let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
+    let is_off = |(share, deviations): (f64, f64)| {
+        let (seen, fitted) = (at(share).max(ALIKE_S), (median * (sigma * deviations).exp()).max(ALIKE_S));
+        (seen / fitted).max(fitted / seen) > MISFIT_MAX
+    };
+    if waits.len() >= PICKED_OF_MIN && quantiles.into_iter().any(is_off) {
+        return Some(picked(waits));
+    }
     let ms = format!("{}ms", (median * 1e6).round() / 1e3);
     Some(if sigma < SIGMA_MIN { ms } else { format!("lognormal({ms},{sigma:.2})") })
+}
+
+/// One of the means of as many parts of them; they are in order.
+fn picked(waits: &[f64]) -> String {
+    let part = |number: usize| &waits[waits.len() * number / PICKED..waits.len() * (number + 1) / PICKED];
+    let means = (0..PICKED).map(|number| part(number).iter().sum::<f64>() / part(number).len().max(1) as f64);
+    // Three digits are enough, and none below a tenth of a millisecond.
+    let text = |mean_s: f64| {
+        let step = 10f64.powf((mean_s * 1e3).max(1e-3).log10().floor() - 2.0).max(0.1);
+        let ms = (mean_s * 1e3 / step).round() * step;
+        format!("{}ms", (ms * 10.0).round() / 10.0)
+    };
+    format!("pick({})", means.map(text).collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::session::Think;
+
+    #[test]
+    fn waits_of_two_kinds_are_picked_of_those_seen() {
+        let mut thoughts = Thoughts::default();
+        for n in 0..1000u64 {
+            // Two of five at once, the others after 20 s and more.
+            thoughts.add(0, 1, if n % 5 < 2 { 3_000_000 } else { 20_000_000_000 + n * 1_000_000 });
+            thoughts.add(1, 2, if n % 5 < 3 { 0 } else { 2_000_000_000 });
+        }
+        let text = thoughts.between(0, 1).expect("a time");
+        let Ok(Think::Pick(times)) = Think::parse(&text) else { panic!("{text}") };
+        assert_eq!(times.len(), 20);
+        assert_eq!(times.iter().filter(|ns| **ns == 3_000_000).count(), 8, "{text}");
+        let mean_s = times.iter().sum::<u64>() as f64 / 20.0 / 1e9;
+        assert!((12.2..12.4).contains(&mean_s), "{mean_s} {text}");
+        let text = thoughts.between(1, 2).expect("a time");
+        assert!(text.starts_with("pick(0ms,") && text.ends_with(",2000ms)"), "{text}");
+    }
 
     #[test]
     fn waits_are_those_of_the_pair_or_of_what_comes_next() {

@@ -18,6 +18,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RELEASE = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release")
 
 
+# Tools of others that were made here (peers.py).
+PEERS = os.path.join(ROOT, "_output", "bench", "peers")
+
+
 class Failure(Exception):
     """Something that the person who runs this has to know, in one sentence."""
 
@@ -38,8 +42,8 @@ def need(name):
 
 
 def tool(name):
-    """The path of somebody else's program, or None."""
-    return shutil.which(name)
+    """The path of somebody else's program, or None: installed, or made by peers.py."""
+    return shutil.which(name) or shutil.which(name, path=os.path.join(PEERS, "bin"))
 
 
 def cores(smoke=False):

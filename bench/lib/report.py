@@ -49,9 +49,10 @@ def environment():
         models = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name")]
     versions = {"plimsoll": _first_line([program("plimsoll"), "--version"]) if program("plimsoll") else None}
     if tool("wrk"):
-        versions["wrk"] = _first_line(["wrk", "-v"])
-    if tool("oha"):
-        versions["oha"] = _first_line(["oha", "--version"])
+        versions["wrk"] = _first_line([tool("wrk"), "-v"])
+    for name, flag in (("oha", "--version"), ("k6", "version"), ("locust", "--version")):
+        if tool(name):
+            versions[name] = _first_line([tool(name), flag])
     return {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpu": models[0] if models else platform.machine(),

@@ -2,11 +2,11 @@
 Not here: HTTP/1.1 (rows.py), what is right (the tests)."""
 
 import os
-import subprocess
 
 import measure
 import report
 from measure import Failure, run, tool
+from peers import built_by_go, peer
 from rows import alternate, plimsoll_run, without_absent
 from rows_connections import Nginx
 
@@ -70,27 +70,10 @@ def http2(settings):
                       "h2c <= 0.80, TLS <= 0.90 of h2load's; <= 40 MB", "; ".join(parts), holds, data, notes)
 
 
-# As Go knows it; it is built where it is not installed.
-GHZ = "github.com/bojand/ghz/cmd/ghz@v0.121.0"
 PROTO = os.path.join(measure.ROOT, "lab", "internal", "ladder", "ladderpb", "ladder.proto")
 CALL = "plimsoll.lab.ladder.v1.Ladder"
 # Calls a second that every client makes with ease.
 PACE = 2_000
-
-
-def built_by_go(name, arguments, folder):
-    """The path of a program that Go builds into bench/run's own folder, once."""
-    into = os.path.join(report.OUTPUT, "go")
-    path = os.path.join(into, name)
-    if not os.access(path, os.X_OK):
-        if not tool("go"):
-            raise Failure(f"{name} is built with Go, which is not installed")
-        os.makedirs(into, exist_ok=True)
-        built = subprocess.run(["go", *arguments], cwd=folder, env={**os.environ, "GOBIN": into}, capture_output=True, text=True,
-                               timeout=900)
-        if built.returncode:
-            raise Failure(f"{name} was not built: {built.stderr.strip()[-300:]}")
-    return path
 
 
 class GrpcLadder(measure.Server):
@@ -99,7 +82,7 @@ class GrpcLadder(measure.Server):
     def __init__(self, cpus):
         lab = os.path.join(measure.ROOT, "lab")
         into = os.path.join(report.OUTPUT, "go", "ladder")
-        ladder = built_by_go("ladder", ["build", "-o", into, "./cmd/ladder"], lab)
+        ladder = built_by_go("ladder", ["build", "-o", into, "./cmd/ladder"], lab, os.path.dirname(into))
         # The first address that it prints is that of HTTP: its port is of no interest.
         super().__init__([ladder, "--grpc-listen", "127.0.0.1:0", "--log-level", "error"], cpus)
 
@@ -115,7 +98,7 @@ def grpc(settings):
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(3), []
     # What only has to work is not worth fetching it.
-    ghz_program = tool("ghz") or (None if settings.smoke else built_by_go("ghz", ["install", GHZ], measure.ROOT))
+    ghz_program = tool("ghz") if settings.smoke else peer("ghz")
 
     def ours(*load):
         def side(url):

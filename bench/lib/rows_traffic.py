@@ -2,6 +2,7 @@
 cost the client more than one URL, and what a mix costs the peers. Not here: a load of one URL (rows.py).
 """
 
+import csv
 import json
 import os
 import tempfile
@@ -10,6 +11,7 @@ import measure
 import report
 import rows
 from measure import Failure, need, run, tool
+from peers import with_peers
 
 REQUESTS = 100
 MIX = "".join(f'[[request]]\nname = "r{n}"\nweight = {1 + n % 7}\nget = "/items?page={n:02}"\n' for n in range(REQUESTS))
@@ -41,8 +43,19 @@ export default function () {
 """
 
 
+LOCUST = """import random
+from locust import FastHttpUser, task
+
+class Visitor(FastHttpUser):
+    @task
+    def page(self):
+        page = random.randrange(%d)
+        self.client.get(f"/items?page={page}", name=f"r{page}")
+"""
+
+
 def traffic(settings):
-    """Client CPU a request of files of traffic, against one URL, and against k6 and oha: 64 users, one thread."""
+    """Client CPU a request of files of traffic, against one URL, and against k6, oha and Locust: 64 users, one thread."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(2), []
@@ -87,12 +100,20 @@ def traffic(settings):
             with open(os.path.join(folder, "k6.json"), encoding="utf-8") as file:
                 return figures(done, json.load(file)["metrics"]["http_reqs"]["count"])
 
+        def locust(url):
+            script, folder_of_figures = os.path.join(folder, "mix.py"), os.path.join(folder, "locust")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(LOCUST % REQUESTS)
+            line = [tool("locust"), "-f", script, "--headless", "--only-summary", "-u", "64", "-r", "64", "-t", f"{whole}s",
+                    "-H", base(url), "--csv", folder_of_figures]
+            done = run(line, client_cpus, whole + 60)
+            with open(folder_of_figures + "_stats.csv", encoding="utf-8", newline="") as file:
+                total = next(row for row in csv.DictReader(file) if row["Name"] == "Aggregated")
+            return figures(done, int(total["Request Count"]) - int(total["Failure Count"]))
+
+        peers = {"oha": oha, "k6": k6, "locust": locust}
         sides = {"one URL": ours(), **{name: ours(name) for name in FILES}}
-        for name, side in (("oha", oha), ("k6", k6)):
-            if tool(name):
-                sides[name] = side
-            else:
-                notes.append(f"{name} is not installed: its side is left out")
+        sides = with_peers(sides, peers, settings.smoke, notes)
         with measure.bench_server(server_cpus, "instant") as server:
             rounds = rows.alternate(settings, 7, sides, server, notes, lambda f: f"{f['cpu_us']:.2f} us")
     over = report.ratios(rounds, "cpu_us", "mix", "one URL")
@@ -101,7 +122,7 @@ def traffic(settings):
     measured = f"mix {report.spread(over, 3)} of one URL; filled in {report.spread(more['filled'])} us more; "
     measured += f"captured {report.spread(more['captured'])} us more ("
     measured += ", ".join(f"{name} {report.spread(report.values(rounds, name, 'cpu_us'))} us" for name in sides) + ")"
-    for name in ("oha", "k6"):
+    for name in peers:
         if name in sides:
             measured += f"; mix {report.spread(report.ratios(rounds, 'cpu_us', 'mix', name))} of {name}"
     holds = report.median(over) <= 1.03 and report.median(more["filled"]) <= 1.5 and report.median(more["captured"]) <= 5

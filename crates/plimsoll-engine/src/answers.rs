@@ -215,7 +215,9 @@ impl AnswerChecks {
             return Ok(None);
         }
         let mut reasons = Vec::new();
-        reasons.extend(expect.within_ns.map(|ns| format!("it took longer than {} ms", ns as f64 / 1e6)));
+        reasons.extend(
+            expect.within_ns.map(|ns| format!("it took longer than {}", plimsoll_model::units::exact_duration(ns))),
+        );
         reasons.extend(expect.headers.iter().map(|(name, _)| format!("the header {name} is not as expected")));
         reasons.extend(expect.json.iter().map(|(path, expected)| match expected {
             JsonExpected::Null => format!("{} is not null", path.text()),

@@ -68,6 +68,8 @@ pub struct FormValues {
     seed: u64,
     data: Vec<RankedData>,
     /// Room for what is drawn before it is written as it may stand.
+    /// Uses of rows so far in what is being filled in, of tables that have another row for each.
+    uses: u64,
     scratch: String,
     /// Room for a value of a body.
     text: String,
@@ -107,6 +109,7 @@ impl FormValues {
         FormValues {
             seed: mix(plan.load.seed ^ SEED_OF_VALUES),
             data: plan.traffic.data.iter().map(table).collect(),
+            uses: 0,
             scratch: String::new(),
             text: String::new(),
         }
@@ -119,6 +122,7 @@ impl FormValues {
 
     /// Writes all that is filled in of `form` into `request`, which is its own.
     pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: &FormTurn) {
+        self.uses = 0;
         let mut rng = self.rng(turn);
         if let Some(pieces) = &form.target {
             request.target.clear();
@@ -156,6 +160,7 @@ impl FormValues {
 
     /// Writes a text that is filled in.
     pub fn write_text(&mut self, text: &FormText, turn: &FormTurn, out: &mut String) {
+        self.uses = 0;
         let mut rng = self.rng(turn);
         self.write(&text.0, Within::Body, turn, &mut rng, out);
     }
@@ -189,10 +194,15 @@ impl FormValues {
     }
 
     /// The row of a table that this request has.
-    fn row(&self, data: usize, turn: &FormTurn, rng: &mut Rng) -> u64 {
+    fn row(&mut self, data: usize, turn: &FormTurn, rng: &mut Rng) -> u64 {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
             Pick::Unique => rows.row(turn.unique, rng, ranks),
+            // From that of the session on, one after the other.
+            Pick::Sequential if rows.each_use => {
+                self.uses += 1;
+                rows.row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
+            }
             Pick::Sequential => rows.row(turn.number, rng, ranks),
             _ if rows.each_use => rows.row(turn.number, rng, ranks),
             // The same for every use: what is drawn for it is drawn apart.
@@ -486,6 +496,7 @@ mod tests {
         user("once", Pick::Unique, false);
         user("any", Pick::Random, false);
         user("each", Pick::Random, true);
+        user("next", Pick::Sequential, true);
         plan.traffic.variables = vec![("TOKEN".into(), "t\r\nx".into())];
         plan
     }
@@ -511,6 +522,7 @@ mod tests {
     fn values_are_written_as_they_may_stand() {
         for (template, target, header, body) in [
             ("/{{ user.name }}", "/ann%20b", "/ann b", "/ann b"),
+            ("/{{ next.id }}{{ next.id }}{{ next.id }}{{ next.id }}", "/1231", "/2312", "/3123"),
             ("/{{ once.name | json }}", "/b\\\"c\\n", "/b\\\"c\\n", "/b\\\"c\\n"),
             ("/{{ once.name | url }}", "/b%22c%0A", "/b%22c%0A", "/b%22c%0A"),
             ("/{{ once.name }}", "/b\"c%0A", "/b\"c", "/b\"c\n"),

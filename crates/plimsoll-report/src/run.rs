@@ -39,7 +39,10 @@ pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
 /// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`, `20 sessions/s, Poisson arrivals`.
 pub fn load_text(plan: &PlanRecord) -> String {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
-    let level = |value: f64| count(value.round() as u64);
+    let level = |value: f64| match value {
+        few if few < 10.0 && few.fract() != 0.0 => format::rate(few),
+        many => count(many.round() as u64),
+    };
     let curve = load.curve();
     let stages: Vec<String> = curve
         .stages
@@ -192,7 +195,7 @@ fn route_row(route: &RouteSummary) -> Vec<String> {
         route.name.clone(),
         count(route.requests),
         rate(route.throughput_rps),
-        share(route.success_rate),
+        if route.requests > 0 { share(route.success_rate) } else { "-".to_owned() },
         time(figures.response.mean_ns),
         time(figures.response.p50_ns as f64),
         time(figures.response.p99_ns as f64),

@@ -47,9 +47,13 @@ pub(crate) fn share_of(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A share for people, of which few are near all.
+/// A part of a whole for people; some is never none, nor all.
 fn percent(part: u64, whole: u64) -> String {
-    format::share(share_of(part, whole))
+    match (part, whole) {
+        (0, _) => "0 %".into(),
+        (part, whole) if part >= whole => "100 %".into(),
+        (part, whole) => format!("{:.1} %", (share_of(part, whole) * 100.0).clamp(0.1, 99.9)),
+    }
 }
 
 /// The finding in one sentence.
@@ -144,12 +148,16 @@ fn status_text(status: u16) -> String {
 }
 
 fn method_text(method: &str) -> String {
-    if method.is_empty() { "(no request)".into() } else { method.to_owned() }
+    if method.is_empty() { "(none)".into() } else { method.to_owned() }
 }
 
 /// An endpoint for people.
 fn endpoint_text(method: &str, template: &str) -> String {
-    if template.is_empty() { method_text(method) } else { format!("{method} {template}").trim_start().to_owned() }
+    match (method, template) {
+        ("", "") => "(no request)".into(),
+        (method, "") => method.to_owned(),
+        (method, template) => format!("{method} {template}").trim_start().to_owned(),
+    }
 }
 
 fn window_text(width_ns: u64) -> String {

@@ -1,5 +1,6 @@
 //! JSON as a tree: read here, since a tree needs the place of every value.
 
+use super::texts::quoted;
 use super::tree::{DEPTH_MAX, Lines, TrafficFileError, TreeKey, TreeNode, TreeValue, insert};
 
 /// The tree of a text.
@@ -11,6 +12,34 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
         return reader.bad("something follows the end");
     }
     Ok(node)
+}
+
+/// Appends a value as JSON.
+pub fn write(node: &TreeNode, out: &mut String) {
+    match &node.value {
+        TreeValue::Null => out.push_str("null"),
+        TreeValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        TreeValue::Number(number) => out.push_str(number),
+        TreeValue::Text(text) => quoted(text, out),
+        TreeValue::List(items) => {
+            out.push('[');
+            for (number, item) in items.iter().enumerate() {
+                out.push_str(if number > 0 { "," } else { "" });
+                write(item, out);
+            }
+            out.push(']');
+        }
+        TreeValue::Table(entries) => {
+            out.push('{');
+            for (number, (key, value)) in entries.iter().enumerate() {
+                out.push_str(if number > 0 { "," } else { "" });
+                quoted(&key.name, out);
+                out.push(':');
+                write(value, out);
+            }
+            out.push('}');
+        }
+    }
 }
 
 struct JsonReader<'a> {

@@ -70,7 +70,7 @@ impl FileRequest {
 pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, TrafficFileError> {
     let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
     let (method, path) = asked(table)?;
-    let (target, target_filled) = target(path, known, raw)?;
+    let (target, target_filled) = target(path, &method, known, raw)?;
     let name = table.get("name").map(name).transpose()?;
     let (mut headers, headers_filled) =
         table.get("headers").map_or(Ok(Default::default()), |it| headers(it, known, raw))?;
@@ -130,11 +130,15 @@ fn asked<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFil
 }
 
 /// A path and query, as they are sent unless they are filled in.
-fn target(node: &TreeNode, known: &mut Known, raw: bool) -> Result<PlanText, TrafficFileError> {
+fn target(node: &TreeNode, method: &str, known: &mut Known, raw: bool) -> Result<PlanText, TrafficFileError> {
     let path = node.text("a path")?;
     let (path, is_filled) = known.text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
         return node.error("this is a whole URL: write the path here, and scheme and host once, as 'base'");
+    }
+    // Of the server itself.
+    if path == "*" && method.eq_ignore_ascii_case("options") {
+        return Ok((path, false));
     }
     // It may also be filled in from its beginning on.
     let begins = path.starts_with('/') || (is_filled && path.starts_with("{{"));
@@ -177,12 +181,26 @@ fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
     }
 }
 
+/// Whether a byte may stand in the name of a header field.
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
 /// Header fields, and whether any is filled in.
 fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
     let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
     for (key, value) in entries {
         let text = value.text(&format!("the header '{}'", key.name))?.trim();
+        if key.name.is_empty() || !key.name.bytes().all(is_of_name) {
+            return Err(TrafficFileError::new(
+                key.at,
+                format!("{:?} is no name of a header: letters, digits and !#$%&'*+-.^_`|~", key.name),
+            ));
+        }
+        if text.contains(['\r', '\n', '\0']) {
+            return value.error(format!("the header '{}' has a line break or a NUL in it", key.name));
+        }
         headers.push((key, value, known.text(value, text, raw)?));
     }
     let filled = headers.iter().any(|(.., (_, is_filled))| *is_filled);

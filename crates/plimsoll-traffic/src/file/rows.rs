@@ -25,10 +25,10 @@ pub fn read(name: &str, node: &TreeNode, world: &mut dyn Surroundings) -> Result
     let pick = table.get("pick").map_or(Ok(Pick::Sequential), |node| node.read("'pick'", pick))?;
     let each_use = match table.get("each").map(|node| Ok((node, node.text("'each'")?))).transpose()? {
         None | Some((_, "session")) => false,
-        Some((_, "use")) if matches!(pick, Pick::Random | Pick::Zipf { .. }) => true,
-        Some((node, "use")) => {
-            return node.error("'each': only rows that are drawn (random, zipf) can be drawn for every use");
+        Some((node, "use")) if pick == Pick::Unique => {
+            return node.error("'each': rows that are used once (unique) are those of a session: leave it out");
         }
+        Some((_, "use")) => true,
         Some((node, other)) => return node.error(format!("'each': '{other}' is not session or use")),
     };
     let text = world.rows(path).map_err(|why| TrafficFileError::new(file.at, format!("the file '{path}' {why}")))?;
@@ -167,6 +167,19 @@ impl Iterator for Records<'_> {
     }
 }
 
+/// A value as it is filled in: what has values of its own, as JSON; null is empty.
+fn cell(node: &TreeNode) -> String {
+    match &node.value {
+        TreeValue::Null => String::new(),
+        TreeValue::Text(text) | TreeValue::Number(text) => text.clone(),
+        TreeValue::Flag(_) | TreeValue::List(_) | TreeValue::Table(_) => {
+            let mut text = String::new();
+            json::write(node, &mut text);
+            text
+        }
+    }
+}
+
 fn of_json(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let object = |number: usize, line: &str| -> Result<Vec<(String, TreeNode)>, String> {
@@ -187,9 +200,7 @@ fn of_json(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, 
             let Some((_, node)) = entries.iter().find(|(name, _)| name == column) else {
                 return Err(format!("line {}: it has no '{column}', which the first line has", number + 1));
             };
-            let text =
-                node.text("a value").map_err(|_| format!("line {}: '{column}' is no text or number", number + 1))?;
-            cells.push(text.to_owned());
+            cells.push(cell(node));
         }
         data.push(cells.iter().map(String::as_str)).ok_or_else(full)?;
     }
@@ -219,7 +230,11 @@ mod tests {
             (false, "a,a\n", Err("twice")),
             (true, "{\"a\":1,\"b\":\"x\"}\n\n{\"b\":true,\"a\":-2}", Ok(&["a", "b", "1", "x", "-2", "true"])),
             (true, "{\"a\":1}\n{\"b\":1}", Err("line 2: it has no 'a'")),
-            (true, "{\"a\":1}\n{\"a\":[]}", Err("line 2: 'a' is no text")),
+            (
+                true,
+                "{\"a\":1}\n{\"a\":[\"x\\\"\",{\"b\":null}]}\n{\"a\":null}",
+                Ok(&["a", "1", "[\"x\\\"\",{\"b\":null}]", ""]),
+            ),
             (true, "{\"a\":1}\n{", Err("line 2, column 2: ")),
             (true, "{\"a\":1}\n3", Err("line 2: this is no object")),
         ] {

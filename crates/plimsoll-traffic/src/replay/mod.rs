@@ -98,6 +98,9 @@ pub struct Replay {
     pub length_ns: u64,
 }
 
+/// Why a request is left out whose line has a path and no method.
+const NO_METHOD: &str = "no method";
+
 /// Why a log is no load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
@@ -138,6 +141,9 @@ impl<'f> Gathering<'f> {
     pub fn add(&mut self, entry: &Entry) {
         while !entry.stamp_ns.is_multiple_of(self.resolution_ns) {
             self.resolution_ns /= 10;
+        }
+        if entry.method.is_empty() && entry.target.starts_with(b"/") {
+            return self.leave_out(NO_METHOD);
         }
         let Some(method) = sendable::method(entry.method) else { return self.leave_out("malformed") };
         if !self.choice.with_unsafe && !matches!(&*method, "GET" | "HEAD") {
@@ -257,6 +263,11 @@ fn is_of_server(status: u16) -> bool {
 }
 
 impl Gathered {
+    /// Lines that say no method, and were left out for that.
+    pub fn without_method(&self) -> u64 {
+        self.left_out.get(NO_METHOD).copied().unwrap_or(0)
+    }
+
     /// Requests that are left to ask.
     pub fn requests(&self) -> usize {
         self.requests.len()

@@ -111,6 +111,7 @@ fn request(args: &ReplayArgs) -> RequestArgs {
         body: None,
         timeout: args.timeout.clone(),
         ok_status: args.ok_status.clone(),
+        follow: None,
         ok_grpc: None,
         in_turn: false,
         schema: SchemaArgs::default(),
@@ -158,11 +159,12 @@ pub fn of_logs(replay: &ReplayTerms<String>, seed: u64, redact: Redact, quiet: b
     let (gathered, logs, counts) = gathered(&choice)?;
     let (speed_milli, scale_milli, lines) = (replay.speed_milli, replay.scale_milli, counts.read);
     let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns: replay.length_ns, lines };
+    let without_method = gathered.without_method();
     let timed = match replay.drawn {
         true => gathered.in_sessions(seed, lines),
         false => gathered.timed(&timing),
     };
-    let timed = timed.map_err(|error| refused(replay, &error))?;
+    let timed = timed.map_err(|error| refused(replay, &error, without_method))?;
     let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
     let traffic = timed.traffic(origin, &defaults, redact);
     if !quiet && let Some(listed) = &traffic.listed {
@@ -211,7 +213,7 @@ pub fn gathered(choice: &LogChoice) -> Result<(Gathered, Vec<LogRead>, Counts), 
 }
 
 /// Why logs are no load, with the way out.
-fn refused(replay: &ReplayTerms<String>, error: &ReplayError) -> Failure {
+fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
         ReplayError::TooMany if replay.scale_milli > 1000 => {
             "take less of it (--only, --skip, or a log of a shorter time), or a smaller --scale"
@@ -219,6 +221,13 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError) -> Failure {
         ReplayError::TooMany => "take less of it: --only, --skip, or a log of a shorter time",
         ReplayError::TooLong { .. } => {
             "take its beginning with -d TIME, let time run faster with --speed, or cut the log"
+        }
+        ReplayError::Nothing if without_method > 0 => {
+            let lines = format::count(without_method);
+            return Failure::start(format!(
+                "{}: {error}: {lines} lines say no method: --field method=.PATH (or --log-format) says where it stands",
+                replay.logs.join(", ")
+            ));
         }
         ReplayError::Nothing if !replay.with_unsafe => {
             "methods other than GET and HEAD need --allow-unsafe, and --only, --skip and -d leave requests out"
@@ -237,9 +246,11 @@ fn said(logs: &[LogRead], counts: &Counts, asked: (u64, usize, u64), facts: &Rep
         Some(drawn_from) => ("draws from", format!(" of {} sessions", format::count(drawn_from.sessions))),
     };
     let mut text = format!(
-        "{what} {} requests{sessions} to {} endpoints in {}: {}",
+        "{what} {} request{}{sessions} to {} endpoint{} in {}: {}",
         format::count(requests),
+        if requests == 1 { "" } else { "s" },
         format::count(endpoints as u64),
+        if endpoints == 1 { "" } else { "s" },
         format::duration(length_ns as f64),
         formats.join(", "),
     );

@@ -81,8 +81,8 @@ pub fn open(path: &Path) -> Result<Unpacked, String> {
     let mut inner = BufReader::with_capacity(CHUNK, CountedReader { inner, read: read.clone() });
     let first = inner.fill_buf().map_err(cannot)?;
     let packed = match first {
-        [0x1f, 0x8b, ..] => Some(gzip as Unpack),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(zstandard as Unpack),
+        [0x1f, 0x8b, ..] => Some((gzip as Unpack, "gzip -dc")),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some((zstandard as Unpack, "zstd -dc")),
         [b'B', b'Z', b'h', ..] => return Err(other("bzip2", "bzip2 -dc")),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(other("xz", "xz -dc")),
         [b'P', b'K', 3, 4, ..] => return Err(other("zip", "unzip -p")),
@@ -90,12 +90,12 @@ pub fn open(path: &Path) -> Result<Unpacked, String> {
     };
     let source = match packed {
         None => ByteSource::Plain(Box::new(inner)),
-        Some(unpack) => {
+        Some((unpack, unpacker)) => {
             let (sender, chunks) = sync_channel(AHEAD);
             let work = move || {
                 if let Err(error) = unpack(inner, &sender) {
                     // Nobody reads on if nobody hears it.
-                    let _ = sender.send(Err(error));
+                    let _ = sender.send(Err(cut(&error, unpacker)));
                 }
             };
             std::thread::Builder::new().name("unpack".into()).spawn(work).map_err(cannot)?;
@@ -107,6 +107,12 @@ pub fn open(path: &Path) -> Result<Unpacked, String> {
 
 fn other(kind: &str, way_out: &str) -> String {
     format!("is packed with {kind}, which plimsoll does not read; unpack it: {way_out} LOG | plimsoll traffic -")
+}
+
+/// Why a packed log ends before its end, with the way to what there is of it.
+fn cut(error: &io::Error, unpacker: &str) -> io::Error {
+    let text = format!("{}; {unpacker} gives what there is of it, and '-' reads that", system_text(error));
+    io::Error::new(error.kind(), text)
 }
 
 type Chunks = SyncSender<io::Result<Vec<u8>>>;

@@ -96,7 +96,7 @@ fn a_status_that_is_not_that_of_the_log_is_counted() {
     for part in ["20 answers", "have another status than in the log", "POST 10"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
-    assert!(said.stderr.contains("replays 190 requests to 1 endpoints"), "{}", said.stderr);
+    assert!(said.stderr.contains("replays 190 requests to 1 endpoint in"), "{}", said.stderr);
 }
 
 #[test]

@@ -4,8 +4,7 @@ use crate::block::{Report, Tone};
 use crate::document::{ByName, value};
 use crate::format::{count, duration, share};
 use plimsoll_traffic::modelling::{
-    DISPERSION_OFF_MAX, HIT_RATIO_OFF_MAX, MIX_TV_MAX, ModelDistances, QUANTILE_OFF_MAX, TrafficModel,
-    VISIT_REQUESTS_MAX,
+    HIT_RATIO_OFF_MAX, MIX_TV_MAX, ModelDistances, QUANTILE_OFF_MAX, TrafficModel, VISIT_REQUESTS_MAX,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -76,6 +75,7 @@ struct DispersionFields {
     log: Option<f64>,
     model: Option<f64>,
     ratio: Option<f64>,
+    off_max: f64,
 }
 
 #[derive(Serialize)]
@@ -130,11 +130,12 @@ fn quantiles(list: &[(f64, f64, f64)]) -> ByName<String, BothFields> {
 
 fn verify_fields(distances: &ModelDistances) -> VerifyFields {
     let apart = distances.apart();
-    let dispersion = |(width_ns, both): &(u64, Option<(f64, f64)>)| DispersionFields {
+    let dispersion = |((width_ns, both), off_max): (&(u64, Option<(f64, f64)>), &f64)| DispersionFields {
         window_s: *width_ns as f64 / 1e9,
         log: both.map(|(log, _)| log),
         model: both.map(|(_, model)| model),
         ratio: both.map(|(log, model)| model / log),
+        off_max: *off_max,
     };
     let cache = |(size, log, model): &(usize, f64, f64)| CacheFields {
         size: *size,
@@ -146,7 +147,7 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
         holds: apart.is_empty(),
         apart,
         mix_tv: distances.mix_tv,
-        dispersion: distances.dispersion.iter().map(dispersion).collect(),
+        dispersion: distances.dispersion.iter().zip(&distances.dispersion_off_max).map(dispersion).collect(),
         sessions: SessionDistances {
             requests: quantiles(&distances.visit_requests),
             think_time_ns: quantiles(&distances.waits_ns),
@@ -229,9 +230,9 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         share(distances.mix_tv),
         share(MIX_TV_MAX),
     ]];
-    for (width_ns, both) in &distances.dispersion {
+    for ((width_ns, both), off_max) in distances.dispersion.iter().zip(&distances.dispersion_off_max) {
         let name = format!("dispersion at {}", duration(*width_ns as f64));
-        let bound = share(DISPERSION_OFF_MAX);
+        let bound = share(*off_max);
         rows.push(match both {
             Some((log, model)) => vec![name, short(*log), short(*model), share((model / log - 1.0).abs()), bound],
             None => vec![name, "not to be told".to_owned(), String::new(), String::new(), bound],

@@ -17,6 +17,8 @@ const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 pub const MIX_TV_MAX: f64 = 0.02;
 /// Farthest that a dispersion may lie from that of the log, as a share of it.
 pub const DISPERSION_OFF_MAX: f64 = 0.2;
+/// And by how many deviations of what so many windows of one law differ by.
+const DISPERSION_DEVIATIONS: f64 = 3.0;
 /// Farthest that a hit ratio may lie from that of the log.
 pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
 /// Farthest that a quantile of a visit's requests may lie from that of the log, as a share of it; one request is always allowed.
@@ -41,6 +43,7 @@ pub struct StreamRequest {
 #[derive(Debug, Clone, Default)]
 pub struct StreamFigures {
     requests: f64,
+    span_ns: u64,
     routes: Vec<f64>,
     dispersion: [Option<f64>; 4],
     visit_requests: [f64; 3],
@@ -56,6 +59,8 @@ pub struct ModelDistances {
     pub mix_tv: f64,
     /// Width of windows in ns, and the dispersion; `None` where stamps or the length of the log cannot tell.
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
+    /// How far each of these may lie apart: a share.
+    pub dispersion_off_max: Vec<f64>,
     /// Quantiles of the requests of a visit.
     pub visit_requests: Vec<(f64, f64, f64)>,
     /// Quantiles of the time from an answer to the next request, ns; none where no visit has several requests.
@@ -113,6 +118,7 @@ impl StreamFigures {
             })
         };
         StreamFigures {
+            span_ns,
             requests: requests.len() as f64,
             routes,
             dispersion: WINDOWS_NS
@@ -135,6 +141,7 @@ impl StreamFigures {
             *transitions.entry(*pair).or_insert(0.0) += share / count;
         }
         StreamFigures {
+            span_ns: draws.first().map_or(0, |draw| draw.span_ns),
             requests: over(&|draw| draw.requests),
             routes: (0..routes).map(|at| over(&|draw| draw.routes.get(at).copied().unwrap_or(0.0))).collect(),
             dispersion: [0, 1, 2, 3].map(|at| {
@@ -168,6 +175,15 @@ fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option
     (mean > 0.0).then(|| ((squares - n * mean * mean) / (n - 1.0) / mean).max(0.0))
 }
 
+/// How far an index of dispersion of so many windows may lie from another of the same law: a short log tells its own by chance only.
+fn dispersion_off_max(windows: u64) -> f64 {
+    if windows < WINDOWS_MIN {
+        // Nothing is told of so few.
+        return DISPERSION_OFF_MAX;
+    }
+    DISPERSION_OFF_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
+}
+
 /// How often a cache that keeps so many paths, those asked last, has what is asked.
 fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     let mut last: HashMap<u64, u64> = HashMap::new();
@@ -197,6 +213,7 @@ impl ModelDistances {
         ModelDistances {
             mix_tv: apart / 2.0,
             dispersion: (0..4).map(|at| (WINDOWS_NS[at], log.dispersion[at].zip(model.dispersion[at]))).collect(),
+            dispersion_off_max: WINDOWS_NS.iter().map(|width_ns| dispersion_off_max(log.span_ns / width_ns)).collect(),
             visit_requests: three(log.visit_requests, model.visit_requests),
             waits_ns: log.waits_ns.zip(model.waits_ns).map_or(Vec::new(), |(log, model)| three(log, model)),
             transitions_tv: (!log.transitions.is_empty()).then_some(follows / 2.0),
@@ -210,8 +227,8 @@ impl ModelDistances {
         if self.mix_tv > MIX_TV_MAX {
             apart.push("mix".to_owned());
         }
-        for (width_ns, both) in &self.dispersion {
-            if both.is_some_and(|(log, model)| (model - log).abs() > DISPERSION_OFF_MAX * log) {
+        for ((width_ns, both), off_max) in self.dispersion.iter().zip(&self.dispersion_off_max) {
+            if both.is_some_and(|(log, model)| (model - log).abs() > off_max * log) {
                 apart.push(format!("dispersion at {} s", *width_ns as f64 / 1e9));
             }
         }
@@ -270,6 +287,13 @@ mod tests {
         let apart = ModelDistances::between(&log, &figures(&other), caches).apart();
         let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 24", "hits of a cache of 98"];
         assert!(expect.iter().all(|part| apart.iter().any(|name| name == part)), "{apart:?}");
+    }
+
+    #[test]
+    fn few_windows_may_differ_more() {
+        for (windows, expect) in [(99, 0.2), (100, 0.426), (201, 0.3), (1000, 0.2), (1_000_000, 0.2)] {
+            assert!((dispersion_off_max(windows) - expect).abs() < 1e-3, "{windows}: {}", dispersion_off_max(windows));
+        }
     }
 
     #[test]

@@ -25,8 +25,7 @@ use thoughts::Thoughts;
 use visits::Visits;
 
 pub use distances::{
-    DISPERSION_OFF_MAX, HIT_RATIO_OFF_MAX, MIX_TV_MAX, ModelDistances, QUANTILE_OFF_MAX, StreamFigures, StreamRequest,
-    cache_sizes, paths,
+    HIT_RATIO_OFF_MAX, MIX_TV_MAX, ModelDistances, QUANTILE_OFF_MAX, StreamFigures, StreamRequest, cache_sizes, paths,
 };
 pub use pace::ModelPace;
 pub use visits::VISIT_REQUESTS_MAX;
@@ -117,10 +116,8 @@ impl TrafficModel {
         let mut thoughts = Thoughts::default();
         let mut own_paths = vec![OwnPaths::default(); routes.len()];
         let mut stream = Vec::with_capacity(visits.requests.len());
-        let mut starts_ns = Vec::with_capacity(visits.visits.len());
         for (number, visit) in visits.visits.iter().enumerate() {
             let mut before: Option<LoggedRequest> = None;
-            starts_ns.push(visits.requests[visit.start].start_ns);
             for request in visits.of_visit(visit) {
                 let route = usize::from(request.route);
                 by_route[route].push(request.target);
@@ -139,7 +136,7 @@ impl TrafficModel {
             }
         }
         stream.sort_by_key(|request| request.start_ns);
-        let pace = ModelPace::of(&starts_ns, first_ns, span_ns);
+        let pace = ModelPace::of(&visits.starts(), first_ns, span_ns);
         let (base, about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
         let mut draft = Draft { base, about, load, ..Draft::default() };
         let mut files = Vec::new();
@@ -155,16 +152,17 @@ impl TrafficModel {
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
-                        // A visitor's own path is the same throughout a visit: one for each visit, in their order.
-                        let is_own = !is_mix && own.is_kept(asked);
-                        let rows = if is_own { &own.firsts } else { asked };
+                        // A visitor's own path is the same throughout a visit: one for each visit, in their order. What is hardly ever asked
+                        // twice goes in the order of the log, too: drawn, it would come again.
+                        let in_order = own.are_in_order(asked, is_mix);
+                        let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
                         let rows = rows.iter().step_by(step).map(|target| row(targets.get(*target)));
                         files.push((file.clone(), format!("path\n{}", rows.collect::<String>())));
                         let mut target = DraftText::fixed("/");
                         target.push_value(&format!("{data}.path"));
-                        let pick = if is_own { "sequential" } else { "random" };
-                        draft.data.push(DraftData { name: data, file, pick, each_use: !is_own });
+                        let pick = if in_order { "sequential" } else { "random" };
+                        draft.data.push(DraftData { name: data, file, pick, each_use: !in_order });
                         target
                     }
                 };

@@ -1,10 +1,15 @@
-//! Paths of an endpoint that are a visitor's own: `/users/7/orders` is asked again and again by user 7, and by nobody else. Whether an
-//! endpoint is such, and which paths its visits have. Not here: how rows are written and chosen.
+//! Paths of an endpoint that are a visitor's own: `/users/7/orders` is asked again and again by user 7, and by nobody else; or that
+//! hardly anybody asks twice, such as `/search?q=a+long+word`. Whether an endpoint is such, and which paths its visits have. Not here:
+//! how rows are written and chosen.
 
 use std::collections::HashMap;
 
 /// Fewer repetitions tell nothing.
 const PAIRS_MIN: u64 = 8;
+/// Paths are new where at least this share of requests has one that is asked only once...
+const NEW_MIN: f64 = 0.5;
+/// ... and a visit asks about once.
+const PER_VISIT_MAX: f64 = 1.2;
 
 /// What visits ask of one endpoint.
 #[derive(Debug, Clone, Default)]
@@ -30,13 +35,17 @@ impl OwnPaths {
         }
     }
 
-    /// Whether a visit keeps to its path, more than half of the way from what chance does; `asked`: all that is asked of the endpoint.
-    pub fn is_kept(&self, asked: &[u32]) -> bool {
+    /// Whether sessions take their paths in order, one each: they keep to it, more than half of the way from what chance does, or paths
+    /// are new. `asked`: all that is asked of the endpoint; in a mix each request is a session.
+    pub fn are_in_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);
         let all = asked.len().max(1) as f64;
         let by_chance: f64 = counts.values().map(|count| (*count as f64 / all).powi(2)).sum();
-        self.pairs >= PAIRS_MIN && self.same as f64 > (1.0 + by_chance) / 2.0 * self.pairs as f64
+        let is_kept = self.pairs >= PAIRS_MIN && self.same as f64 > (1.0 + by_chance) / 2.0 * self.pairs as f64;
+        let new = counts.values().filter(|count| **count == 1).count() as f64;
+        let is_once = all <= PER_VISIT_MAX * self.firsts.len() as f64;
+        (is_kept && !is_mix) || (is_once && new >= NEW_MIN * all)
     }
 }
 
@@ -55,7 +64,7 @@ mod tests {
                     asked.push(path(visit, number));
                 }
             }
-            (own.is_kept(&asked), own.firsts.len())
+            (own.are_in_order(&asked, false), own.firsts.len())
         };
         assert_eq!(kept(&|visit, _| visit), (true, 50));
         assert_eq!(kept(&|visit, number| visit * 4 + number), (false, 50));
@@ -63,6 +72,15 @@ mod tests {
         assert_eq!(kept(&|visit, number| visit * 4 + number / 3), (true, 50));
         // What everybody asks is nobody's own.
         assert_eq!(kept(&|visit, number| u32::from(visit == 3 && number == 2)), (false, 50));
-        assert!(!OwnPaths::default().is_kept(&[]));
+        let of_visits = |paths: &[u32]| {
+            let mut own = OwnPaths::default();
+            paths.iter().enumerate().for_each(|(visit, path)| own.add(visit, *path));
+            own.are_in_order(paths, true)
+        };
+        assert!(
+            of_visits(&[1, 2, 3, 4, 5, 5])
+                && !of_visits(&[1, 1, 2, 2, 3, 4])
+                && !OwnPaths::default().are_in_order(&[], false)
+        );
     }
 }

@@ -26,18 +26,18 @@ pub struct ModelPace {
 }
 
 impl ModelPace {
-    /// Of visits that begin at these moments, in order, in `span_ns`.
-    pub fn of(starts_ns: &[u64], first_ns: u64, span_ns: u64) -> ModelPace {
+    /// Of visits that begin at these moments, in order, in `span_ns`; each counts for so many.
+    pub fn of(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
         let counts = |width_ns: u64| {
-            let mut counts = vec![0u64; (span_ns / width_ns) as usize];
-            for start in starts_ns {
-                if let Some(count) = counts.get_mut(((start - first_ns) / width_ns) as usize) {
-                    *count += 1;
+            let mut counts = vec![0.0; (span_ns / width_ns) as usize];
+            for (start_ns, weight) in starts {
+                if let Some(count) = counts.get_mut(((start_ns - first_ns) / width_ns) as usize) {
+                    *count += weight;
                 }
             }
             counts
         };
-        let mean = starts_ns.len() as f64 * 1e9 / span_ns as f64;
+        let mean = starts.len() as f64 * 1e9 / span_ns as f64;
         let widths = WIDTHS_S.iter().map(|s| s * 1_000_000_000);
         let width_ns = widths
             .into_iter()
@@ -59,8 +59,8 @@ impl ModelPace {
         }
         let kept = (1.0 - 1.0 / index).sqrt();
         let last_ns = whole_ms(span_ns - width_ns * (counts.len() as u64 - 1));
-        let stage = |(at, count): (usize, &u64)| {
-            let rate = rounded((each + kept * (*count as f64 - each)).max(0.0) * 1e9 / width_ns as f64);
+        let stage = |(at, count): (usize, &f64)| {
+            let rate = rounded((each + kept * (count - each)).max(0.0) * 1e9 / width_ns as f64);
             let length_ns = if at + 1 == counts.len() { last_ns } else { width_ns };
             Stage { from: rate, to: rate, duration_ns: Some(length_ns) }
         };
@@ -85,10 +85,10 @@ fn rounded(rate: f64) -> f64 {
 }
 
 /// Variance over mean, and the mean.
-fn dispersion(counts: &[u64]) -> (f64, f64) {
+fn dispersion(counts: &[f64]) -> (f64, f64) {
     let n = counts.len() as f64;
-    let mean = counts.iter().sum::<u64>() as f64 / n;
-    let variance = counts.iter().map(|count| (*count as f64 - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    let mean = counts.iter().sum::<f64>() / n;
+    let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
     (variance / mean.max(f64::MIN_POSITIVE), mean)
 }
 
@@ -98,6 +98,11 @@ mod tests {
     use plimsoll_model::rng::Rng;
 
     const S: u64 = 1_000_000_000;
+
+    fn of(starts_ns: &[u64], span_ns: u64) -> ModelPace {
+        let starts: Vec<(u64, f64)> = starts_ns.iter().map(|start_ns| (*start_ns, 1.0)).collect();
+        ModelPace::of(&starts, 0, span_ns)
+    }
 
     fn by_chance(rates: &[f64]) -> Vec<u64> {
         let mut rng = Rng::new(3);
@@ -113,12 +118,12 @@ mod tests {
     #[test]
     fn chance_alone_is_one_rate_and_what_is_more_is_kept() {
         let even: Vec<u64> = (0..3000).map(|n| n * S / 50).collect();
-        let pace = ModelPace::of(&even, 0, 60 * S);
+        let pace = of(&even, 60 * S);
         assert_eq!((pace.arrivals, pace.rate.to_string().as_str()), (Arrivals::Constant, "50@60s"));
-        let pace = ModelPace::of(&by_chance(&[50.0; 60]), 0, 60 * S);
+        let pace = of(&by_chance(&[50.0; 60]), 60 * S);
         assert_eq!((pace.arrivals, pace.rate.stages.len()), (Arrivals::Poisson, 1));
         let rates: Vec<f64> = (0..60).map(|second| if second % 20 < 10 { 20.0 } else { 80.0 }).collect();
-        let pace = ModelPace::of(&by_chance(&rates), 0, 60 * S);
+        let pace = of(&by_chance(&rates), 60 * S);
         assert_eq!(pace.rate.stages.len(), 60);
         let mean = pace.rate.stages.iter().map(|stage| stage.from).sum::<f64>() / 60.0;
         assert!((46.0..54.0).contains(&mean), "{mean}");
@@ -127,7 +132,7 @@ mod tests {
 
     #[test]
     fn few_visits_are_one_rate() {
-        let pace = ModelPace::of(&[0, 5 * S], 0, 10 * S);
+        let pace = of(&[0, 5 * S], 10 * S);
         assert_eq!(pace.rate.to_string(), "0.2@10s");
         let (rate, arrivals) = (Some("0.2".to_owned()), Some(Arrivals::Poisson));
         let duration = Some("10s".to_owned());

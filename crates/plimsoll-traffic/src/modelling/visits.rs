@@ -17,6 +17,8 @@ pub struct Visits {
     pub visits: Vec<Range<usize>>,
     /// Visits that were taken apart, and their requests.
     pub long: (u64, u64),
+    /// Of each request, whether it is of one of these; empty if there are none.
+    taken_apart: Vec<bool>,
 }
 
 impl Visits {
@@ -26,7 +28,7 @@ impl Visits {
         let goes_on = |a: &LoggedRequest, b: &LoggedRequest| {
             a.visitor == b.visitor && b.start_ns.saturating_sub(a.end_ns()) <= GAP_NS
         };
-        let (mut visits, mut long, mut at) = (Vec::new(), (0, 0), 0);
+        let (mut visits, mut long, mut at, mut taken_apart) = (Vec::new(), (0, 0), 0, Vec::new());
         for visit in requests.chunk_by(goes_on) {
             let range = at..at + visit.len();
             at = range.end;
@@ -35,15 +37,30 @@ impl Visits {
                 continue;
             }
             long = (long.0 + 1, long.1 + visit.len() as u64);
+            taken_apart.resize(requests.len(), false);
+            taken_apart[range.clone()].fill(true);
             visits.extend(range.map(|number| number..number + 1));
         }
         visits.sort_by_key(|visit| requests[visit.start].start_ns);
-        Visits { requests, visits, long }
+        Visits { requests, visits, long, taken_apart }
     }
 
     /// The requests of a visit.
     pub fn of_visit(&self, visit: &Range<usize>) -> &[LoggedRequest] {
         &self.requests[visit.clone()]
+    }
+
+    /// When each visit begins, ns, and how many visits of the model it counts for: these have as many requests as all have on average, and
+    /// the many requests of a visit that was taken apart are not as many visits.
+    pub fn starts(&self) -> Vec<(u64, f64)> {
+        let whole = (self.visits.len() as u64 - self.long.1).max(1) as f64;
+        let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;
+        let of_whole = (self.requests.len() as u64 - self.long.1) as f64 / whole / mean;
+        let weight = |start: usize| match self.taken_apart.get(start) {
+            Some(true) => 1.0 / mean,
+            _ => of_whole,
+        };
+        self.visits.iter().map(|visit| (self.requests[visit.start].start_ns, weight(visit.start))).collect()
     }
 
     /// How many requests belong to visits of several.
@@ -75,5 +92,10 @@ mod tests {
         let visits = Visits::of((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
         assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
         assert_eq!(visits.together(), 2);
+        // 63 requests in 62 visits of the model; what was taken apart counts for its requests.
+        let starts = visits.starts();
+        let counted: f64 = starts.iter().map(|(_, weight)| weight).sum();
+        let apart: f64 = starts.iter().map(|(_, weight)| weight).filter(|weight| **weight < 1.0).sum();
+        assert!((counted - 62.0).abs() < 1e-9 && (apart / counted - 61.0 / 63.0).abs() < 1e-9, "{starts:?}");
     }
 }

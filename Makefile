@@ -1,5 +1,5 @@
 # The checks and measures of plimsoll. `make test` is what CI runs; it installs what the tests need where it may.
-.PHONY: test lint unit e2e lab-test bench needs
+.PHONY: test lint unit e2e lab-test bench fuzz needs
 
 CARGO ?= cargo
 export CARGO_BUILD_JOBS ?= 2
@@ -30,3 +30,7 @@ needs:
 bench:
 	$(CARGO) build --release --workspace --locked
 	./bench/run
+
+# Every fuzz target for a minute; needs a nightly compiler and cargo-fuzz (fuzz/README.md).
+fuzz:
+	./scripts/fuzz

@@ -43,9 +43,9 @@ fuzz_target!(|data: &[u8]| {
     let _ = method.write_text(data, &mut Vec::new());
     let _ = Messages::of(data).count();
     let (mut whole, mut piecemeal) = (MessageCount::default(), MessageCount::default());
-    whole.take(data);
-    data.chunks(3).for_each(|piece| piecemeal.take(piece));
-    assert_eq!(whole, piecemeal);
+    let at_once = whole.take(data);
+    let in_pieces: u32 = data.chunks(3).map(|piece| piecemeal.take(piece)).sum();
+    assert_eq!((whole, at_once), (piecemeal, in_pieces));
     let _ = plimsoll_model::grpc::message_bytes(data);
     let mut learner = Learner::of_services(["p.S"].into_iter());
     while learner.question().is_some() && learner.answer(data).is_ok() {}

@@ -1,5 +1,5 @@
-//! Fuzzes the importers of plimsoll-traffic by coverage: the first byte says which, the others are the file. It is understood or
-//! refused, and what is made of it is TOML.
+//! Fuzzes the importers of plimsoll-traffic by coverage: each is given the same file. It is understood or refused, and what is made of
+//! it is TOML.
 
 #![no_main]
 
@@ -27,22 +27,13 @@ impl Surroundings for Everything {
     }
 }
 
-fuzz_target!(|data: &[u8]| {
-    let [first, rest @ ..] = data else { return };
-    let Ok(text) = std::str::from_utf8(rest) else { return };
-    let imported = match first % 5 {
-        0 => har(text, None),
-        1 => openapi(text),
-        2 => postman(text),
-        3 => jmx(text),
-        _ => {
-            let _ = curl::words(text).and_then(|words| curl::CurlRequest::read(&words));
-            return;
+fuzz_target!(|text: &str| {
+    if let Ok(words) = curl::words(text) {
+        let _ = curl::CurlRequest::read(&words);
+    }
+    for imported in [har(text, None), openapi(text), postman(text), jmx(text)].into_iter().flatten() {
+        if let Err(error) = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything) {
+            assert!(!error.text.contains("no TOML"), "{error}\n{}", imported.text);
         }
-    };
-    if let Ok(imported) = imported
-        && let Err(error) = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
-    {
-        assert!(!error.text.contains("no TOML"), "{error}\n{}", imported.text);
     }
 });

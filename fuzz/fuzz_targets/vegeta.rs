@@ -1,4 +1,4 @@
-//! Fuzzes results of vegeta by coverage, in whichever encoding the first byte says: they are read or refused; what was read and is
+//! Fuzzes results of vegeta by coverage, in whichever encoding their first bytes say: they are read or refused; what was read and is
 //! written in any encoding is read again.
 
 #![no_main]

@@ -230,6 +230,9 @@ impl MessageReading<'_> {
         let name = &self.bytes[from..to];
         self.take_while(|byte| byte == b' ' || byte == b'\t')?;
         let is_length = name.eq_ignore_ascii_case(b"content-length");
+        if is_length && length.is_some() {
+            return Err("unexpected content-length header");
+        }
         let (from, to) = self.take_while(|byte| match is_length {
             true => byte.is_ascii_digit(),
             false => byte == b'\t' || (byte >= b' ' && byte != 0x7f),
@@ -322,6 +325,10 @@ mod tests {
             ("GET / HTTP/1.1\r\nA b: c\r\n\r\n", "invalid character in header at 2:2"),
             ("GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "invalid character in content-length header at 2:17"),
             ("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", "incomplete request at 4:4"),
+            (
+                "POST / HTTP/1.1\r\ncontent-length: 3\r\nContent-Length: 3\r\n\r\nabc",
+                "unexpected content-length header at 3:17",
+            ),
         ] {
             assert_eq!(read(text), Err(expect.to_owned()), "{text:?}");
         }

@@ -14,6 +14,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// What wrk's scripts find.
 const WRK: &str = include_str!("wrk.lua");
 
+/// Where distributions keep modules for Lua 5.1, in Lua and in C; a LuaJIT of theirs looks there, ours by itself does not.
+const MODULES: &str = "
+local arch = ...
+package.path = package.path .. ';/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
+package.cpath = package.cpath .. ';/usr/lib/' .. arch .. '-linux-gnu/lua/5.1/?.so;/usr/lib64/lua/5.1/?.so;/usr/lib/lua/5.1/?.so'
+";
+
 /// What is called once a request. The globals are looked up each time, since a script may set them anew as it runs; in Lua, since
 /// that is where it costs least.
 const CALLS: &str = "
@@ -82,6 +89,7 @@ impl ScriptState {
 
     fn furnish(&self, program: &Program, reach: &Arc<dyn Reach>) -> Result<()> {
         let lua = &self.lua;
+        lua.load(MODULES).set_name("=package").call::<()>(std::env::consts::ARCH)?;
         let wrk: Table = lua.load(WRK).set_name("=wrk").call(())?;
         lua.globals().set("wrk", &wrk)?;
         lua.globals().get::<Table>("package")?.get::<Table>("loaded")?.set("wrk", &wrk)?;
@@ -138,7 +146,7 @@ impl ScriptState {
 
     /// Whether the host was found, and answers.
     pub(crate) fn has_addresses(&self) -> Result<bool> {
-        Ok(self.wrk()?.get::<Table>("addrs")?.raw_len() > 0)
+        Ok(self.wrk()?.get::<Option<Table>>("addrs")?.is_some_and(|found| found.raw_len() > 0))
     }
 
     /// The table `wrk`.

@@ -8,15 +8,14 @@ local wrk = {
    headers = {},
    body = nil,
    thread = nil,
-   addrs = {},
 }
 
-local concat = table.concat
+local concat, length = table.concat, string.len
 
 -- Fields of one name in other letters are the same field: a second Host would be refused by servers.
 local function named(headers, wanted)
-   for name in pairs(headers) do
-      if type(name) == "string" and name:lower() == wanted then return true end
+   for name, value in pairs(headers) do
+      if value and type(name) == "string" and name:lower() == wanted then return true end
    end
    return false
 end
@@ -53,15 +52,21 @@ function wrk.format(method, path, headers, body)
    path = path or wrk.path
    headers = headers or wrk.headers
    body = body or wrk.body
-   if headers["Host"] == nil and not named(headers, "host") then
+   -- Whoever called it is told, and not this line.
+   if type(headers) ~= "table" then error("wrk.format() wants a table of headers, got a " .. type(headers), 2) end
+   if body and type(body) ~= "string" and type(body) ~= "number" then
+      error("wrk.format() wants a text as body, got a " .. type(body), 2)
+   end
+   if not headers["Host"] and not named(headers, "host") then
       headers["Host"] = wrk.headers["Host"]
    end
-   headers["Content-Length"] = body and #body
-   local lines = { method .. " " .. path .. " HTTP/1.1" }
+   -- A body may be a number: its digits are sent.
+   headers["Content-Length"] = body and length(body)
+   local lines = { tostring(method) .. " " .. tostring(path) .. " HTTP/1.1" }
    local count = 1
    for name, value in pairs(headers) do
       count = count + 1
-      lines[count] = name .. ": " .. tostring(value)
+      lines[count] = tostring(name) .. ": " .. tostring(value)
    end
    lines[count + 1] = ""
    lines[count + 2] = body or ""

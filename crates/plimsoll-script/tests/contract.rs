@@ -73,6 +73,13 @@ fn requests_are_what_wrk_sends() {
     check("", url, &[&["GET /p?q=1 HTTP/1.1", "Host: h:81", "X-Given: 1", ""][..]; 2]);
     check("", "http://six:82", &[&["GET / HTTP/1.1", "Host: six:82", "X-Given: 1", ""]]);
     check("wrk.host = '::1'", url, &[&["GET /p?q=1 HTTP/1.1", "Host: [::1]:81", "X-Given: 1", ""]]);
+    // What is no text is written as Lua writes it.
+    check(
+        "wrk.method = 'PUT'; wrk.body = 1250; wrk.path = 7; wrk.headers = { Host = 'h', [1] = true }",
+        url,
+        &[&["PUT 7 HTTP/1.1", "1: true", "Content-Length: 4", "Host: h", "1250"]],
+    );
+    check("wrk.headers.Host = false", url, &[&["GET /p?q=1 HTTP/1.1", "Host: h:81", "X-Given: 1", ""]]);
     check(
         "wrk.method = 'POST'; wrk.body = 'a=b'; wrk.headers['Content-Type'] = 'x/y'",
         url,
@@ -212,6 +219,20 @@ fn addresses_are_looked_up_and_set() {
 }
 
 #[test]
+fn modules_of_the_distribution_are_looked_for() {
+    let text = "for _, wanted in ipairs({ '/usr/local/share/lua/5.1/?.lua', '/usr/share/lua/5.1/?.lua' }) do
+           assert(package.path:find(wanted, 1, true), wanted) end
+        assert(package.cpath:find('/usr/lib/[%w_]+%-linux%-gnu/lua/5.1/%?.so'), package.cpath)
+        -- The table `wrk` has what wrk's has, and of wrk2's the clock.
+        local names = {}
+        for name in pairs(wrk) do names[#names + 1] = name end
+        table.sort(names)
+        assert(table.concat(names, ' ') ==
+           'connect format headers host init lookup method path resolve scheme setup time_us', table.concat(names, ' '))";
+    script(text, "http://h/", 1, |_| {}).begin().expect("begins");
+}
+
+#[test]
 fn delays_are_milliseconds() {
     for (text, expect) in [
         ("return 5", 5_000_000),
@@ -268,7 +289,17 @@ fn what_is_wrong_with_a_script_is_one_sentence() {
         ("x = = 1", "http://h/", "t.lua:1: unexpected symbol near '='"),
         ("#!/usr/bin/wrk\nnil_function()", "http://h/", "t.lua:2: attempt to call global 'nil_function' (a nil value)"),
         ("function init() error('oh') end", "http://h/", "init(): t.lua:1: oh"),
-        ("function setup(t) t:set('a', print) end", "http://h/", "setup(): cannot transfer 'function' to thread"),
+        (
+            "function request()\nlocal text = wrk.format(nil, nil, 'A: b')\nreturn text end",
+            "http://h/",
+            "request(): t.lua:2: wrk.format() wants a table of headers, got a string",
+        ),
+        ("wrk.body = {}", "http://h/", "init(): wrk.format() wants a text as body, got a table"),
+        (
+            "\nfunction setup(t)\nt:set('a', print) end",
+            "http://h/",
+            "setup(): t.lua:3: cannot transfer 'function' to thread",
+        ),
         ("function request() end", "http://h/", "request() returned no HTTP request: incomplete request at 1:1"),
         (
             "function request() return 'GET / HTTP/1.1\\r\\nA b\\r\\n\\r\\n' end",
@@ -277,7 +308,7 @@ fn what_is_wrong_with_a_script_is_one_sentence() {
         ),
         ("", "http://dead:9/", "unable to connect to dead:9"),
         ("", "http://nobody/", "unable to resolve nobody:http Name or service not known"),
-        ("wrk.lookup('nobody', '80')", "http://h/", "unable to resolve nobody:80 Name or service not known"),
+        ("wrk.lookup('nobody', '80')", "http://h/", "t.lua:1: unable to resolve nobody:80 Name or service not known"),
     ] {
         let script = script(text, url, 2, |_| {});
         let error = script.begin().err().map(|error| error.to_string()).unwrap_or_default();

@@ -27,6 +27,8 @@ pub enum Class {
     Command,
     /// A file or socket that is read.
     Path,
+    /// A script: its own messages name it, with the line.
+    Program,
     /// A word for a script: what is plain of it.
     Argument,
     /// Where results go: a path.
@@ -44,6 +46,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("profile", "source" | "diff") | ("import", "source") => Class::Url,
         ("import", "kind" | "host") => Class::Plain,
         ("model", "verify") => Class::Switch,
+        (_, "lua") => Class::Program,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
         (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => {
             Class::Url
@@ -55,7 +58,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "words") => Class::Argument,
         (
             _,
-            "file" | "lua" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path"
+            "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path"
             | "descriptor_set",
         ) => Class::Path,
         (_, "output" | "dir" | "name") => Class::Place,
@@ -89,7 +92,7 @@ fn shown(class: Class, value: &str) -> String {
         Class::Url => {
             value.split(",http").map(|url| redact::url(url, Redact::Secrets)).collect::<Vec<_>>().join(",http")
         }
-        Class::Path | Class::Place => redact::path(value),
+        Class::Path | Class::Place | Class::Program => redact::path(value),
         Class::Command => redact::command(value),
         Class::Argument => redact::argument(value, Redact::Secrets),
         Class::Body if value == "-" => value.to_owned(),
@@ -148,7 +151,7 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     let mut hidden = Vec::new();
     for arg in command.get_arguments() {
         let class = class_of(command.get_name(), arg.get_id().as_str()).unwrap_or(Class::Secret);
-        if matches!(class, Class::Plain | Class::Switch | Class::Place) {
+        if matches!(class, Class::Plain | Class::Switch | Class::Program | Class::Place) {
             continue;
         }
         for raw in given(matches, arg) {

@@ -322,11 +322,8 @@ pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
             "warning: plimsoll was the limit of this attack, and not the server: its latencies are ours as well",
         );
     }
-    match failed {
-        Some(why) => Err(Failure::usage(why)),
-        None if plimsoll_sys::signal::interrupted() => Ok(exit::INTERRUPTED),
-        None => Ok(exit::DONE),
-    }
+    // As vegeta: also what ^C has ended is an attack.
+    failed.map_or(Ok(exit::DONE), |why| Err(Failure::usage(why)))
 }
 
 /// Writes results as they come, until nobody is left who has any.

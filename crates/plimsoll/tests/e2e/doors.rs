@@ -1,11 +1,12 @@
 //! `plimsoll ab` and `plimsoll hey`: what they ask and print is what ab and hey ask and print. The server is one of the test's own, which
 //! writes down every byte that comes.
 
-use crate::rig::{baseline_tls, finish, folder, plimsoll};
+use crate::rig::{baseline_tls, command, finish, folder, plimsoll, signal};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A server that speaks HTTP/1.0 as servers do to ab: it closes unless it is asked not to.
 struct Plain {
@@ -338,6 +339,32 @@ fn a_link_is_what_its_name_says() {
         let done = called(name, &[]);
         assert!(done.code == code && (done.stdout + &done.stderr).contains(said), "{name}");
     }
+}
+
+#[test]
+fn a_load_that_is_interrupted_ends_as_theirs_does() {
+    let server = Plain::start();
+    let targets = folder("interrupted").join("targets");
+    std::fs::write(&targets, format!("GET {}/\n", server.url)).expect("written");
+    let (url, targets) = (&format!("{}/", server.url), targets.to_str().expect("UTF-8"));
+    let rows = [
+        (&["wrk", "-t1", "-c1", "-d60s", url][..], 0, "\nRequests/sec: "),
+        (&["ab", "-t", "60", "-c1", url], 1, "\nRequests per second: "),
+        (&["hey", "-z", "60s", "-c", "1", url], 0, "[200]\t"),
+        (&["vegeta", "attack", "-rate=50", "-duration=60s", "-targets", targets], 0, "\"seq\":9,"),
+    ];
+    std::thread::scope(|scope| {
+        for (words, code, said) in rows {
+            scope.spawn(move || {
+                let child = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+                let child = child.expect("the binary starts");
+                std::thread::sleep(Duration::from_secs(2));
+                signal(child.id(), "INT");
+                let done = finish(child);
+                assert!(done.code == code && done.stdout.contains(said), "{words:?}: {} {}", done.code, done.stderr);
+            });
+        }
+    });
 }
 
 #[test]

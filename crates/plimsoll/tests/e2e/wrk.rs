@@ -185,6 +185,33 @@ fn scripts_ask_what_they_are_to_ask() {
     }
 }
 
+/// Modules in C, such as cjson and socket, take Lua's functions from the program.
+#[test]
+fn a_module_in_c_is_required() {
+    let server = Logging::start();
+    let module = folder("modules");
+    let source = module.join("counted.c");
+    let text = "typedef struct lua_State lua_State;
+        void lua_pushinteger(lua_State *, long); long luaL_checkinteger(lua_State *, int);
+        void lua_pushcclosure(lua_State *, int (*)(lua_State *), int);
+        static int twice(lua_State *L) { lua_pushinteger(L, 2 * luaL_checkinteger(L, 1)); return 1; }
+        int luaopen_counted(lua_State *L) { lua_pushcclosure(L, twice, 0); return 1; }";
+    std::fs::write(&source, text).expect("written");
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(module.join("counted.so")).arg(&source).status();
+    assert!(built.expect("a C compiler, as for LuaJIT").success());
+    let text = format!(
+        "package.cpath = '{}/?.so;' .. package.cpath
+         local twice, n = require 'counted', 0
+         function request() n = n + 1; return wrk.format(nil, '/' .. twice(n)) end",
+        module.display()
+    );
+    let done = plimsoll(&["wrk", "-t1", "-c1", "-d200ms", "-s", &script("in_c.lua", &text), &server.url]);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+    let asked = server.taken();
+    assert_eq!((asked[0][0].as_str(), asked[1][0].as_str()), ("GET /4 HTTP/1.1", "GET /6 HTTP/1.1"));
+}
+
 #[test]
 fn threads_are_set_up_stopped_and_summed_up() {
     let server = Logging::start();
@@ -210,17 +237,17 @@ fn threads_are_set_up_stopped_and_summed_up() {
 fn what_is_wrong_is_said() {
     let server = Logging::start();
     for (text, code, expect) in [
-        ("x = = 1", 2, "unexpected symbol near '='"),
+        ("x = = 1", 2, "9wrong.lua:1: unexpected symbol near '='"),
         ("function request() return 'GET' end", 2, "incomplete request at 1:4"),
         ("function request() return 5 end", 2, "invalid HTTP method at 1:1"),
         (
             "local n = 0 function request() n = n + 1; if n > 5 then error('oh') end; return wrk.format() end",
             1,
-            "wrong.lua:1: oh",
+            "9wrong.lua:1: oh",
         ),
-        ("function done() error('late') end", 1, "wrong.lua:1: late"),
+        ("function done() error('late') end", 1, "9wrong.lua:1: late"),
     ] {
-        let path = script("wrong.lua", text);
+        let path = script("9wrong.lua", text);
         let done = plimsoll(&["wrk", "-t1", "-c1", "-d300ms", "-s", &path, &server.url]);
         assert_eq!(done.code, code, "{text}: {}{}", done.stdout, done.stderr);
         assert!(done.stderr.contains(expect), "{text}: {}", done.stderr);

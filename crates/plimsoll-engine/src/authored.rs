@@ -4,6 +4,7 @@
 //! Not here: how a batch is sent and its answers told apart (`plimsoll_wire`), and what becomes of the load when an author has failed.
 
 use crate::answers::AnswerText;
+use crate::redirect::is_redirect;
 use plimsoll_model::RequestFailure;
 use plimsoll_wire::tls::TlsAgreed;
 use plimsoll_wire::{AnswerTimes, Author, Batch, EncodedRequest, Halt, HeardAnswer, LostAnswer, Piece};
@@ -111,21 +112,38 @@ impl Authored {
         self.heard[exchange as usize].add(piece);
     }
 
-    /// One of the exchange's answers is whole: its author hears it.
-    /// `is_last`: no more of its exchange are to come.
-    pub(crate) fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, is_last: bool) {
+    /// One of the exchange's answers is whole: its author hears it, or has the exchange ask on where it redirects to; returns that.
+    /// `is_last`: no more of its exchange are to come. `may_ask_on`: there is time for that.
+    pub(crate) fn hear(
+        &mut self,
+        exchange: u32,
+        status: u16,
+        piece: Piece,
+        times: AnswerTimes,
+        (is_last, may_ask_on): (bool, bool),
+    ) -> bool {
         let heard = &mut self.heard[exchange as usize];
         heard.add(piece);
+        let mut asks_on = false;
         if self.halted.is_none() {
             let mark = self.marks[exchange as usize].unwrap_or_default();
             let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
             let answer = HeardAnswer { status, head, content, content_bytes, mark, is_last, times };
-            self.halted = self.author.hear(&answer).err();
-            if is_last {
-                self.marks[exchange as usize] = None;
+            // Redirects are few: what they need may be allocated.
+            let mut further = Batch::default();
+            asks_on = may_ask_on && is_redirect(status) && self.author.redirect(&answer, &mut further);
+            if asks_on {
+                self.marks[exchange as usize] = Some(further.mark);
+                self.sent[exchange as usize].rewrite_as(&mut further, true);
+            } else {
+                self.halted = self.author.hear(&answer).err();
+                if is_last {
+                    self.marks[exchange as usize] = None;
+                }
             }
         }
         heard.begin(None, false);
+        asks_on
     }
 
     /// A connection over TLS stands, of which this was agreed on.

@@ -43,6 +43,7 @@ pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
 pub use once::{OnceAnswer, OnceRequest};
+pub use redirect::{NotFollowed, is_redirect, target_of};
 pub use prepared::{Aids, Authorship, Prepared, prepare, prepare_aided};
 
 use encoded_route::RouteCompiler;

@@ -194,11 +194,20 @@ impl Source {
         }
     }
 
-    /// An answer is whole, for those who hear; `is_last`: no more of its exchange are to come.
+    /// An answer is whole, for those who hear; `ends`: whether no more of its exchange are to come, and whether it may ask on instead.
+    /// Returns whether it does.
     #[inline(never)]
-    pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, is_last: bool) {
-        if let Source::Authored(_, authored) = self {
-            authored.hear(exchange, status, piece, times, is_last);
+    pub fn hear(
+        &mut self,
+        exchange: u32,
+        status: u16,
+        piece: Piece,
+        times: AnswerTimes,
+        ends: (bool, bool),
+    ) -> bool {
+        match self {
+            Source::Authored(_, authored) => authored.hear(exchange, status, piece, times, ends),
+            _ => false,
         }
     }
 

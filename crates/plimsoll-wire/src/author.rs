@@ -29,6 +29,13 @@ pub trait Author: Send + std::fmt::Debug {
     /// An answer has come.
     fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt>;
 
+    /// The answer to a batch of one message redirects. What is asked in its place, in time, is written into `batch`, which is empty, with
+    /// a mark: then the exchange goes on with that, and this answer is not heard. Returns whether it does. Only asked of those who hear.
+    fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
+        let _ = (answer, batch);
+        false
+    }
+
     /// No whole answer has come, nor will one. Only told to those who hear.
     fn miss(&mut self, lost: &LostAnswer) {
         let _ = lost;

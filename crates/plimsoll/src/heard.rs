@@ -4,14 +4,15 @@
 //! Not here: how another tool prints it.
 
 use crate::failure::Failure;
+use crate::go_redirect::{GoHop, GoStep};
 use crate::output;
 use crate::runner::Authoring;
 use plimsoll_engine::Authorship;
-use plimsoll_model::{Histogram, LoadShape, RequestFailure, Stop};
+use plimsoll_model::{Histogram, LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_wire::tls::TlsAgreed;
 use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -34,6 +35,20 @@ pub struct Hearing {
     pub said: Option<fn(&HeardAnswer) -> String>,
     /// Is told now and then how many requests have ended.
     pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
+    /// Where redirects are followed.
+    pub follows: Option<Follows>,
+}
+
+/// How redirects are followed.
+pub struct Follows {
+    /// What is asked first.
+    pub first: GoHop,
+    pub origin: Origin,
+    /// So many requests are asked for one at most.
+    pub asked_max: u64,
+    pub has_body: bool,
+    /// The request at one place of the way.
+    pub write: Box<dyn Fn(&GoHop) -> Vec<u8> + Send + Sync>,
 }
 
 /// The first answer that came.
@@ -80,6 +95,10 @@ pub struct HeardTally {
     pub content_bytes: u64,
     /// Answers whose content is not as long as that of the first.
     pub other_lengths: u64,
+    /// Requests that were redirected more often than is followed, with what is said of the first; and answers that redirect to
+    /// where nobody asks.
+    pub led_on: (u64, String),
+    pub led_away: u64,
     /// Answers that say how long they are and that the connection stays.
     pub kept_alive: u64,
     /// In the order in which answers came.
@@ -101,7 +120,7 @@ impl HeardTally {
 
     /// Requests that have ended.
     pub fn ended(&self) -> u64 {
-        self.answered() + self.lost.iter().map(|(_, count)| count).sum::<u64>()
+        self.answered() + self.led_on.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
     }
 
     /// Answers whose status does not begin with a 2.
@@ -162,6 +181,11 @@ impl HeardTally {
         self.content_bytes += other.content_bytes;
         self.other_lengths += other.other_lengths;
         self.kept_alive += other.kept_alive;
+        if self.led_on.0 == 0 {
+            self.led_on.1.clone_from(&other.led_on.1);
+        }
+        self.led_on.0 += other.led_on.0;
+        self.led_away += other.led_away;
         self.rows.extend(&other.rows);
         self.rows_left_out += other.rows_left_out;
     }
@@ -237,7 +261,13 @@ impl Authoring for Heard {
         *tallies = (0..workers.max(1)).map(|_| Arc::default()).collect();
         let rows_max = if self.0.hearing.keeps_rows { ROWS_MAX / tallies.len() } else { 0 };
         let hearer = |tally: &Arc<Mutex<HeardTally>>| Authorship {
-            author: Box::new(Hearer { shared: Arc::clone(&self.0), tally: Arc::clone(tally), rows_max }),
+            author: Box::new(Hearer {
+                shared: Arc::clone(&self.0),
+                tally: Arc::clone(tally),
+                rows_max,
+                ways: HashMap::new(),
+                marks: 0,
+            }),
             address: None,
             given_up: Arc::default(),
         };
@@ -263,6 +293,19 @@ struct Hearer {
     /// Nobody else has it while the load runs but who counts now and then.
     tally: Arc<Mutex<HeardTally>>,
     rows_max: usize,
+    /// Where requests are that were redirected, by their mark; and the last mark.
+    ways: HashMap<u64, GoHop>,
+    marks: u64,
+}
+
+impl Hearer {
+    /// Where the answer leads, and from where; `None` where redirects are not followed.
+    fn step(&self, answer: &HeardAnswer) -> Option<(&Follows, &GoHop, GoStep)> {
+        let follows = self.shared.hearing.follows.as_ref()?;
+        let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
+        // Its body is a stream to Go, which cannot be read once more.
+        Some((follows, here, here.after(answer, &follows.origin, (follows.has_body, false))))
+    }
 }
 
 impl std::fmt::Debug for Hearer {
@@ -298,7 +341,42 @@ impl Author for Hearer {
         Ok(0)
     }
 
+    fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
+        let Some((follows, _, GoStep::Asks(next))) = self.step(answer) else { return false };
+        if next.count >= follows.asked_max {
+            return false;
+        }
+        batch.bytes = (follows.write)(&next);
+        batch.heads_only.push(next.method == "HEAD");
+        self.ways.remove(&answer.mark);
+        self.marks += 1;
+        batch.mark = self.marks;
+        self.ways.insert(self.marks, *next);
+        true
+    }
+
     fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+        match self.step(answer) {
+            // Had there been time, it would have been asked: that is a timeout.
+            Some((follows, _, GoStep::Asks(next))) if next.count < follows.asked_max => {
+                locked(&self.tally).lose(RequestFailure::Timeout, 1);
+                self.ways.remove(&answer.mark);
+                return Ok(());
+            }
+            Some((follows, here, GoStep::Asks(_))) => {
+                let (mut tally, why) = (locked(&self.tally), here.refusal(answer, follows.asked_max));
+                if tally.led_on.0 == 0 {
+                    tally.led_on.1 = why;
+                }
+                tally.led_on.0 += 1;
+                drop(tally);
+                self.ways.remove(&answer.mark);
+                return Ok(());
+            }
+            Some((_, _, GoStep::Elsewhere)) => locked(&self.tally).led_away += 1,
+            Some((_, _, GoStep::Ends)) | None => {}
+        }
+        self.ways.remove(&answer.mark);
         let first = self.shared.first.get_or_init(|| {
             let server = answer.fields().find(|(name, _)| name.eq_ignore_ascii_case(b"server"));
             let server = server.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
@@ -320,6 +398,7 @@ impl Author for Hearer {
     }
 
     fn miss(&mut self, lost: &LostAnswer) {
+        self.ways.remove(&lost.mark);
         locked(&self.tally).lose(lost.failure, 1);
         if self.shared.hearing.ends_with_failure {
             self.shared.failed.get_or_init(|| lost.failure);

@@ -23,6 +23,7 @@ mod fetch;
 mod fields;
 mod files;
 mod go_flags;
+mod go_redirect;
 mod go_request;
 mod grpc;
 mod heard;

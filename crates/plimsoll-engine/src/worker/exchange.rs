@@ -177,11 +177,11 @@ impl<N: Net> Worker<N> {
             match fact {
                 // The usual case, without a detour.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
-                    if self.job.source.hears() {
-                        let (times, is_last) = self.heard_at(exchange);
-                        self.job.source.hear(exchange, status, piece, times, is_last);
+                    if self.job.source.hears() && self.hear(exchange, status, piece, true) {
+                        self.ask_on(slot, exchange, (piece, surplus), hangup);
+                    } else {
+                        self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                     }
-                    self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
                 other => self.on_fact(slot, other, hangup),
             }
@@ -203,16 +203,15 @@ impl<N: Net> Worker<N> {
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
             Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
-                if self.job.source.hears() {
-                    let (times, is_last) = self.heard_at(exchange);
-                    self.job.source.hear(exchange, status, piece, times, is_last);
+                if self.job.source.hears() && self.hear(exchange, status, piece, true) {
+                    self.ask_on(slot, exchange, (piece, surplus), hangup);
+                } else {
+                    self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
-                self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
             }
             Fact::AnsweredOneOf { exchange, status, piece } => {
                 if self.job.source.hears() {
-                    let (times, is_last) = self.heard_at(exchange);
-                    self.job.source.hear(exchange, status, piece, times, is_last);
+                    self.hear(exchange, status, piece, false);
                 }
                 self.answered_one_of(exchange, status, piece);
             }
@@ -486,6 +485,25 @@ impl<N: Net> Worker<N> {
             self.close(slot);
         }
         self.carry(slot, number);
+    }
+
+    /// Who hears answers hears this one, or has its exchange ask on where it redirects to, if it alone was asked for (`is_only`) and
+    /// there is time; returns that.
+    fn hear(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
+        let (times, is_last) = self.heard_at(number);
+        let exchange = &self.exchanges[number];
+        let may_ask_on = is_only && is_last && self.job.source.messages(number) == 1;
+        let may_ask_on = may_ask_on && exchange.deadline_ns > self.now_ns;
+        self.job.source.hear(number, status, piece, times, (is_last, may_ask_on))
+    }
+
+    /// The exchange asks on instead of being answered; `last`: what of the answer came last, with so many bytes that belong to none.
+    #[cold]
+    fn ask_on(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
+        self.note_surplus(surplus);
+        self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
+        self.recorder.redirected(self.exchanges[number].measured);
+        self.follow(slot, number, hangup);
     }
 
     /// An exchange on the slot's connection was answered, with gRPC's status beside HTTP's where it has one. `last`: what of the

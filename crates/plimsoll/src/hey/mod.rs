@@ -10,7 +10,8 @@ use crate::commands::run::{self, MeasuredRun};
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::go_request::asks_for_gzip;
-use crate::heard::{Heard, Hearing};
+use crate::go_redirect::GoHop;
+use crate::heard::{Follows, Heard, Hearing};
 use crate::output;
 use crate::results::Results;
 use crate::target::{Url, host_of};
@@ -19,6 +20,9 @@ use printed::{csv, summary};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{HeyAsked, understood};
+
+/// So many requests are asked for one at most, as with Go.
+const REDIRECTED_MAX: u64 = 10;
 
 const USAGE: &str = "Usage: hey [options...] <url>
 
@@ -56,11 +60,23 @@ fn load(asked: &HeyAsked) -> Result<u8, Failure> {
             .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
     };
     let (mut question, terms) = as_run(&asked.as_run())?;
+    let host = host_of(&url.origin);
+    let first = GoHop::first(&asked.method, &asked.url, &url.path, asked.host.as_deref().unwrap_or(&host));
     // Over HTTP/2 the plan's own is asked.
     let request = match asked.is_2 {
-        false => asked.request(&host_of(&url.origin), &url.path, &body),
+        false => asked.request(&first, &body),
         true => Vec::new(),
     };
+    let follows = (asked.follows && !asked.is_2).then(|| {
+        let (asked, body) = (asked.clone(), body.clone());
+        Follows {
+            first,
+            origin: url.origin.clone(),
+            asked_max: REDIRECTED_MAX,
+            has_body: !body.is_empty(),
+            write: Box::new(move |hop| asked.request(hop, &body)),
+        }
+    });
     let route = &mut question.plan.traffic.routes[0];
     let mut headers = if asked.is_2 { asked.headers.clone() } else { Vec::new() };
     if let (true, Some(host)) = (asked.is_2, &asked.host) {
@@ -78,6 +94,7 @@ fn load(asked: &HeyAsked) -> Result<u8, Failure> {
         request,
         is_head: asked.method == "HEAD",
         keeps_rows: asked.is_csv,
+        follows,
         ..Hearing::default()
     });
     let measured = run::measure(question, &terms, Some(Arc::new(heard.clone())))?;
@@ -101,11 +118,15 @@ fn load(asked: &HeyAsked) -> Result<u8, Failure> {
             results.print(false, false);
         }
     }
-    let redirects: u64 = tally.statuses.range(300..400).map(|(_, count)| count).sum();
+    // Over HTTP/2 none is followed, and nowhere to another server.
+    let redirects: u64 = match asked.is_2 && asked.follows {
+        true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
+        false => tally.led_away,
+    };
     let MeasuredRun { note, mut live, .. } = measured;
     note.into_iter().for_each(|note| live.note(&note));
     if redirects > 0 {
-        live.note(&format!("warning: {redirects} answers were redirects, which are not followed"));
+        live.note(&format!("warning: {redirects} answers were redirects that are not followed"));
     }
     // As hey: figures are no failure, also where ^C has ended the load.
     Ok(exit::DONE)

@@ -58,12 +58,15 @@ pub fn summary(asked: &HeyAsked, host: &str, tally: &HeardTally, total_ns: u64) 
         let _ = writeln!(text, "  [{status}]\t{count} responses");
     }
     text += "\n";
-    if tally.lost.is_empty() {
+    if tally.lost.is_empty() && tally.led_on.0 == 0 {
         text += "\n";
     } else {
         text += "Error distribution:\n";
         for (failure, count) in &tally.lost {
             let _ = writeln!(text, "  [{count}]\t{}", lines(&error(asked, host, *failure)));
+        }
+        if tally.led_on.0 > 0 {
+            let _ = writeln!(text, "  [{}]\t{}", tally.led_on.0, lines(&tally.led_on.1));
         }
     }
     text + "\n"

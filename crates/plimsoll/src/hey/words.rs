@@ -1,6 +1,7 @@
 //! hey's command line: flags as Go reads them, then the URL. Not here: what a load makes of them.
 
 use crate::go_flags::{go_duration_ns, go_flags};
+use crate::go_redirect::GoHop;
 use crate::go_request::{GoRequest, canonical};
 use crate::target::{Url, basic};
 
@@ -29,6 +30,7 @@ pub struct HeyAsked {
     pub is_2: bool,
     pub compresses: bool,
     pub keep_alive: bool,
+    pub follows: bool,
     /// plimsoll's own: results as JSON, and what a line of `run` says in the same way.
     pub json: bool,
     pub output: Option<String>,
@@ -60,6 +62,7 @@ pub fn understood(words: &[String]) -> Result<Option<HeyAsked>, String> {
         is_2: false,
         compresses: true,
         keep_alive: true,
+        follows: true,
         json: false,
         output: None,
         as_they_are: Vec::new(),
@@ -114,8 +117,7 @@ pub fn understood(words: &[String]) -> Result<Option<HeyAsked>, String> {
             "h2" => asked.is_2 = truth()?,
             "disable-compression" => asked.compresses = !truth()?,
             "disable-keepalive" => asked.keep_alive = !truth()?,
-            // They are never followed.
-            "disable-redirects" => _ = truth()?,
+            "disable-redirects" => asked.follows = !truth()?,
             "cpus" => asked.as_they_are.push(format!("--threads={}", number()?.max(1))),
             "x" => return Err("-x is not done here: load does not go through a proxy".to_owned()),
             "allow-public" => asked.as_they_are.extend(truth()?.then(|| "--allow-public".to_owned())),
@@ -193,14 +195,14 @@ impl HeadSaid {
 }
 
 impl HeyAsked {
-    /// The request as Go writes it over HTTP/1.1, with this body.
-    pub fn request(&self, host: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    /// The request as Go writes it over HTTP/1.1, with this body, where it begins or redirects lead.
+    pub fn request(&self, hop: &GoHop, body: &[u8]) -> Vec<u8> {
         let request = GoRequest {
-            method: &self.method,
-            path,
-            host: self.host.as_deref().unwrap_or(host),
-            headers: &self.headers,
-            body,
+            method: &hop.method,
+            path: &hop.path,
+            host: &hop.host,
+            headers: &hop.headers(&self.headers),
+            body: if hop.is_bare { b"" } else { body },
             compresses: self.compresses,
             keep_alive: self.keep_alive,
         };

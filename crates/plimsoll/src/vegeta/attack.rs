@@ -10,13 +10,14 @@ use crate::as_run::as_run;
 use crate::commands::run;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
+use crate::go_redirect::{GoHop, GoStep};
 use crate::go_request::GoRequest;
 use crate::output;
 use crate::runner::Authoring;
 use crate::target::{Url, system_text};
 use plimsoll_analysis::Summary;
 use plimsoll_engine::Authorship;
-use plimsoll_model::{LoadShape, RequestFailure, Stop};
+use plimsoll_model::{LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
 use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer};
 use std::collections::HashMap;
@@ -30,15 +31,37 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Results that wait to be written: as many as come in a moment.
 const WAITING_MAX: usize = 100_000;
 
+/// What is said of a request without an answer in time.
+const LATE: &str = "no answer within the timeout";
+
 /// A target, ready to be asked.
 #[derive(Debug)]
 struct ReadyTarget {
     target: VegetaTarget,
-    /// Path and query.
-    path: String,
-    /// The field `Host`.
-    host: String,
+    first: GoHop,
+    origin: Origin,
     body: Vec<u8>,
+}
+
+impl ReadyTarget {
+    /// As it is asked where its way begins, or redirects have led it.
+    fn bytes(&self, hop: &GoHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
+        let mut headers = self.target.headers.clone();
+        if !name.is_empty() {
+            headers.push(("X-Vegeta-Attack".to_owned(), name.to_owned()));
+        }
+        headers.push(("X-Vegeta-Seq".to_owned(), seq.to_string()));
+        GoRequest {
+            method: &hop.method,
+            path: &hop.path,
+            host: &hop.host,
+            headers: &hop.headers(&headers),
+            body: if hop.is_bare { b"" } else { &self.body },
+            compresses: true,
+            keep_alive,
+        }
+        .bytes()
+    }
 }
 
 /// Where targets come from.
@@ -105,7 +128,8 @@ impl Targets {
         let written = target.url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next();
         let written = written.unwrap_or_default().rsplit('@').next().unwrap_or_default();
         let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
-        Ok(Some(Arc::new(ReadyTarget { target, path: url.path, host, body })))
+        let first = GoHop::first(&target.method, &target.url, &url.path, &host);
+        Ok(Some(Arc::new(ReadyTarget { target, first, origin: url.origin, body })))
     }
 }
 
@@ -113,7 +137,13 @@ impl Targets {
 struct Attacker {
     shared: Arc<AttackShared>,
     /// What is under way, by number.
-    open: HashMap<u64, Arc<ReadyTarget>>,
+    open: HashMap<u64, OpenTarget>,
+}
+
+/// A target under way, and how far redirects have led it.
+struct OpenTarget {
+    ready: Arc<ReadyTarget>,
+    hop: Option<GoHop>,
 }
 
 impl std::fmt::Debug for Attacker {
@@ -136,9 +166,17 @@ impl Attacker {
         self.shared.sink.send(result).map_err(|_| Halt::Asked)
     }
 
+    /// How many redirects are followed, and where the answer leads; `None` where none is.
+    fn step(&self, answer: &HeardAnswer) -> Option<(u64, GoStep)> {
+        let redirects_max = locked(&self.shared.targets).asked.redirects_max?;
+        let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
+        let here = hop.as_ref().unwrap_or(&ready.first);
+        Some((redirects_max, here.after(answer, &ready.origin, (!ready.body.is_empty(), true))))
+    }
+
     /// What is known of the request with this number.
     fn begun(&mut self, mark: u64) -> VegetaResult {
-        let Some(ready) = self.open.remove(&mark) else { return VegetaResult::default() };
+        let Some(OpenTarget { ready, .. }) = self.open.remove(&mark) else { return VegetaResult::default() };
         VegetaResult {
             method: ready.target.method.clone(),
             url: ready.target.url.clone(),
@@ -172,26 +210,10 @@ impl Author for Attacker {
         let (name, keep_alive) = (targets.asked.name.clone(), targets.asked.keep_alive);
         drop(targets);
         let ready = found.map_err(|why| self.fail(why))?.ok_or(Halt::Asked)?;
-        let mut headers = ready.target.headers.clone();
-        if !name.is_empty() {
-            headers.push(("X-Vegeta-Attack".to_owned(), name));
-        }
-        headers.push(("X-Vegeta-Seq".to_owned(), seq.to_string()));
-        headers.sort_by(|a, b| a.0.cmp(&b.0));
-        let bytes = GoRequest {
-            method: &ready.target.method,
-            path: &ready.path,
-            host: &ready.host,
-            headers: &headers,
-            body: &ready.body,
-            compresses: true,
-            keep_alive,
-        }
-        .bytes();
-        batch.bytes.extend_from_slice(&bytes);
+        batch.bytes = ready.bytes(&ready.first, seq, &name, keep_alive);
         batch.heads_only.push(ready.target.method == "HEAD");
         batch.mark = seq;
-        self.open.insert(seq, ready);
+        self.open.insert(seq, OpenTarget { ready, hop: None });
         Ok(())
     }
 
@@ -199,8 +221,36 @@ impl Author for Attacker {
         Ok(0)
     }
 
+    fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
+        let Some((redirects_max, GoStep::Asks(next))) = self.step(answer) else { return false };
+        let Some(open) = self.open.get_mut(&answer.mark).filter(|_| next.count <= redirects_max) else { return false };
+        let targets = locked(&self.shared.targets);
+        batch.bytes = open.ready.bytes(&next, answer.mark, &targets.asked.name, targets.asked.keep_alive);
+        batch.heads_only.push(next.method == "HEAD");
+        batch.mark = answer.mark;
+        open.hop = Some(*next);
+        true
+    }
+
     fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+        let unfinished = match self.step(answer) {
+            Some((redirects_max, GoStep::Asks(next))) => {
+                let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
+                let here = open.map(|open| open.hop.as_ref().unwrap_or(&open.ready.first));
+                Some(here.map(|here| here.refusal(answer, redirects_max)))
+            }
+            Some((_, GoStep::Elsewhere)) => {
+                self.shared.redirects.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+            Some((_, GoStep::Ends)) | None => None,
+        };
         let begun = self.begun(answer.mark);
+        if let Some(refusal) = unfinished {
+            // Where it was not refused, no time was left to ask there.
+            let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {LATE}", begun.method, begun.url));
+            return self.tell(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
+        }
         let mut headers: Vec<(String, Vec<String>)> = Vec::new();
         for (name, value) in answer.fields() {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -209,10 +259,6 @@ impl Author for Attacker {
                 Some((_, values)) => values.push(value),
                 None => headers.push((name, vec![value])),
             }
-        }
-        if (300..400).contains(&answer.status) && headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("location"))
-        {
-            self.shared.redirects.fetch_add(1, Ordering::Relaxed);
         }
         // An answer that is no success has its status line as an error, as with vegeta.
         let line = answer.head.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -229,7 +275,7 @@ impl Author for Attacker {
     fn miss(&mut self, lost: &LostAnswer) {
         let begun = self.begun(lost.mark);
         let what = match lost.failure {
-            RequestFailure::Timeout => "no answer within the timeout",
+            RequestFailure::Timeout => LATE,
             RequestFailure::Connect => "connection refused",
             RequestFailure::Reset => "connection reset by peer",
             RequestFailure::ClosedEarly => "EOF",
@@ -315,7 +361,7 @@ pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
     drop((measured, shared));
     writing.join().map_err(|_| Failure::start("the results could not be written"))??;
     if redirects > 0 {
-        output::note(&format!("warning: {redirects} answers were redirects, which are not followed"));
+        output::note(&format!("warning: {redirects} answers were redirects to another server, which are not followed"));
     }
     if limited {
         output::note(

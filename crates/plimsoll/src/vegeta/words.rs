@@ -35,6 +35,8 @@ pub struct AttackAsked {
     /// Bytes of an answer's body that are kept.
     pub body_max: usize,
     pub keep_alive: bool,
+    /// Redirects that are followed; `None`: none, and an answer that redirects is a success.
+    pub redirects_max: Option<u64>,
     /// `None`: standard input.
     pub targets: Option<String>,
     pub format: TargetFormat,
@@ -156,6 +158,7 @@ fn attack(words: &[String]) -> Result<VegetaAsked, String> {
         headers: Vec::new(),
         body_max: usize::MAX,
         keep_alive: true,
+        redirects_max: Some(10),
         targets: None,
         format: TargetFormat::Http,
         lazy: false,
@@ -204,9 +207,9 @@ fn attack(words: &[String]) -> Result<VegetaAsked, String> {
                 };
             }
             "lazy" => asked.lazy = truth()?,
-            // Ours are not followed, whatever is said; that is told at the end, if there were any.
             "redirects" => {
-                value.parse::<i64>().map_err(|_| format!("-redirects: '{value}' is no number"))?;
+                let number = value.parse::<i64>().map_err(|_| format!("-redirects: '{value}' is no number"))?;
+                asked.redirects_max = u64::try_from(number).ok();
             }
             "http2" => {
                 truth()?;

@@ -62,12 +62,19 @@ fn answer(stream: &TcpStream, log: &Mutex<Vec<String>>) {
             true => lower.contains("connection: keep-alive\r\n"),
             false => !lower.contains("connection: close\r\n"),
         };
+        let target = request.split(' ').nth(1).unwrap_or_default();
         let status = if request.contains("/missing") { "404 Not Found" } else { "200 OK" };
+        // `/leads/302/to` redirects there with 302.
+        let leads = target.strip_prefix("/leads/").and_then(|rest| rest.split_once('/'));
+        let (status, location) = leads.map_or((status.to_owned(), String::new()), |(status, to)| {
+            (format!("{status} Elsewhere"), format!("Location: /{to}\r\n"))
+        });
         let text =
             if request.contains("/grows") { "x".repeat(3 + log.lock().expect("no panic").len()) } else { "abc".into() };
         log.lock().expect("no panic").push(request + &String::from_utf8_lossy(&content));
         let kept = if stays { "Connection: keep-alive\r\n" } else { "" };
-        let head = format!("HTTP/1.1 {status}\r\nServer: plain/1\r\n{kept}Content-Length: {}\r\n\r\n", text.len());
+        let length = text.len();
+        let head = format!("HTTP/1.1 {status}\r\nServer: plain/1\r\n{kept}{location}Content-Length: {length}\r\n\r\n");
         if (&*stream).write_all((head + &text).as_bytes()).is_err() || !stays {
             return;
         }
@@ -338,6 +345,56 @@ fn a_link_is_what_its_name_says() {
     for (name, code, said) in usages {
         let done = called(name, &[]);
         assert!(done.code == code && (done.stdout + &done.stderr).contains(said), "{name}");
+    }
+}
+
+#[test]
+fn hey_and_vegeta_follow_redirects_as_they_do() {
+    let server = Plain::start();
+    let (url, host) = (&server.url, server.host().to_owned());
+    let follows = format!("{url}/leads/302/leads/307/end?x=1");
+    let done = plimsoll(&["hey", "-n", "2", "-c", "1", "-m", "POST", "-d", "ab", "-H", "x-y: z", &follows]);
+    assert!(done.code == 0 && done.stdout.contains("  [200]\t2 responses\n"), "{}{}", done.stdout, done.stderr);
+    let asked = server.taken();
+    let head = |target: &str, before: &str| {
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: hey/0.0.1\r\nReferer: {url}{before}\r\nX-Y: z\r\nAccept-Encoding: gzip\r\n\r\n")
+    };
+    assert_eq!(asked.len(), 6, "{asked:?}");
+    assert!(asked[0].starts_with("POST /leads/302/leads/307/end?x=1 HTTP/1.1\r\n"), "{}", asked[0]);
+    assert_eq!(asked[1], head("/leads/307/end?x=1", "/leads/302/leads/307/end?x=1"));
+    assert_eq!(asked[2], head("/end?x=1", "/leads/307/end?x=1"));
+    // Content is not sent twice, and some are not followed at all.
+    for words in [&["-d", "ab"][..], &["-disable-redirects"]] {
+        let status = if words.len() == 2 { "307" } else { "302" };
+        let done = plimsoll(&[&["hey", "-n", "1", "-c", "1"], words, &[&format!("{url}/leads/{status}/end")]].concat());
+        assert!(done.stdout.contains(&format!("  [{status}]\t1 responses\n")), "{words:?}: {}", done.stdout);
+        assert!(done.stderr.is_empty() && server.taken().len() == 1, "{words:?}: {}", done.stderr);
+    }
+    let round = format!("{url}/leads/302/{}end", "leads/302/".repeat(11));
+    let done = plimsoll(&["hey", "-n", "1", "-c", "1", &round]);
+    let said = "Error distribution:\n  [1]\tGet \"/leads/302/leads/302/end\": stopped after 10 redirects\n";
+    assert!(done.stdout.contains(said) && server.taken().len() == 10, "{}", done.stdout);
+    let targets = folder("redirects").join("targets");
+    std::fs::write(&targets, format!("GET {url}/leads/301/leads/308/end\nX-Y: z\n")).expect("written");
+    let targets = targets.to_str().expect("UTF-8");
+    for (redirects, code, error, count) in [
+        ("10", 200, "", 3),
+        ("2", 200, "", 3),
+        ("1", 0, "Get \"/end\": stopped after 1 redirects", 2),
+        ("0", 0, "Get \"/leads/308/end\": stopped after 0 redirects", 1),
+        ("-1", 301, "", 1),
+    ] {
+        let redirects = format!("-redirects={redirects}");
+        let words = ["vegeta", "attack", "-rate=10", "-duration=100ms", "-targets", targets, &redirects];
+        let done = plimsoll(&words);
+        let result: serde_json::Value = serde_json::from_str(done.stdout.trim()).expect("one result");
+        assert_eq!((&result["code"], &result["error"]), (&code.into(), &error.into()), "{redirects}: {}", done.stderr);
+        let asked = server.taken();
+        assert_eq!(asked.len(), count, "{redirects}: {asked:?}");
+        if count == 3 {
+            let expect = format!("GET /end HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Go-http-client/1.1\r\nReferer: {url}/leads/308/end\r\nX-Vegeta-Seq: 0\r\nX-Y: z\r\nAccept-Encoding: gzip\r\n\r\n");
+            assert_eq!(asked[2], expect);
+        }
     }
 }
 

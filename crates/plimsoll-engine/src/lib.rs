@@ -43,8 +43,8 @@ pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
 pub use once::{OnceAnswer, OnceRequest};
-pub use redirect::{NotFollowed, is_redirect, target_of};
 pub use prepared::{Aids, Authorship, Prepared, prepare, prepare_aided};
+pub use redirect::{NotFollowed, is_redirect, target_of};
 
 use encoded_route::RouteCompiler;
 use fill::FormValues;

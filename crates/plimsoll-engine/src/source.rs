@@ -197,14 +197,7 @@ impl Source {
     /// An answer is whole, for those who hear; `ends`: whether no more of its exchange are to come, and whether it may ask on instead.
     /// Returns whether it does.
     #[inline(never)]
-    pub fn hear(
-        &mut self,
-        exchange: u32,
-        status: u16,
-        piece: Piece,
-        times: AnswerTimes,
-        ends: (bool, bool),
-    ) -> bool {
+    pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, ends: (bool, bool)) -> bool {
         match self {
             Source::Authored(_, authored) => authored.hear(exchange, status, piece, times, ends),
             _ => false,

@@ -139,7 +139,8 @@ mod tests {
             [("A", "1"), ("Content-Type", "t"), ("X-Y", "z")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
         assert_eq!(first.headers(&fields), fields);
         let second = asked(step(&first, 302, "/b", (true, true)));
-        let told: Vec<String> = second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let told: Vec<String> =
+            second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(told, ["A: 1", "Referer: http://h:81?x=1", "X-Y: z"]);
         assert_eq!((&*second.method, &*second.path, &*second.host, second.count), ("GET", "/b", "svc", 1));
         // A whole URL says its host; what is bare stays so.

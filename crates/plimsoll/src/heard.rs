@@ -39,6 +39,9 @@ pub struct Hearing {
     pub follows: Option<Follows>,
 }
 
+/// Writes the request at one place of a way.
+pub type WriteHop = dyn Fn(&GoHop) -> Vec<u8> + Send + Sync;
+
 /// How redirects are followed.
 pub struct Follows {
     /// What is asked first.
@@ -48,7 +51,7 @@ pub struct Follows {
     pub asked_max: u64,
     pub has_body: bool,
     /// The request at one place of the way.
-    pub write: Box<dyn Fn(&GoHop) -> Vec<u8> + Send + Sync>,
+    pub write: Box<WriteHop>,
 }
 
 /// The first answer that came.

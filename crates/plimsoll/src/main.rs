@@ -104,7 +104,7 @@ fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
         _ => return None,
     };
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    // An attack of vegeta's just ends.
+    // vegeta's commands do so where there is something to come to an end with.
     if name != "vegeta" {
         plimsoll_sys::signal::catch_interrupts();
     }

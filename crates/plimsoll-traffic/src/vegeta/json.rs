@@ -73,15 +73,23 @@ impl VegetaResult {
         let _ = write!(
             out,
             "{{\"attack\":{},\"seq\":{seq},\"code\":{code},\"timestamp\":\"{}\",\"latency\":{latency_ns},\
-             \"bytes_out\":{bytes_out},\"bytes_in\":{bytes_in},\"error\":{},\"body\":\"",
+             \"bytes_out\":{bytes_out},\"bytes_in\":{bytes_in},\"error\":{},\"body\":",
             text(attack),
             stamp(*sent_ns),
             text(error),
         );
-        write_base64(body, out);
-        let _ = write!(out, "\",\"method\":{},\"url\":{},\"headers\":", text(method), text(url));
+        // What is empty is nothing, as where vegeta makes JSON of its gob.
+        if body.is_empty() {
+            out.extend_from_slice(b"null");
+        } else {
+            out.push(b'"');
+            write_base64(body, out);
+            out.push(b'"');
+        }
+        let _ = write!(out, ",\"method\":{},\"url\":{},\"headers\":", text(method), text(url));
         let fields: serde_json::Map<String, Value> =
             headers.iter().map(|(name, values)| (name.clone(), Value::from(values.clone()))).collect();
-        let _ = writeln!(out, "{}}}", Value::Object(fields));
+        let fields = if fields.is_empty() { Value::Null } else { Value::Object(fields) };
+        let _ = writeln!(out, "{fields}}}");
     }
 }

@@ -97,6 +97,7 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
         },
         passing: every
             .map(|every| -> Box<dyn Fn(u64) + Send + Sync> { Box::new(move |done| tell(&progress, every, done)) }),
+        follows: None,
     });
     let measured = run::measure(question, &terms, Some(Arc::new(heard.clone())))?;
     let mut tally = heard.tally();

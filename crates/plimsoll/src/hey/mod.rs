@@ -10,7 +10,6 @@ use crate::commands::run::{self, MeasuredRun};
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::go_request::asks_for_gzip;
-use crate::go_redirect::GoHop;
 use crate::heard::{Follows, Heard, Hearing};
 use crate::output;
 use crate::results::Results;
@@ -60,8 +59,7 @@ fn load(asked: &HeyAsked) -> Result<u8, Failure> {
             .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
     };
     let (mut question, terms) = as_run(&asked.as_run())?;
-    let host = host_of(&url.origin);
-    let first = GoHop::first(&asked.method, &asked.url, &url.path, asked.host.as_deref().unwrap_or(&host));
+    let first = asked.first(&host_of(&url.origin), &url.path);
     // Over HTTP/2 the plan's own is asked.
     let request = match asked.is_2 {
         false => asked.request(&first, &body),

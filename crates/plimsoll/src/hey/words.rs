@@ -195,6 +195,11 @@ impl HeadSaid {
 }
 
 impl HeyAsked {
+    /// What is asked first, of a host and path.
+    pub fn first(&self, host: &str, path: &str) -> GoHop {
+        GoHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
+    }
+
     /// The request as Go writes it over HTTP/1.1, with this body, where it begins or redirects lead.
     pub fn request(&self, hop: &GoHop, body: &[u8]) -> Vec<u8> {
         let request = GoRequest {
@@ -286,7 +291,8 @@ mod tests {
                 "PUT / HTTP/1.1|Host: h:1|User-Agent: them hey/0.0.1|Content-Length: 0|Content-Type: json|Connection: close||",
             ),
         ] {
-            let written = load(line).request("h:1", "/", body.as_bytes());
+            let asked = load(line);
+            let written = asked.request(&asked.first("h:1", "/"), body.as_bytes());
             assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
         }
     }
@@ -302,7 +308,7 @@ mod tests {
             let words = crate::examples::mangled(seed, &flags);
             if let Ok(Some(asked)) = understood(&words) {
                 understood_n += 1;
-                let written = String::from_utf8(asked.request("h", "/", b"")).expect("text");
+                let written = String::from_utf8(asked.request(&asked.first("h", "/"), b"")).expect("text");
                 assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");
             }
         }

@@ -11,7 +11,7 @@ use crate::commands::run;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::go_redirect::{GoHop, GoStep};
-use crate::go_request::GoRequest;
+use crate::go_request::{GoRequest, canonical};
 use crate::output;
 use crate::runner::Authoring;
 use crate::target::{Url, system_text};
@@ -254,8 +254,8 @@ impl Author for Attacker {
         let mut headers: Vec<(String, Vec<String>)> = Vec::new();
         for (name, value) in answer.fields() {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let (name, value) = (text(name), text(value));
-            match headers.iter_mut().find(|(other, _)| other.eq_ignore_ascii_case(&name)) {
+            let (name, value) = (canonical(&text(name)), text(value));
+            match headers.iter_mut().find(|(other, _)| *other == name) {
                 Some((_, values)) => values.push(value),
                 None => headers.push((name, vec![value])),
             }
@@ -337,6 +337,7 @@ pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
         }
     }
     let Some(first) = targets.known.first() else { return Err(Failure::usage("-targets: there is no target")) };
+    plimsoll_sys::signal::catch_interrupts();
     let line = asked.as_run(&first.target.url);
     let (out, name) = opened(asked.output.as_deref())?;
     let (mut question, terms) = as_run(&line)?;

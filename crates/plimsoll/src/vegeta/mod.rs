@@ -15,7 +15,7 @@ use place::{opened, refuse_bytes_on_terminal, unwritten};
 use plimsoll_report::{attacks_page, page};
 use plimsoll_traffic::vegeta::{VegetaCourse, VegetaFigures, VegetaReader, VegetaResult, VegetaWriter};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
 use words::{EncodeAsked, PlotAsked, ReportAsked, ReportShape, VegetaAsked, understood};
 
 const USAGE: &str = "Usage: plimsoll vegeta <command> [flags] [FILE...]
@@ -106,6 +106,10 @@ fn encode(asked: &EncodeAsked) -> Result<(), Failure> {
 
 /// Hands over the results of all files, one of each in turn; of standard input where no file is named.
 fn each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Result<(), Failure>) -> Result<(), Failure> {
+    // ^C ends an attack as well, at the other end of the pipe; what it has made is told.
+    if files.is_empty() && !std::io::stdin().is_terminal() {
+        plimsoll_sys::signal::catch_interrupts();
+    }
     let mut readers: Vec<(&str, VegetaReader<Box<dyn BufRead>>)> = Vec::new();
     for file in files {
         let opened = File::open(file).and_then(|opened| match opened.metadata()?.is_dir() {

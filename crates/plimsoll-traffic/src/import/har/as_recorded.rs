@@ -27,7 +27,7 @@ pub struct AsRecorded<'a> {
 }
 
 /// A value that stands in a request.
-struct Sent {
+struct RecordedValue {
     at: TextPlace,
     name: String,
     value: String,
@@ -64,7 +64,7 @@ impl<'a> AsRecorded<'a> {
         told
     }
 
-    fn text(&self, sent: &Sent, step: &str) -> String {
+    fn text(&self, sent: &RecordedValue, step: &str) -> String {
         let name: String = sent.name.chars().filter(|c| !c.is_control()).take(60).collect();
         let what = match sent.within {
             None => format!("the header {name}"),
@@ -145,39 +145,39 @@ fn path_to(node: &TreeNode, value: &str, path: &mut String, depth: u32) -> bool 
     }
 }
 
-fn in_headers(request: &TreeNode, is_sent: impl Fn(&str) -> bool, out: &mut Vec<Sent>) {
+fn in_headers(request: &TreeNode, is_sent: impl Fn(&str) -> bool, out: &mut Vec<RecordedValue>) {
     for header in items(request, "headers") {
         if let (Some(name), Some(value)) = (text(header, "name"), text(header, "value"))
             && is_sent(&name.trim().to_ascii_lowercase())
         {
             let (name, value) = (name.trim().to_ascii_lowercase(), value.to_owned());
-            out.push(Sent { at: header.at, name, value, within: None });
+            out.push(RecordedValue { at: header.at, name, value, within: None });
         }
     }
 }
 
-fn in_query(request: &TreeNode, out: &mut Vec<Sent>) {
+fn in_query(request: &TreeNode, out: &mut Vec<RecordedValue>) {
     let Some(node) = field(request, "url") else { return };
     let query = own_text(node).and_then(url).and_then(|url| Some(url.target.split_once('?')?.1.to_owned()));
     in_pairs(&query.unwrap_or_default(), node.at, "its query", out);
 }
 
 /// `a=b&c=d`.
-fn in_pairs(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<Sent>) {
+fn in_pairs(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<RecordedValue>) {
     let decoded = |text: &str| String::from_utf8_lossy(&percent_decoded(&text.replace('+', " "))).into_owned();
     for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
-        out.push(Sent { at, name: decoded(name), value: decoded(value), within: Some(within) });
+        out.push(RecordedValue { at, name: decoded(name), value: decoded(value), within: Some(within) });
     }
 }
 
-fn in_body(request: &TreeNode, out: &mut Vec<Sent>) {
+fn in_body(request: &TreeNode, out: &mut Vec<RecordedValue>) {
     const WITHIN: &str = "its body";
     let Some(data) = field(request, "postData") else { return };
     let content = text(data, "text").unwrap_or_default();
     if content.is_empty() {
         for parameter in items(data, "params") {
             if let (Some(name), Some(value)) = (text(parameter, "name"), text(parameter, "value")) {
-                out.push(Sent {
+                out.push(RecordedValue {
                     at: parameter.at,
                     name: name.to_owned(),
                     value: value.to_owned(),
@@ -194,7 +194,7 @@ fn in_body(request: &TreeNode, out: &mut Vec<Sent>) {
     }
 }
 
-fn in_json(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<Sent>) {
+fn in_json(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<RecordedValue>) {
     if depth == DEPTH_MAX {
         return;
     }
@@ -204,7 +204,12 @@ fn in_json(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<Sent>) {
     for (key, node) in entries(node) {
         match own_text(node) {
             Some(value) => {
-                out.push(Sent { at, name: key.name.clone(), value: value.to_owned(), within: Some("its body") });
+                out.push(RecordedValue {
+                    at,
+                    name: key.name.clone(),
+                    value: value.to_owned(),
+                    within: Some("its body"),
+                });
             }
             None => in_json(node, at, depth + 1, out),
         }

@@ -28,30 +28,17 @@ static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
 /// Cores that this process may run on (its affinity mask).
 pub fn cores() -> u32 {
-    // SAFETY: all-zero bytes are a valid, empty cpu_set_t.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` has the size given.
-    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
-    // SAFETY: reads a valid set.
-    if result == 0 { unsafe { libc::CPU_COUNT(&set) as u32 }.max(1) } else { 1 }
+    cores_of(0).map_or(0, |cores| cores.iter().map(|bits| bits.count_ones()).sum()).max(1)
 }
 
-/// Which cores a process may run on, one bit each, of the first 1024; `None` where it is gone or may not be asked.
+/// Which cores a process (0: this one) may run on, one bit each, of the first 1024; `None` where it is gone or may not be asked.
 pub fn cores_of(pid: u32) -> Option<[u64; 16]> {
-    // SAFETY: all-zero bytes are a valid, empty cpu_set_t.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` has the size given.
-    if unsafe { libc::sched_getaffinity(pid as libc::pid_t, size_of::<libc::cpu_set_t>(), &mut set) } != 0 {
-        return None;
-    }
     let mut cores = [0; 16];
-    for core in 0..(libc::CPU_SETSIZE as usize).min(1024) {
-        // SAFETY: the core is within the set.
-        if unsafe { libc::CPU_ISSET(core, &set) } {
-            cores[core / 64] |= 1 << (core % 64);
-        }
-    }
-    Some(cores)
+    // SAFETY: `cores` has the size given; a cpu_set_t is such an array of words, and any bits are one.
+    let asked = unsafe {
+        libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&cores), std::ptr::from_mut(&mut cores).cast())
+    };
+    (asked == 0).then_some(cores)
 }
 
 /// Restricts the calling thread (and threads it starts later) to the given cores.
@@ -151,26 +138,36 @@ pub fn resident_bytes() -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
-/// Takes the mapped code of this process out of its resident memory; what is used again comes back with a minor fault (the
-/// file stays in the page cache). A load uses a small part of what reading arguments and files touched before it. Where the
-/// system does not say what is mapped, nothing is done.
+/// Takes what this process has mapped of files and never changed (code, constants, tables of the linker) out of its resident
+/// memory; what is used again comes back with a minor fault (the file stays in the page cache). A load uses a small part of
+/// what the start, arguments and files touched before it. Where the system does not say what is mapped, nothing is done.
 pub fn release_code() {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for (start, end) in maps.lines().filter_map(code_of_a_file) {
-        // SAFETY: the range is one mapping of this process, of a file, private and not writable: no byte of it differs from
-        // the file, which it is read from again on the next access.
+    let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    for (start, end) in parts_of_files(&smaps) {
+        // SAFETY: the range is one mapping of this process, of a file, private and not writable, of which no page is its own
+        // copy: no byte of it differs from the file, which it is read from again on the next access.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
-/// Where the mapping of a line of `/proc/self/maps` begins and ends, where it holds code of a file and cannot be written.
-fn code_of_a_file(line: &str) -> Option<(usize, usize)> {
-    let mut words = line.split_whitespace();
-    let (range, rights) = (words.next()?, words.next()?);
-    let path = words.nth(3)?;
-    let (start, end) = range.split_once('-')?;
-    let address = |text| usize::from_str_radix(text, 16).ok();
-    (rights == "r-xp" && path.starts_with('/')).then_some((address(start)?, address(end)?))
+/// Where the mappings of `/proc/self/smaps` begin and end that are private parts of files, cannot be written, and have no page
+/// that differs from the file (what the linker relocated before it took the right to write has such pages).
+fn parts_of_files(smaps: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut of_a_file = None;
+    for line in smaps.lines() {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next() else { continue };
+        if first == "Anonymous:" {
+            found.extend(of_a_file.take().filter(|_| words.next() == Some("0")));
+        } else if let Some((start, end)) = first.split_once('-') {
+            let address = |text| usize::from_str_radix(text, 16).ok();
+            let unwritable = matches!(words.next(), Some("r-xp" | "r--p"));
+            let of_path = words.nth(3).is_some_and(|path| path.starts_with('/'));
+            of_a_file = address(start).zip(address(end)).filter(|_| unwritable && of_path);
+        }
+    }
+    found
 }
 
 /// Memory of the machine in bytes (0 if unknown).
@@ -217,15 +214,19 @@ pub fn terminal_size() -> Option<(usize, usize)> {
 mod tests {
     #[test]
     fn code_that_is_given_back_is_there_when_it_is_called() {
-        fn check(line: &str, expect: Option<(usize, usize)>) {
-            assert_eq!(super::code_of_a_file(line), expect, "{line}");
+        fn check(head: &str, anonymous: &str, expect: Option<(usize, usize)>) {
+            let smaps = format!("{head}\nRss:  8 kB\nAnonymous:   {anonymous} kB\nVmFlags: rd mr\n");
+            assert_eq!(super::parts_of_files(&smaps), Vec::from_iter(expect), "{head}");
         }
-        check("1000-3000 r-xp 00002000 fe:00 123 /usr/bin/a b", Some((0x1000, 0x3000)));
-        check("1000-3000 r--p 00002000 fe:00 123 /usr/bin/a", None);
-        check("1000-3000 rwxp 00002000 fe:00 123 /usr/bin/a", None);
-        check("1000-3000 r-xp 00000000 00:00 0", None);
-        check("7fff1000-7fff3000 r-xp 00000000 00:00 0 [vdso]", None);
-        check("", None);
+        check("1000-3000 r-xp 00002000 fe:00 123 /usr/bin/a b", "0", Some((0x1000, 0x3000)));
+        check("1000-3000 r--p 00002000 fe:00 123 /usr/bin/a", "0", Some((0x1000, 0x3000)));
+        check("1000-3000 r--p 00002000 fe:00 123 /usr/bin/a", "4", None);
+        check("1000-3000 rw-p 00002000 fe:00 123 /usr/bin/a", "0", None);
+        check("1000-3000 r--s 00002000 fe:00 123 /usr/bin/a", "0", None);
+        check("1000-3000 rwxp 00002000 fe:00 123 /usr/bin/a", "0", None);
+        check("1000-3000 r-xp 00000000 00:00 0", "0", None);
+        check("7fff1000-7fff3000 r-xp 00000000 00:00 0 [vdso]", "0", None);
+        check("", "0", None);
         let text = |number: u64| format!("{number:>8}");
         let before = text(7);
         super::release_code();

@@ -8,6 +8,7 @@
 //! It is this very program, started with [`WORD`] before anything is parsed. Not here: output, patience with a build
 //! (`subject`).
 
+use crate::itself;
 use crate::target::system_text;
 use plimsoll_sys::group::{self, Offspring};
 use plimsoll_sys::{process, signal};
@@ -47,9 +48,8 @@ impl Left {
 /// The command that starts `program` under a keeper, in a process group of its own; its standard input is the pipe, which
 /// must stay open for as long as the program is wanted.
 pub fn command(program: impl AsRef<OsStr>, left: Left) -> Command {
-    // Under this name it is found also after the file was replaced.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("build-keeper").args([WORD, left.word()]).arg(program).process_group(0).stdin(Stdio::piped());
+    let mut command = itself::command("build-keeper", WORD);
+    command.arg(left.word()).arg(program);
     command
 }
 

@@ -28,6 +28,7 @@ mod go_request;
 mod grpc;
 mod heard;
 mod hey;
+mod itself;
 mod keeper;
 mod kept;
 mod live;

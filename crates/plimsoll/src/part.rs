@@ -11,7 +11,7 @@
 //! Nothing stands in arguments or the environment, which others can read. Not here: who starts it and sums up (`runner::together`).
 
 use crate::failure::Failure;
-use crate::grpc;
+use crate::{grpc, itself};
 use plimsoll_engine::{Aids, prepare_aided};
 use plimsoll_model::codec::{Frame, MAGIC};
 use plimsoll_model::{Ending, Injector, Plan, Purpose, Remark, Stop, Stripe, Tag};
@@ -19,7 +19,6 @@ use plimsoll_sys::process;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::ops::ControlFlow;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,9 +40,8 @@ pub struct Task {
 
 /// The command that starts such a process, out of reach of the terminal's ^C: whoever started it ends it.
 pub fn command() -> Command {
-    // Under this name it is found also after the file was replaced.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("plimsoll").arg(WORD).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = itself::command("plimsoll", WORD);
+    command.stdout(Stdio::piped());
     command
 }
 

@@ -7,12 +7,12 @@
 //!
 //! Not here: which processes these are, and whether they may be stopped.
 
+use crate::itself;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
 use plimsoll_sys::pause::Pausable;
 use plimsoll_sys::{process, signal};
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -27,9 +27,8 @@ fn word(pid: u32, started_ticks: u64) -> String {
 
 /// The command that starts a stopper of these processes.
 pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("plimsoll").arg(WORD).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.args(processes.into_iter().map(|(pid, started_ticks)| word(pid, started_ticks)));
+    let mut command = itself::command("plimsoll", WORD);
+    command.stdout(Stdio::piped()).args(processes.into_iter().map(|(pid, started_ticks)| word(pid, started_ticks)));
     command
 }
 

@@ -126,7 +126,6 @@ pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
     for (start_s, _, response) in &columns {
         let mut counts = vec![0u64; rows];
         for (index, count) in response.buckets() {
-            let index = *index as usize;
             let middle = (histogram::lowest_of(index) + histogram::highest_of(index)) as f64 / 2.0;
             counts[row_of(middle)] += count;
         }

@@ -9,6 +9,7 @@ use plimsoll_model::{
     Ending, FailedAnswer, Injector, Interval, Ledger, Plan, PlanRecord, RouteNumber, Run, Schedule, Stop,
 };
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 
 /// What a run is doing.
@@ -140,7 +141,10 @@ impl Collector {
                 for (route, figures) in interval.routes.iter() {
                     self.ledgers[part].entry(route).or_default().merge(&figures.ledger);
                 }
-                self.open.entry(index).or_default().merge_beside(&interval);
+                match self.open.entry(index) {
+                    Entry::Vacant(first) => _ = first.insert(interval),
+                    Entry::Occupied(mut sum) => sum.get_mut().merge_beside(&interval),
+                }
             }
             Reported::Done { part, window_end_ns, failed_answers, used_up } => {
                 self.used_up |= used_up;

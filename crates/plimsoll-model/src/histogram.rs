@@ -42,8 +42,7 @@ impl CountingHistogram {
 
     /// Takes the content out and leaves this one empty; touches only the occupied span, and keeps its memory.
     pub fn drain(&mut self) -> SparseHistogram {
-        let mut buckets = Vec::new();
-        self.pages.take(self.exact.span(), |index, count| buckets.push((index as u32, u64::from(count))));
+        let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, Exact::EMPTY) }
     }
 
@@ -182,16 +181,15 @@ impl Histogram {
 
     /// Adds all values of a histogram at rest.
     pub fn merge_sparse(&mut self, other: &SparseHistogram) {
-        for &(index, count) in &other.buckets {
-            *self.pages.count_mut(index as usize) += count;
+        for (index, count) in other.buckets() {
+            *self.pages.count_mut(index) += count;
         }
         self.exact.merge(&other.exact);
     }
 
     /// Takes the content out as a [`SparseHistogram`] and leaves this one empty; touches only the occupied span.
     pub fn drain(&mut self) -> SparseHistogram {
-        let mut buckets = Vec::new();
-        self.pages.take(self.exact.span(), |index, count| buckets.push((index as u32, count)));
+        let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, Exact::EMPTY) }
     }
 }

@@ -1,6 +1,7 @@
 //! What happened in a stretch of a run: the figures of the load and of each route, which add up over time, workers and
 //! machines. Which figures there are, says the table of measures ([`crate::measures`]).
 
+use crate::histogram::Histogram;
 use crate::measures::{LoadFigures, RouteFigures};
 use std::sync::{LazyLock, OnceLock};
 
@@ -71,6 +72,15 @@ impl Routes {
         &mut self.by_number[at].1
     }
 
+    /// Adds figures of a route that are nobody else's.
+    fn put(&mut self, number: RouteNumber, figures: RouteFigures) {
+        match self.by_number.binary_search_by_key(&number, |(number, _)| *number) {
+            Ok(at) => self.by_number[at].1.merge_beside(&figures),
+            Err(at) => self.by_number.insert(at, (number, figures)),
+        }
+        self.whole.take();
+    }
+
     /// Adds what follows in time: of a route where nothing happened later, nothing is under way either.
     fn merge_after(&mut self, later: &Routes) {
         self.whole.take();
@@ -80,7 +90,7 @@ impl Routes {
         }
         for (number, theirs) in later.iter() {
             if self.get(number).is_none() {
-                *self.of_mut(number) = theirs.clone();
+                self.put(number, theirs.clone());
             }
         }
     }
@@ -91,10 +101,11 @@ impl Routes {
         match self.by_number.as_slice() {
             [] => &NOTHING,
             [(_, only)] => only,
-            [(_, first), others @ ..] => self.whole.get_or_init(|| {
-                let mut sum = Box::new(first.clone());
-                others.iter().for_each(|(_, figures)| sum.merge_beside(figures));
-                sum
+            several => self.whole.get_or_init(|| {
+                // One place for each bucket: adding lists of buckets to each other would copy what is there for every route.
+                let mut sum = RouteFigures::<Histogram>::default();
+                several.iter().for_each(|(_, figures)| sum.sum_beside(figures));
+                Box::new(sum.take(Histogram::drain))
             }),
         }
     }
@@ -111,7 +122,7 @@ impl From<RouteFigures> for Routes {
 impl FromIterator<(RouteNumber, RouteFigures)> for Routes {
     fn from_iter<I: IntoIterator<Item = (RouteNumber, RouteFigures)>>(figures: I) -> Routes {
         let mut routes = Routes::default();
-        figures.into_iter().for_each(|(number, figures)| routes.of_mut(number).merge_beside(&figures));
+        figures.into_iter().for_each(|(number, figures)| routes.put(number, figures));
         routes
     }
 }

@@ -130,9 +130,9 @@ fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
     varint(out, histogram.buckets().len() as u64);
     let mut before = 0;
     for (index, count) in histogram.buckets() {
-        varint(out, u64::from(index - before));
-        varint(out, *count);
-        before = *index;
+        varint(out, (index - before) as u64);
+        varint(out, count);
+        before = index;
     }
     varint(out, histogram.min_ns());
     varint(out, histogram.max_ns());
@@ -144,14 +144,14 @@ fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
     // Buckets ascend: there are no more than the geometry has.
     let length = Some(reader.length()?).filter(|length| (1..=BUCKETS).contains(length))?;
     let mut buckets = Vec::with_capacity(length);
-    let mut index = 0u32;
+    let mut index = 0usize;
     for _ in 0..length {
-        index = index.checked_add(u32::try_from(reader.varint()?).ok()?).filter(|index| (*index as usize) < BUCKETS)?;
+        index = index.checked_add(usize::try_from(reader.varint()?).ok()?).filter(|index| *index < BUCKETS)?;
         buckets.push((index, reader.varint()?));
     }
     let (min_ns, max_ns) = (reader.varint()?, reader.varint()?);
     let sum_ns = u128::from(reader.varint()?) | u128::from(reader.varint()?) << 64;
-    SparseHistogram::from_parts(buckets, min_ns, max_ns, sum_ns)
+    SparseHistogram::from_parts(&buckets, min_ns, max_ns, sum_ns)
 }
 
 fn write_tally(out: &mut Vec<u8>, tally: &Tally) {

@@ -394,6 +394,13 @@ impl AddTimes<SparseHistogram> for Histogram {
     }
 }
 
+impl RouteFigures<Histogram> {
+    /// Adds the figures of another route in the same interval.
+    pub(crate) fn sum_beside(&mut self, other: &RouteFigures) {
+        self.add(other, AddedOver::Workers);
+    }
+}
+
 fn add<H: AddTimes<G>, G>(figure: &Figure, mine: HeldMut<H>, theirs: Held<G>, over: AddedOver) {
     match (mine, theirs) {
         (HeldMut::Count(mine), Held::Count(theirs)) => match (figure.kind, over) {

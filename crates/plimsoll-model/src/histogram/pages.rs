@@ -1,6 +1,7 @@
 //! Counts by bucket that cost memory only where values fall: pages of a quarter of an octave each, made when first used.
 
 use super::geometry::BUCKETS;
+use super::sparse::Bucket;
 use std::ops::Range;
 
 /// Buckets of a page, and places for pages. Both are what a byte can number, so that neither needs a look at its length.
@@ -11,7 +12,7 @@ const _: () = assert!(BUCKETS <= PAGE * PAGE);
 #[derive(Clone)]
 pub(super) struct Pages<C>([Option<Box<[C; PAGE]>>; PAGE]);
 
-impl<C: Copy + Default + PartialOrd> Pages<C> {
+impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
     pub(super) fn new() -> Pages<C> {
         Pages([const { None }; PAGE])
     }
@@ -37,15 +38,22 @@ impl<C: Copy + Default + PartialOrd> Pages<C> {
         counts.filter(move |(index, count)| *count > C::default() && span.contains(index))
     }
 
-    /// Takes the occupied buckets in `span` out, as [`Pages::occupied`]; the pages stay, for what comes next.
-    pub(super) fn take(&mut self, span: Range<usize>, mut each: impl FnMut(usize, C)) {
+    /// Takes the occupied buckets in `span` out, ascending; the pages stay, for what comes next.
+    pub(super) fn take(&mut self, span: Range<usize>) -> Vec<Bucket> {
         let first = span.start / PAGE;
+        let (mut taken, mut length) = (Vec::new(), 0);
         for (at, page) in self.0[first..span.end.div_ceil(PAGE)].iter_mut().enumerate() {
             let Some(page) = page else { continue };
-            for (index, count) in page.iter_mut().enumerate().filter(|(_, count)| **count > C::default()) {
-                each((first + at) * PAGE + index, std::mem::take(count));
+            taken.resize(length + PAGE, Bucket::EMPTY);
+            // Each is written, and stays where it is occupied: which ones are is no pattern that a processor could foresee.
+            for (index, count) in page.iter().enumerate() {
+                taken[length] = Bucket::new((first + at) * PAGE + index, (*count).into());
+                length += usize::from(*count > C::default());
             }
+            page.fill(C::default());
         }
+        taken.truncate(length);
+        taken
     }
 
     /// Memory of the pages in bytes, beyond that of the value itself.

@@ -1,12 +1,40 @@
 //! A histogram at rest: what intervals hold, and a run file.
 
-use super::geometry::{Exact, index_of};
+use super::geometry::{BUCKETS, Exact, index_of};
+
+/// An occupied bucket, its index before its count in one word: a load with many routes is a hundred thousand of them in a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bucket(u64);
+
+const COUNT_BITS: u32 = 48;
+const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+const _: () = assert!(BUCKETS <= 1 << (u64::BITS - COUNT_BITS));
+
+impl Bucket {
+    pub(super) const EMPTY: Bucket = Bucket(0);
+
+    /// Counts beyond 48 bits, which nobody counts to, stay there.
+    #[inline]
+    pub(super) fn new(index: usize, count: u64) -> Bucket {
+        Bucket((index as u64) << COUNT_BITS | count.min(COUNT_MAX))
+    }
+
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        (self.0 >> COUNT_BITS) as usize
+    }
+
+    #[inline]
+    pub(super) fn count(self) -> u64 {
+        self.0 & COUNT_MAX
+    }
+}
 
 /// A histogram at rest: the occupied buckets only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparseHistogram {
-    /// (bucket index, count), ascending, counts above 0.
-    pub(super) buckets: Vec<(u32, u64)>,
+    /// Ascending by index, counts above 0.
+    pub(super) buckets: Vec<Bucket>,
     pub(super) exact: Exact,
 }
 
@@ -38,53 +66,50 @@ impl SparseHistogram {
     }
 
     /// The occupied buckets: (index, count), ascending.
-    pub fn buckets(&self) -> &[(u32, u64)] {
-        &self.buckets
+    pub fn buckets(&self) -> impl ExactSizeIterator<Item = (usize, u64)> + '_ {
+        self.buckets.iter().map(|bucket| (bucket.index(), bucket.count()))
     }
 
     /// How many values lie above `bound_ns`, as [`Histogram::count_above`].
     pub fn count_above(&self, bound_ns: u64) -> u64 {
-        let bound = index_of(bound_ns) as u32;
-        let from = self.buckets.partition_point(|(index, _)| *index <= bound);
-        if bound_ns >= self.exact.max_ns { 0 } else { self.buckets[from..].iter().map(|(_, c)| c).sum() }
+        let bound = index_of(bound_ns);
+        let from = self.buckets.partition_point(|bucket| bucket.index() <= bound);
+        if bound_ns >= self.exact.max_ns { 0 } else { self.buckets[from..].iter().map(|bucket| bucket.count()).sum() }
     }
 
-    /// Adds all values of `other`.
+    /// Adds all values of `other`: in place from the end, since most often little is added to much.
     pub fn merge(&mut self, other: &SparseHistogram) {
-        if other.exact.count == 0 {
-            return;
+        let (mine, theirs) = (&mut self.buckets, other.buckets.as_slice());
+        let (mut a, mut b) = (mine.len(), theirs.len());
+        mine.resize(a + b, Bucket::EMPTY);
+        let mut to = a + b;
+        while b > 0 {
+            let their = theirs[b - 1];
+            to -= 1;
+            mine[to] = match a.checked_sub(1).map(|at| mine[at]) {
+                Some(my) if my.index() > their.index() => {
+                    a -= 1;
+                    my
+                }
+                Some(my) if my.index() == their.index() => {
+                    (a, b) = (a - 1, b - 1);
+                    Bucket::new(my.index(), my.count() + their.count())
+                }
+                _ => {
+                    b -= 1;
+                    their
+                }
+            };
         }
-        let mut merged = Vec::with_capacity(self.buckets.len().max(other.buckets.len()));
-        let (mut a, mut b) = (self.buckets.iter().peekable(), other.buckets.iter().peekable());
-        loop {
-            match (a.peek(), b.peek()) {
-                (Some(&&(i, x)), Some(&&(j, y))) if i == j => {
-                    merged.push((i, x + y));
-                    a.next();
-                    b.next();
-                }
-                (Some(&&x), Some(&&y)) if x.0 < y.0 => {
-                    merged.push(x);
-                    a.next();
-                }
-                (_, Some(&&y)) => {
-                    merged.push(y);
-                    b.next();
-                }
-                (Some(&&x), None) => {
-                    merged.push(x);
-                    a.next();
-                }
-                (None, None) => break,
-            }
-        }
-        self.buckets = merged;
+        // What is left of mine stands where it stood; each bucket of both has left one place empty.
+        mine.drain(a..to);
         self.exact.merge(&other.exact);
     }
 
-    /// Puts a histogram together from stored parts. `None` when they contradict each other (a damaged file).
+    /// Puts a histogram together from stored parts: buckets as (index, count). `None` when they contradict each other (a damaged
+    /// file).
     pub(crate) fn from_parts(
-        buckets: Vec<(u32, u64)>,
+        buckets: &[(usize, u64)],
         min_ns: u64,
         max_ns: u64,
         sum_ns: u128,
@@ -93,12 +118,12 @@ impl SparseHistogram {
             return Some(SparseHistogram::default());
         };
         let ascending = buckets.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let fits = index_of(min_ns) == first.0 as usize && index_of(max_ns) == last.0 as usize;
-        let mut count = 0u64;
-        for (_, c) in &buckets {
-            count = count.checked_add(*c).filter(|_| *c > 0)?;
-        }
-        (ascending && fits && min_ns <= max_ns)
-            .then_some(SparseHistogram { buckets, exact: Exact { count, min_ns, max_ns, sum_ns } })
+        let fits = index_of(min_ns) == first.0 && index_of(max_ns) == last.0;
+        let counted = buckets.iter().all(|(_, count)| (1..=COUNT_MAX).contains(count));
+        let count = buckets.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count))?;
+        (ascending && fits && counted && min_ns <= max_ns).then(|| SparseHistogram {
+            buckets: buckets.iter().map(|(index, count)| Bucket::new(*index, *count)).collect(),
+            exact: Exact { count, min_ns, max_ns, sum_ns },
+        })
     }
 }

@@ -96,8 +96,25 @@ pub struct Contrast {
     pub alone_ns: Option<f64>,
     /// The same as it was in the first load of all, ns.
     pub alone_first_ns: Option<f64>,
+    /// How long the rest of a short answer waits for an acknowledgement that is put off, if it does, in ns.
+    pub held_back_ns: Option<f64>,
     /// What requests demand of each resource.
     pub demands: Vec<ServiceDemand>,
+}
+
+/// The time after which an acknowledgement that is put off is sent: 40 ms at least on Linux (TCP_DELACK_MIN), to the tick of the
+/// kernel, and what the answer itself takes.
+const ACK_PUT_OFF_NS: std::ops::Range<f64> = 38e6..46e6;
+/// An answer that fits into what a server may send at once (RFC 6928: ten segments, and somewhat more on the loopback).
+const SHORT_ANSWER_BYTES: f64 = 65_536.0;
+
+/// How long the rest of an answer comes after its first byte at a low load, where the answer is short and that is the time of an
+/// acknowledgement that is put off: the server has written head and rest apart, and its kernel holds the second small
+/// piece back until the first one is acknowledged (Nagle's algorithm, RFC 896, with RFC 1122, 4.2.3.2).
+pub(super) fn held_back_ns(low: &LoadSignals) -> Option<f64> {
+    let behind_ns = low.get(Signal::Service)? - low.get(Signal::FirstByte)?;
+    let bytes = low.get(Signal::BytesIn)? / low.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
+    (ACK_PUT_OFF_NS.contains(&behind_ns) && bytes <= SHORT_ANSWER_BYTES).then_some(behind_ns)
 }
 
 impl Contrast {
@@ -116,6 +133,7 @@ impl Contrast {
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
         let alone_ns = low.get(Signal::Service).into_iter().chain(single).reduce(f64::min);
+        let held_back_ns = held_back_ns(&low);
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {
             past_held: loads.past_held,
@@ -128,6 +146,7 @@ impl Contrast {
             requests_each,
             alone_ns,
             alone_first_ns,
+            held_back_ns,
             demands,
             low,
             half,
@@ -167,7 +186,9 @@ impl Contrast {
     /// request takes that is alone (Little's law). Of a resource that serves k at a time it is k; below 1 nothing works all
     /// the time.
     pub fn at_a_time(&self) -> Option<f64> {
-        (self.best_rps > 0.0).then_some(self.best_rps * self.alone_ns? / 1e9)
+        // Who has written the rest of an answer does not wait until it may leave.
+        let at_work_ns = self.alone_ns? - self.held_back_ns.unwrap_or(0.0);
+        (self.best_rps > 0.0 && at_work_ns > 0.0).then_some(self.best_rps * at_work_ns / 1e9)
     }
 
     /// Whether it is our connections that are few: as many requests are served at a time as we let be under way; or some were not
@@ -176,7 +197,7 @@ impl Contrast {
     pub fn held_by_our_connections(&self) -> Option<bool> {
         let most = self.past.under_way_max;
         let under_way = self.past.get(Signal::InFlight)?;
-        let all = under_way >= 0.95 * most && (self.at_a_time()? / most - 1.0).abs() <= 0.15;
+        let all = under_way >= 0.95 * most && (self.best_rps * self.alone_ns? / 1e9 / most - 1.0).abs() <= 0.15;
         let as_alone = self.past.get(Signal::Service)? <= 1.25 * self.alone_ns?;
         let lost = self.past.unsent_share >= 0.01 && under_way >= 0.5 * most && as_alone;
         Some(most >= 1.0 && (all || lost))

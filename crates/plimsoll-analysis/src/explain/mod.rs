@@ -317,5 +317,12 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
         );
         doubts.add(DoubtKind::Generator, text);
     }
+    if let Some(ns) = case.held_back_ns {
+        let text = format!(
+            "The rest of each answer comes {} after its first byte: the server writes them apart, and its kernel holds the second small piece back until the first is acknowledged (TCP_NODELAY at the server ends that).",
+            crate::format::duration(ns)
+        );
+        doubts.add(DoubtKind::Server, text);
+    }
     doubts
 }

@@ -854,18 +854,24 @@ fn overflows(case: &Contrast) -> Option<bool> {
     Some(case.top(Signal::ListenOverflows)? > (10.0 * low).max(0.5))
 }
 
-/// Whether threads of a server whose interpreter lets one run at a time use one core's worth together.
+/// Whether threads of a server whose interpreter lets one run at a time use one core's worth together: those of one process,
+/// beside a parent that works on nothing.
 fn takes_turns(case: &Contrast) -> Option<bool> {
-    Some(one_cores_worth(case)? && shares_an_interpreter(case))
+    Some(case.worker_processes()? <= 1.0 && in_turns(case)? && shares_an_interpreter(case))
 }
 
-/// Whether all threads of a process together use one core's worth, with no thread full and cores idle: they take turns.
+/// Whether all threads of a process together use one core's worth: they take turns.
 fn one_cores_worth(case: &Contrast) -> Option<bool> {
+    Some(case.top(Signal::Processes)? <= 1.0 && in_turns(case)?)
+}
+
+/// Whether several threads use one core's worth, with no thread full and cores idle.
+fn in_turns(case: &Contrast) -> Option<bool> {
     let used = case.top(Signal::ServerCores)?;
     let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
     // Who takes turns waits for the others, not for a core; being woken in vain looks like the latter.
     let in_turn = waits < 0.5 || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= 2.0 * waits);
-    let many = case.top(Signal::Threads)? >= 3.0 && case.top(Signal::Processes)? <= 1.0;
+    let many = case.top(Signal::Threads)? >= 3.0;
     Some((0.85..1.2).contains(&used) && in_turn && many && !case.thread_full()? && case.cores_spare()?)
 }
 

@@ -28,6 +28,8 @@ pub enum Signal {
     P99,
     /// Median service time.
     Service,
+    /// Median time to first byte.
+    FirstByte,
     /// Requests in flight, on average.
     InFlight,
     /// Share of the requests that failed.
@@ -150,6 +152,7 @@ impl Signal {
             Signal::P50 => ("p50", "ns", "response time p50", "the load"),
             Signal::P99 => ("p99", "ns", "response time p99", "the load"),
             Signal::Service => ("service_p50", "ns", "service time p50", "the load"),
+            Signal::FirstByte => ("ttfb_p50", "ns", "time to first byte p50", "the load"),
             Signal::InFlight => ("in_flight", "", "requests in flight", "the load"),
             Signal::Failed => ("failed", "share", "requests that failed", "the load"),
             Signal::Refused => (
@@ -317,6 +320,7 @@ impl LoadSignals {
         self.put(Signal::P50, count(whole.response.count, whole.response.p50_ns));
         self.put(Signal::P99, count(whole.response.count, whole.response.p99_ns));
         self.put(Signal::Service, count(whole.service.count, whole.service.p50_ns));
+        self.put(Signal::FirstByte, count(whole.ttfb.count, whole.ttfb.p50_ns));
         self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
         let traffic = &run.plan.traffic;
         let statuses = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));

@@ -73,6 +73,7 @@ fn usual() -> Contrast {
         best_rps: 1000.0,
         alone_ns: Some(10e6),
         alone_first_ns: Some(10e6),
+        held_back_ns: None,
         demands: Vec::new(),
     }
 }
@@ -237,6 +238,20 @@ fn each_cause_by_its_law() {
             "a lock held while working",
             usual().alone(1.0).with(&one_core).with(&[(Switches, 2.0, 5.0, 9.0)]),
             Cause::Lock,
+        ),
+        (
+            "a lock held for a while, and answers in two pieces of which the second waits 40 ms",
+            Contrast { held_back_ns: Some(40e6), ..usual().alone(41.0).with(&[(InLock, 0.0, 3.0, 30.0)]) },
+            Cause::Lock,
+        ),
+        (
+            "threads of a single worker process that take turns at an interpreter",
+            python(usual().alone(1.0).with(&one_core).with(&[
+                (Processes, 2.0, 2.0, 2.0),
+                (Threads, 19.0, 19.0, 19.0),
+                (InLock, 9.9, 7.0, 15.8),
+            ])),
+            Cause::OneThread,
         ),
         (
             "storage",
@@ -526,4 +541,25 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
         let case = case.with(&[(Offered, 150.0, 950.0, 1500.0), (Goodput, 150.0, 950.0, got)]);
         assert_eq!(case.plateau(), Some(expect), "{what}");
     }
+}
+
+#[test]
+fn the_rest_of_an_answer_is_held_back_for_the_time_of_an_acknowledgement_put_off() {
+    fn check(service_ms: f64, first_byte_ms: f64, answer_bytes: f64, expect_ms: Option<f64>) {
+        let rate = 100.0;
+        let values = [
+            (Service, service_ms * 1e6),
+            (FirstByte, first_byte_ms * 1e6),
+            (Goodput, rate),
+            (BytesIn, rate * answer_bytes),
+        ];
+        let low = LoadSignals { values: values.into(), ..LoadSignals::default() };
+        assert_eq!(contrast::held_back_ns(&low), expect_ms.map(|ms| ms * 1e6), "{service_ms} {first_byte_ms}");
+    }
+    check(46.0, 5.0, 200.0, Some(41.0));
+    // By chance as long, but it is sent meanwhile.
+    check(46.0, 5.0, 1e6, None);
+    check(26.0, 5.0, 200.0, None);
+    check(60.0, 5.0, 200.0, None);
+    check(5.0, 4.9, 200.0, None);
 }

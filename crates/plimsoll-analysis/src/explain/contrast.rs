@@ -102,21 +102,6 @@ pub struct Contrast {
     pub demands: Vec<ServiceDemand>,
 }
 
-/// The time after which an acknowledgement that is put off is sent: 40 ms at least on Linux (TCP_DELACK_MIN), to the tick of the
-/// kernel, and what the answer itself takes.
-const ACK_PUT_OFF_NS: std::ops::Range<f64> = 38e6..46e6;
-/// An answer that fits into what a server may send at once (RFC 6928: ten segments, and somewhat more on the loopback).
-const SHORT_ANSWER_BYTES: f64 = 65_536.0;
-
-/// How long the rest of an answer comes after its first byte at a low load, where the answer is short and that is the time of an
-/// acknowledgement that is put off: the server has written head and rest apart, and its kernel holds the second small
-/// piece back until the first one is acknowledged (Nagle's algorithm, RFC 896, with RFC 1122, 4.2.3.2).
-pub(super) fn held_back_ns(low: &LoadSignals) -> Option<f64> {
-    let behind_ns = low.get(Signal::Service)? - low.get(Signal::FirstByte)?;
-    let bytes = low.get(Signal::BytesIn)? / low.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
-    (ACK_PUT_OFF_NS.contains(&behind_ns) && bytes <= SHORT_ANSWER_BYTES).then_some(behind_ns)
-}
-
 impl Contrast {
     /// What a search and the loads after it showed. `findings` without settled loads; `loads`: those to look at.
     pub fn of(findings: &Findings, loads: &Loads) -> Contrast {
@@ -133,7 +118,7 @@ impl Contrast {
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
         let alone_ns = low.get(Signal::Service).into_iter().chain(single).reduce(f64::min);
-        let held_back_ns = held_back_ns(&low);
+        let held_back_ns = low.held_back_ns;
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {
             past_held: loads.past_held,
@@ -187,8 +172,8 @@ impl Contrast {
     /// the time.
     pub fn at_a_time(&self) -> Option<f64> {
         // Who has written the rest of an answer does not wait until it may leave.
-        let at_work_ns = self.alone_ns? - self.held_back_ns.unwrap_or(0.0);
-        (self.best_rps > 0.0 && at_work_ns > 0.0).then_some(self.best_rps * at_work_ns / 1e9)
+        let written_ns = self.held_back_ns.and_then(|_| self.low.get(Signal::FirstByte)).unwrap_or(f64::INFINITY);
+        (self.best_rps > 0.0).then_some(self.best_rps * written_ns.min(self.alone_ns?) / 1e9)
     }
 
     /// Whether it is our connections that are few: as many requests are served at a time as we let be under way; or some were not

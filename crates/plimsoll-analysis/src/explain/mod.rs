@@ -319,7 +319,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     }
     if let Some(ns) = case.held_back_ns {
         let text = format!(
-            "The rest of each answer comes {} after its first byte: the server writes them apart, and its kernel holds the second small piece back until the first is acknowledged (TCP_NODELAY at the server ends that).",
+            "The rest of an answer comes up to {} after its first byte: the server writes them apart, and its kernel holds the second small piece back until the first is acknowledged (TCP_NODELAY at the server ends that).",
             crate::format::duration(ns)
         );
         doubts.add(DoubtKind::Server, text);

@@ -246,10 +246,13 @@ pub const RULES: &[Rule] = &[
         signs: &[
             must(
                 3.0,
-                "new connections waited for a second or more, or failed",
-                "connections were opened quickly",
-                &[Signal::Connect, Signal::ConnectFailed],
+                "new connections waited for a second or more, or failed, or most requests wait for theirs to be accepted",
+                "connections were opened quickly, and accepted",
+                &[Signal::Connect, Signal::ConnectFailed, Signal::Unaccepted],
                 |case| {
+                    if unaccepted(case) == Some(true) {
+                        return Some(true);
+                    }
                     let slow = case.reaches(Signal::Connect, 0.9e9).unwrap_or(false);
                     let failed = case.reaches(Signal::ConnectFailed, 0.01).unwrap_or(false);
                     let before = case.low.get(Signal::Connect).unwrap_or(0.0) >= 0.9e9;
@@ -279,6 +282,12 @@ pub const RULES: &[Rule] = &[
             speaks(1.0, "the queue of connections to be accepted was full", &[Signal::ListenQueue], |case| {
                 case.reaches(Signal::ListenQueue, 0.9)
             }),
+            speaks(
+                2.0,
+                "most requests that are under way wait for their connection to be accepted",
+                &[Signal::Unaccepted, Signal::InFlight],
+                unaccepted,
+            ),
         ],
         yields_to: &[Cause::Files],
         to_tell: &[words("the kernel's counters of the listening socket (probes)")],
@@ -372,6 +381,12 @@ pub const RULES: &[Rule] = &[
                 "at least one request is served at a time",
                 &[Signal::Service, Signal::Goodput],
                 |case| Some(case.at_a_time()? < 0.6),
+            ),
+            must_not(
+                "most requests wait for their connection to be accepted: nobody holds answers back",
+                "connections are accepted",
+                &[Signal::Unaccepted, Signal::InFlight],
+                unaccepted,
             ),
             speaks(1.0, "answers come as evenly as a clock", &[Signal::Dispersion], |case| {
                 Some(case.past.get(Signal::Dispersion)? < 0.3)
@@ -704,10 +719,15 @@ pub const RULES: &[Rule] = &[
             PLATEAU,
             must(
                 0.0,
-                "it has several threads or processes",
-                "it has one thread only",
-                &[Signal::Threads, Signal::Processes],
-                |case| Some(case.top(Signal::Threads)? >= 3.0 || case.top(Signal::Processes)? >= 3.0),
+                "it has several threads, or processes that wait for each other",
+                "it has one thread only, or processes of one thread that do not wait for each other",
+                &[Signal::Threads, Signal::Processes, Signal::InLock],
+                |case| {
+                    let (threads, processes) = (case.top(Signal::Threads)?, case.top(Signal::Processes)?);
+                    // Processes of one thread share a lock where somebody has made one for them.
+                    let alone = threads <= processes;
+                    Some(if alone { processes >= 3.0 && locked(case).unwrap_or(true) } else { threads >= 3.0 })
+                },
             ),
             must_not(
                 "its connections to what is behind it are in use all the time",
@@ -847,6 +867,14 @@ pub const RULES: &[Rule] = &[
         to_tell: &[words("the kernel's account of the connections (probes)")],
     },
 ];
+
+/// Whether half of what is under way past the line waits for its connection to be accepted, while hardly anything is worked on
+/// (who serves one request for each connection takes none of the others).
+fn unaccepted(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
+    let under_way = case.past.get(Signal::InFlight)?;
+    Some(past >= 4.0 && past >= 0.5 * under_way && low <= 0.1 * past && case.at_a_time()? < 0.6)
+}
 
 /// Whether the kernel turned connections away from a full queue, and did not at a low load.
 fn overflows(case: &Contrast) -> Option<bool> {

@@ -76,6 +76,8 @@ pub enum Signal {
     Files,
     /// Connections that wait to be accepted, as a share of the backlog; the most.
     ListenQueue,
+    /// The same as a number, on average.
+    Unaccepted,
     /// Connections that were turned away from a full queue.
     ListenOverflows,
     /// Connections of the server's, from us; the most.
@@ -181,6 +183,7 @@ impl Signal {
             Signal::MajorFaults => ("major_faults", "1/s", "pages read from storage", "the server's processes"),
             Signal::Files => ("files", "share", "open files, of the limit", "the server's processes"),
             Signal::ListenQueue => ("listen_queue", "share", "connections not accepted, of the backlog", "sockets"),
+            Signal::Unaccepted => ("unaccepted", "", "connections not accepted", "sockets"),
             Signal::ListenOverflows => ("listen_overflows", "1/s", "connections turned away", "the kernel's TCP"),
             Signal::Accepted => ("accepted", "", "connections accepted", "sockets"),
             Signal::SendQueue => ("send_queue", "bytes", "bytes waiting to leave the server", "sockets"),
@@ -241,6 +244,8 @@ pub struct LoadSignals {
     pub under_way_max: f64,
     /// Share of the requests that were not sent, since no connection was free for them.
     pub unsent_share: f64,
+    /// How long the rest of answers waits for an acknowledgement that is put off, in ns, if it does.
+    pub held_back_ns: Option<f64>,
     /// Connections that were opened.
     pub opened: u64,
     /// What could not be seen, and why.
@@ -321,6 +326,10 @@ impl LoadSignals {
         self.put(Signal::P99, count(whole.response.count, whole.response.p99_ns));
         self.put(Signal::Service, count(whole.service.count, whole.service.p50_ns));
         self.put(Signal::FirstByte, count(whole.ttfb.count, whole.ttfb.p50_ns));
+        let behind = |whole_ns: u64, first_ns: u64| whole_ns as f64 - first_ns as f64;
+        let (service, ttfb) = (&whole.service, &whole.ttfb);
+        let behind_ns = [behind(service.p50_ns, ttfb.p50_ns), behind(service.p99_ns, ttfb.p99_ns)];
+        self.held_back_ns = held_back_ns(behind_ns, whole.answers_bytes as f64 / ttfb.count.max(1) as f64);
         self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
         let traffic = &run.plan.traffic;
         let statuses = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
@@ -413,6 +422,7 @@ impl LoadSignals {
         let of = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
         self.put(Signal::Files, of(most("server.files_open"), most("server.files_max")));
         self.put(Signal::ListenQueue, of(most("listen.queue"), most("listen.backlog")));
+        self.put(Signal::Unaccepted, mean("listen.queue"));
         self.put(Signal::ListenOverflows, per_second("tcp.listen_overflows"));
         self.put(Signal::Accepted, most("accepted.connections"));
         self.put(Signal::SendQueue, mean("accepted.send_queue"));
@@ -441,7 +451,9 @@ impl LoadSignals {
         self.put(Signal::Quota, mean("cgroup.quota"));
         self.put(Signal::GroupMemory, of(most("cgroup.memory"), most("cgroup.memory_max")));
         self.put(Signal::Retransmits, of(change("tcp.retransmits"), change("tcp.segments_out")));
-        self.put(Signal::TimeWait, of(most("tcp.time_wait"), most("tcp.local_ports").or(Some(USUAL_PORTS))));
+        // Ports may serve several peers: of one there are no more than all.
+        let rests = of(most("tcp.time_wait"), most("tcp.local_ports").or(Some(USUAL_PORTS)));
+        self.put(Signal::TimeWait, rests.map(|share| share.min(1.0)));
         self.put(Signal::InLock, mean("server.in_lock"));
         self.put(Signal::InSleep, mean("server.in_sleep"));
         self.put(Signal::InRead, mean("server.in_read"));
@@ -488,6 +500,21 @@ impl LoadSignals {
         let paused_s = paused_s.or_else(|| change("metrics.memstats.PauseTotalNs").map(|ns| ns / 1e9));
         self.put(Signal::GcPauses, paused_s.map(|seconds| seconds * 1e9 / span_ns));
     }
+}
+
+/// The time after which an acknowledgement that is put off is sent: 40 ms at least on Linux (TCP_DELACK_MIN), more or less a tick of
+/// the kernel's, and of tails, more or less what else differs.
+const ACK_PUT_OFF_NS: [std::ops::Range<f64>; 2] = [38e6..46e6, 30e6..46e6];
+/// Of a longer answer the rest is on its way when the first byte comes.
+const SHORT_ANSWER_BYTES: f64 = 16_384.0;
+
+/// How long the rest of answers of so many bytes waits for an acknowledgement that is put off, by how much later the last byte
+/// comes than the first, at the median and at the 99th percentile: the server has written head and rest apart, and its
+/// kernel holds the second small piece back until the first one is acknowledged (Nagle's algorithm, RFC 896, with
+/// RFC 1122, 4.2.3.2). Kernels put acknowledgements off for some answers only, at first.
+pub(super) fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
+    let put_off = behind_ns.into_iter().zip(ACK_PUT_OFF_NS).find(|(ns, range)| range.contains(ns))?;
+    (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)
 }
 
 /// Variance over mean of the counts, without what changes slowly: over neighbours, whose mean is the same.

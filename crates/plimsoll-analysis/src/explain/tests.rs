@@ -173,6 +173,11 @@ fn each_cause_by_its_law() {
         ),
         ("a limiter that answers 429", usual().with(&refusing), Cause::Limiter),
         ("a limiter that holds back", usual().alone(0.2).with(&[(Dispersion, 0.9, 0.9, 0.05)]), Cause::Limiter),
+        (
+            "connections that are accepted one after the other",
+            usual().alone(0.2).with(&[(Unaccepted, 0.0, 3.0, 480.0), (Dispersion, 0.9, 0.9, 0.05)]),
+            Cause::AcceptBacklog,
+        ),
         ("a pool of four", usual().alone(4.5).peers(4.0, 4.0, 4.0), Cause::Pool),
         ("a pool of ten, and calls beside it", usual().alone(20.0).peers(3.0, 10.0, 10.0), Cause::Pool),
         (
@@ -241,7 +246,10 @@ fn each_cause_by_its_law() {
         ),
         (
             "a lock held for a while, and answers in two pieces of which the second waits 40 ms",
-            Contrast { held_back_ns: Some(40e6), ..usual().alone(41.0).with(&[(InLock, 0.0, 3.0, 30.0)]) },
+            Contrast {
+                held_back_ns: Some(40e6),
+                ..usual().alone(41.0).with(&[(InLock, 0.0, 3.0, 30.0), (FirstByte, 1e6, 1e6, 300e6)])
+            },
             Cause::Lock,
         ),
         (
@@ -545,21 +553,16 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
 
 #[test]
 fn the_rest_of_an_answer_is_held_back_for_the_time_of_an_acknowledgement_put_off() {
-    fn check(service_ms: f64, first_byte_ms: f64, answer_bytes: f64, expect_ms: Option<f64>) {
-        let rate = 100.0;
-        let values = [
-            (Service, service_ms * 1e6),
-            (FirstByte, first_byte_ms * 1e6),
-            (Goodput, rate),
-            (BytesIn, rate * answer_bytes),
-        ];
-        let low = LoadSignals { values: values.into(), ..LoadSignals::default() };
-        assert_eq!(contrast::held_back_ns(&low), expect_ms.map(|ms| ms * 1e6), "{service_ms} {first_byte_ms}");
+    fn check(behind_ms: [f64; 2], answer_bytes: f64, expect_ms: Option<f64>) {
+        let found = signals::held_back_ns(behind_ms.map(|ms| ms * 1e6), answer_bytes);
+        assert_eq!(found, expect_ms.map(|ms| ms * 1e6), "{behind_ms:?}");
     }
-    check(46.0, 5.0, 200.0, Some(41.0));
+    check([41.0, 41.0], 200.0, Some(41.0));
+    // Of some answers only.
+    check([4.0, 36.0], 200.0, Some(36.0));
     // By chance as long, but it is sent meanwhile.
-    check(46.0, 5.0, 1e6, None);
-    check(26.0, 5.0, 200.0, None);
-    check(60.0, 5.0, 200.0, None);
-    check(5.0, 4.9, 200.0, None);
+    check([41.0, 41.0], 1e6, None);
+    check([21.0, 24.0], 200.0, None);
+    check([60.0, 300.0], 200.0, None);
+    check([0.1, 0.4], 200.0, None);
 }

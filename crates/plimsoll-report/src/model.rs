@@ -130,13 +130,14 @@ fn quantiles(list: &[(f64, f64, f64)]) -> ByName<String, BothFields> {
 
 fn verify_fields(distances: &ModelDistances) -> VerifyFields {
     let apart = distances.apart();
-    let dispersion = |((width_ns, both), off_max): (&(u64, Option<(f64, f64)>), &f64)| DispersionFields {
+    let dispersion = distances.dispersion.iter().zip(&distances.dispersion_off_max);
+    let dispersion = dispersion.map(|((width_ns, both), off_max)| DispersionFields {
         window_s: *width_ns as f64 / 1e9,
         log: both.map(|(log, _)| log),
         model: both.map(|(_, model)| model),
         ratio: both.map(|(log, model)| model / log),
         off_max: *off_max,
-    };
+    });
     let cache = |(size, log, model): &(usize, f64, f64)| CacheFields {
         size: *size,
         log: *log,
@@ -147,7 +148,7 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
         holds: apart.is_empty(),
         apart,
         mix_tv: distances.mix_tv,
-        dispersion: distances.dispersion.iter().zip(&distances.dispersion_off_max).map(dispersion).collect(),
+        dispersion: dispersion.collect(),
         sessions: SessionDistances {
             requests: quantiles(&distances.visit_requests),
             think_time_ns: quantiles(&distances.waits_ns),

@@ -26,7 +26,7 @@ fn what_answers_miss_is_a_failure_of_its_own_kind() {
             (expecting(Some("regex:^hello$"), None, None, None), None),
             (expecting(Some("hallo"), None, None, None), Some((RequestFailure::Expectation, "the content"))),
             (expecting(None, Some("json"), None, None), Some((RequestFailure::Expectation, "content-type"))),
-            (expecting(None, None, Some(MS), None), Some((RequestFailure::Expectation, "longer than 1 ms"))),
+            (expecting(None, None, Some(MS), None), Some((RequestFailure::Expectation, "longer than 1ms"))),
             (expecting(None, None, None, Some("$.token")), Some((RequestFailure::Capture, "$.token"))),
         ] {
             let server = SimServer { cut, ..SimServer::new(MS) };

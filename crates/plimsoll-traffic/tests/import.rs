@@ -273,9 +273,11 @@ fn what_no_extractor_of_a_thread_group_sets_is_sent_as_it_stands() {
     let base = "<collectionProp name=\"Arguments.arguments\"><elementProp name=\"base\" elementType=\"Argument\">\
                 <stringProp name=\"Argument.name\">base</stringProp><stringProp name=\"Argument.value\">/api</stringProp>\
                 </elementProp></collectionProp>";
+    let each = text("ForeachController.inputVal", "token") + &text("ForeachController.returnVal", "one");
+    let each = element("ForeachController", &each, &ask("/each/${one}", ""));
     let groups = [
         element("SetupThreadGroup", "", &ask("seed", "")),
-        element("ThreadGroup", "", &(ask("${base}/login", &token) + &ask("/a/${token}", ""))),
+        element("ThreadGroup", "", &(ask("${base}/login", &token) + &ask("/a/${token}", "") + &each)),
         element("ThreadGroup", "", &ask("/b/${token}", "")),
         element("PostThreadGroup", "", &ask("/clean", "")),
     ];
@@ -289,6 +291,7 @@ fn what_no_extractor_of_a_thread_group_sets_is_sent_as_it_stands() {
         "get = \"/seed\"\nheaders = { X-Token = \"t ${token}\" }",
         "get = \"/api/login\"\nheaders = { X-Token = \"t {{ token }}\" }",
         "get = \"/a/{{ token }}\"",
+        "get = \"/each/{{ token }}\"",
         "get = \"/b/${token}\"\nheaders = { X-Token = \"t ${token}\" }",
         "get = \"/clean\"\nheaders = { X-Token = \"t ${token}\" }",
     ] {

@@ -9,6 +9,7 @@ use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::stalls::Stall;
 use plimsoll_model::Purpose;
+use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 
 /// A stall is that of a server, and not the time that answers take anyhow, from so many times this on.
@@ -63,12 +64,16 @@ pub struct Stalls {
 impl Stalls {
     /// The stalls of these trials; `None` if there was none.
     pub fn seen(settings: &Settings, history: &[TrialOutcome]) -> Option<Stalls> {
-        let least_ns = quickest_ns(history).saturating_mul(BEYOND_ANSWERS);
+        let asked = &settings.base.traffic;
+        let least_ns = quickest_ns(history, asked.routes.len() > 1).saturating_mul(BEYOND_ANSWERS);
+        // Users whose sessions begin together ask the same together: what they all wait for then is the load's own.
+        let in_step = |outcome: &TrialOutcome| asked.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // (when, in time measured; the stall; in which trial)
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);
         for (trial, outcome) in history.iter().enumerate() {
-            let long = outcome.evidence.stalls.iter().filter(|s| s.length_ns > least_ns && of_server(outcome, s));
+            let is_stall = |s: &&Stall| s.length_ns > least_ns && of_server(outcome, s) && !in_step(outcome);
+            let long = outcome.evidence.stalls.iter().filter(is_stall);
             stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), *s, trial)));
             time_ns = time_ns.saturating_add(outcome.duration_ns);
             trials += usize::from(outcome.purpose != Purpose::Settle);
@@ -156,9 +161,10 @@ fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
 }
 
 /// How long an answer takes when nothing is in its way: the least median of all trials, since the first one may have met a
-/// stall.
-fn quickest_ns(history: &[TrialOutcome]) -> u64 {
-    history.iter().map(|t| t.p50_ns).filter(|ns| *ns > 0).min().unwrap_or(0)
+/// stall. Of several requests the dearest ones keep others waiting, and are far from the median: there it is the least p99.
+fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
+    let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
+    history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
 fn two_digits(ns: u64) -> f64 {
@@ -227,14 +233,14 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Slo;
     use crate::judge::{Evidence, Offered};
     use crate::others::Others;
     use crate::sentence::Sentence;
+    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan};
 
-    /// Which silences of which trials are the server's own.
-    #[test]
-    fn silences_are_the_servers_or_not() {
-        let outcome = |purpose: Purpose, verdict: Verdict, disturbed: bool| TrialOutcome {
+    fn outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
+        TrialOutcome {
             purpose,
             load: Offered::Users(16),
             start_ns: 0,
@@ -244,13 +250,42 @@ mod tests {
             achieved_rps: 1000.0,
             success_rate: 1.0,
             p50_ns: MS,
-            p99_ns: 5 * MS,
+            p99_ns: 60 * MS,
             lag_p99_ns: 0,
             verdict,
             reason: Sentence::default(),
             evidence: Evidence::default(),
             others: Others { disturbed, steal_share: Some(0.0), ..Others::default() },
+        }
+    }
+
+    /// Sessions that begin together, and dear requests among cheap ones, are no stalls.
+    #[test]
+    fn what_scenarios_wait_for_is_no_stall() {
+        let mut base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        base.traffic.routes.push(base.traffic.routes[0].clone());
+        let silent = |purpose, ms: u64| {
+            let mut trial = outcome(purpose, Verdict::Pass, false);
+            trial.evidence.stalls = vec![Stall { at_ns: 100 * MS, length_ns: ms * MS, ended: true, had_left: true }];
+            trial
         };
+        for (choice, trial, expect) in [
+            (Choice::Weighted, silent(Purpose::Peak, 400), true),
+            (Choice::Scenarios, silent(Purpose::Peak, 400), false),
+            (Choice::Scenarios, silent(Purpose::Climb, 400), true),
+            (Choice::Scenarios, silent(Purpose::Climb, 150), false),
+        ] {
+            base.traffic.choice = choice;
+            let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
+            let settings =
+                Settings { base: base.clone(), slo, budget_ns: SECOND, max_rate: None, arrivals, first_answer_ns: 0 };
+            assert_eq!(Stalls::seen(&settings, &[trial]).is_some(), expect, "{choice:?}");
+        }
+    }
+
+    /// Which silences of which trials are the server's own.
+    #[test]
+    fn silences_are_the_servers_or_not() {
         use Purpose::{Climb, Peak};
         use Verdict::{Fail, Pass, Void};
         // (purpose, verdict, disturbed), of a silence that was (ended, of requests that had left), lasted (ms); expected.

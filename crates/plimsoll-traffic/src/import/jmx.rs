@@ -82,6 +82,16 @@ impl JmxReader {
                     self.values.drawn.insert(name.to_owned(), "seq()".to_owned());
                     self.draft.leave_out(element.place(), "a counter is the number of the session in the load here");
                 }
+                "ForeachController" => {
+                    // Its steps are done once: with the first of what it goes through.
+                    let part = |name: &str| element.property(name).unwrap_or_default().trim();
+                    let (input, each) = (part("ForeachController.inputVal"), part("ForeachController.returnVal"));
+                    let first = format!("{input}_1");
+                    let input = if self.values.variables.contains_key(&first) { &first } else { input };
+                    if !each.is_empty() && !input.is_empty() && each != input {
+                        self.values.variables.entry(each.to_owned()).or_insert_with(|| format!("${{{input}}}"));
+                    }
+                }
                 _ => self.values.captured.extend(checks::names(element)),
             }
             if depth < DEPTH_MAX {

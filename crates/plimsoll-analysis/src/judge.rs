@@ -228,7 +228,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
             // The silence that it begins with may be the backlog of the load before.
-            outcome.evidence.stalls = stalls::of(watch.seen(), window.tick_ns);
+            outcome.evidence.stalls = stalls::of(whole_ticks(watch.seen()), window.tick_ns);
             outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
         }
         Offered::Users(_) => {
@@ -240,7 +240,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             outcome.evidence.rejecting = failures > 0;
             let (series, inside) = window_series(run, &window);
             // The last answers, which came after the window, tell how long a silence at its end lasted.
-            outcome.evidence.stalls = stalls::of(&series, window.tick_ns);
+            outcome.evidence.stalls = stalls::of(whole_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated(&series[..inside], &window, failures > 0).map(|s| s.0 / summary.requests_each);
         }
@@ -277,7 +277,7 @@ fn open_verdict(
     let series = &watch.seen()[..watch.seen().len().min(window.ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
     // What was silent at the window's end may have gone on.
-    evidence.stalls = stalls::of(watch.seen(), window.tick_ns);
+    evidence.stalls = stalls::of(whole_ticks(watch.seen()), window.tick_ns);
 
     // The bounds. At the end of a whole trial what is unanswered is bad; of a trial cut short only what is overdue.
     let whole = !outcome.stopped;
@@ -350,6 +350,15 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
         allowance.bound_ns.is_some_and(|bound_ns| beyond_ns(bound_ns) > allowance.share * length_ns)
     });
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
+}
+
+/// The ticks of a load that say something of silences. Its last one is a piece: from the last tick's end until the load was over, or
+/// was stopped. That nobody was answered in it says nothing.
+fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
+    match series.split_last() {
+        Some((piece, whole)) if piece.succeeded + piece.failed == 0 => whole,
+        _ => series,
+    }
 }
 
 /// The ticks of a closed trial from its window on, and how many of them are inside the window.
@@ -453,8 +462,8 @@ mod tests {
     use crate::sentence::Remedy;
     use plimsoll_model::units::MS;
     use plimsoll_model::{
-        Arrivals, Curve, Interval, LoadFigures, Plan, Probes, RouteFigures, Series, SeriesKind, SeriesSample, Stage,
-        Stop, WorkerTime,
+        Arrivals, Curve, HttpChoice, Interval, LoadFigures, Plan, Probes, RouteFigures, Series, SeriesKind,
+        SeriesSample, Stage, Stop, WorkerTime,
     };
 
     const TICK: u64 = Plan::TICK_NS;
@@ -587,6 +596,9 @@ mod tests {
             let outcome = judged(&waiting);
             assert_eq!(outcome.verdict, Verdict::Fail);
             assert!(outcome.reason.remedies().eq([Remedy::MaxConnections]), "{:?}", outcome.reason);
+            let mut over_h2 = waiting;
+            over_h2.plan.carriage.http = HttpChoice::H2;
+            assert!(judged(&over_h2).reason.remedies().eq([Remedy::MaxConnections, Remedy::Streams]));
         }
     }
 
@@ -675,6 +687,23 @@ mod tests {
                 "{name}: {:?}",
                 outcome.reason
             );
+        }
+    }
+
+    #[test]
+    fn the_piece_of_a_tick_that_a_load_ends_with_is_no_silence() {
+        // Stopped in the tenth tick; what came in the piece of it, and whether it is a stall.
+        for (answered, silent_before, expect) in [(0, false, 0), (0, true, 1), (30, false, 0), (30, true, 1)] {
+            let mut cut = run(&[(1000.0, 20)], |at| match at {
+                9 => tick(answered, 2, 70),
+                8 if silent_before => tick(0, 2, 100),
+                _ => tick(100, 2, 1),
+            });
+            cut.intervals.retain(|at, _| *at < 10);
+            cut.window_ns.1 = 9 * TICK + MS;
+            cut.ending = Some(Ending::Stopped(Stop::Shown("certain".into())));
+            let stalls = judged(&cut).evidence.stalls;
+            assert_eq!(stalls.len(), expect, "{answered} {silent_before}: {stalls:?}");
         }
     }
 

@@ -16,6 +16,8 @@ pub enum Remedy {
     MaxRate,
     /// More connections.
     MaxConnections,
+    /// More requests at a time on each connection.
+    Streams,
     /// More local addresses, each with ports of its own.
     SourceAddresses,
     /// Connections closed so that they leave no port behind.
@@ -36,11 +38,12 @@ pub enum Remedy {
 
 impl Remedy {
     /// All of them.
-    pub const ALL: [Remedy; 12] = [
+    pub const ALL: [Remedy; 13] = [
         Remedy::Budget,
         Remedy::LoadTime,
         Remedy::MaxRate,
         Remedy::MaxConnections,
+        Remedy::Streams,
         Remedy::SourceAddresses,
         Remedy::CloseByReset,
         Remedy::CountDisturbed,

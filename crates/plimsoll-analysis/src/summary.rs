@@ -9,7 +9,7 @@ use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
 use crate::stages::{StageFigures, stages};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Ending, Histogram, LoadFigures, RouteFigures, Run, Tally};
+use plimsoll_model::{Ending, Histogram, HttpChoice, LoadFigures, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
 /// A worker that works for this share of the time has no room left.
@@ -258,7 +258,12 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
             true => {
                 let waiting = format!("all {connections_max} connections were waiting for the server");
                 let text = format!("only {share} of the schedule was sent: {waiting} (");
-                (false, Sentence::from(text).remedy(Remedy::MaxConnections).words(")"))
+                let sentence = Sentence::from(text).remedy(Remedy::MaxConnections);
+                // Over HTTP/2 one connection can do for many.
+                let carriage = &run.plan.carriage;
+                let shares = carriage.http == HttpChoice::H2 && carriage.streams_max <= 1;
+                let sentence = if shares { sentence.words(", ").remedy(Remedy::Streams) } else { sentence };
+                (false, sentence.words(")"))
             }
             false => (true, format!("only {share} of the schedule was sent").into()),
         });

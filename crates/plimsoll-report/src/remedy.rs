@@ -10,6 +10,7 @@ fn flag(remedy: Remedy) -> &'static str {
         Remedy::LoadTime => "--for",
         Remedy::MaxRate => "--max-rate",
         Remedy::MaxConnections => "--max-connections",
+        Remedy::Streams => "--streams",
         Remedy::SourceAddresses => "--source-ip",
         Remedy::CloseByReset => "--close reset",
         Remedy::CountDisturbed => "--count-disturbed",

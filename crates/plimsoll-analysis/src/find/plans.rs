@@ -103,7 +103,13 @@ impl<'a> Planner<'a> {
         let last = self.history.iter().rev().find(|t| t.purpose != Purpose::Settle)?;
         let peak = peak::of(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
-        let drain_s = last.evidence.unanswered as f64 / capacity;
+        // Also one that answered in the end what it had fallen behind by is at work still: an open load has opened a connection for
+        // each of those, and closes them now.
+        let grown = match last.verdict {
+            Verdict::Fail | Verdict::Void => last.evidence.growth * last.evidence.scheduled as f64 / 2.0,
+            Verdict::Pass => 0.0,
+        };
+        let drain_s = (last.evidence.unanswered as f64 / capacity).max(grown / last.achieved_rps.max(1.0));
         if last.evidence.rejecting || drain_s < DRAIN_FROM_S {
             return None;
         }

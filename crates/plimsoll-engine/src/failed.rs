@@ -127,8 +127,9 @@ impl FailedAnswers {
             kept.add(piece.bytes);
             return Some(at);
         }
-        // Of the content of an answer whose beginning was not kept nothing is shown, unless that is what is wrong.
-        let shown = piece.first || matches!(kind, AnswerKind::Protocol(_));
+        // Of the content of an answer whose beginning was not kept nothing is shown, unless that is what is wrong. What answers a call
+        // without a status of gRPC's was not known to fail before its end: what came last of it tells who answered.
+        let shown = piece.first || matches!(kind, AnswerKind::Protocol(_) | AnswerKind::Call(..));
         if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
         }
@@ -190,13 +191,21 @@ mod tests {
         failed.ended(AnswerKind::Status(502), piece(4, false, b"the end of a page"));
         failed.ended(AnswerKind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
         failed.ended(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
+        // No answer to a call, and only its end tells: what it ends with is shown.
+        let page = AnswerPiece { bare: true, ..piece(8, false, b"<h1>a page</h1>") };
+        failed.ended(AnswerKind::Call(200, GrpcStatus::Unknown), page);
         // One that is never finished is none.
         failed.begun(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
         let mut told: Vec<(u16, String)> = failed.told().iter().map(|one| (one.status, one.text())).collect();
         told.sort();
         let no_http = format!("\"xyz\", {}", ProtocolError::BadChunk);
-        let expect = [(0, no_http.as_str()), (500, "HTTP/1.1 500 Oops"), (503, "HTTP/1.1 503 Busy, \"try later\"")];
+        let expect = [
+            (0, no_http.as_str()),
+            (200, "HTTP/2 200, UNKNOWN, \"<h1>a page</h1>\""),
+            (500, "HTTP/1.1 500 Oops"),
+            (503, "HTTP/1.1 503 Busy, \"try later\""),
+        ];
         assert_eq!(told, expect.map(|(status, text)| (status, text.to_owned())));
         assert!(failed.told().is_empty());
     }

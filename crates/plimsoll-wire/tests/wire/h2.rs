@@ -431,6 +431,38 @@ fn pings_and_settings_are_acknowledged_once_and_acknowledgements_are_not() {
 }
 
 #[test]
+fn a_server_may_take_content_in_very_small_pieces() {
+    let body = vec![b'x'; 12_000];
+    let asked = request("POST", &body, false);
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
+    let mut sent = Vec::new();
+    let mut drain = |conn: &mut Conn| {
+        while let bytes @ [_, ..] = conn.out(|_| &asked, &mut scratch) {
+            sent.extend_from_slice(bytes);
+            let count = bytes.len();
+            conn.sent(count, &scratch);
+        }
+    };
+    conn.start(0, &asked);
+    // Ours is not sent before its window of one byte is known.
+    let first = settings(&[(4, 1)]);
+    let mut received = conn.receive(&first, &mut plain);
+    while conn.next(&mut received).is_some() {}
+    drain(&mut conn);
+    for _ in 1..body.len() {
+        let more =
+            [frame(WINDOW_UPDATE, 0, 1, &1u32.to_be_bytes()), frame(WINDOW_UPDATE, 0, 0, &1u32.to_be_bytes())].concat();
+        let mut received = conn.receive(&more, &mut plain);
+        while let Some(fact) = conn.next(&mut received) {
+            assert_eq!(fact, Fact::Owes, "nothing is wrong with it");
+        }
+        drain(&mut conn);
+    }
+    let data = frames(&sent[plimsoll_wire::h2::PREFACE.len()..]).into_iter().filter(|frame| frame.0 == DATA);
+    assert_eq!(data.map(|frame| frame.3.len()).sum::<usize>(), body.len());
+}
+
+#[test]
 fn the_content_of_requests_keeps_to_the_servers_windows() {
     let body: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
     let asked = request("POST", &body, false);

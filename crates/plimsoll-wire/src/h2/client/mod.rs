@@ -344,6 +344,8 @@ impl H2 {
                 continue;
             }
             stuck = 0;
+            // What lets content go on is no idle frame, however little it lets go.
+            self.idle_frames = 0;
             stream.body_left -= count;
             if stream.expect.call == Called::InTurn {
                 stream.turn_bytes -= count;

@@ -1,5 +1,6 @@
 //! Messages for people: a body to start from, and the fields of a type. Not here: what a body stands for.
 
+use super::editions::is_nobodys;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 
 /// Messages within messages, in an example: types may hold themselves.
@@ -64,7 +65,7 @@ fn write_field(field: &FieldDescriptor, depth: usize, out: &mut String) {
 fn write_value(kind: &Kind, depth: usize, out: &mut String) {
     match kind {
         Kind::Message(message) => write_message(message, depth.saturating_sub(1), out),
-        Kind::Enum(kind) => match kind.values().next() {
+        Kind::Enum(kind) => match kind.values().find(|value| !is_nobodys(value.name())) {
             Some(value) => out.push_str(&format!("\"{}\"", value.name())),
             None => out.push('0'),
         },

@@ -1,5 +1,6 @@
 //! Services, methods and the types of their messages, from wherever they are described.
 
+use super::editions;
 use super::example::{example, shape};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -72,6 +73,13 @@ pub enum SchemaError {
 #[derive(Debug, Clone)]
 pub struct Schema(DescriptorPool);
 
+/// A set of descriptors, whose files are read one by one.
+#[derive(Clone, PartialEq, prost::Message)]
+struct FilesInSet {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    files: Vec<Vec<u8>>,
+}
+
 /// The text of files by the names under which they are imported.
 struct Texts<F> {
     known: GoogleFileResolver,
@@ -85,7 +93,15 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> FileResolver for Texts<F> {
 
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         match (self.text)(name) {
-            Some(Ok(text)) => File::from_source(name, &text),
+            Some(Ok(text)) => match editions::as_proto3(name, &text) {
+                Ok(None) => File::from_source(name, &text),
+                Ok(Some(text)) => {
+                    let mut file = File::from_source(name, &text)?.file_descriptor_proto().clone();
+                    editions::understand(&mut file);
+                    Ok(File::from_file_descriptor_proto(file))
+                }
+                Err(why) => Err(protox::Error::new(std::io::Error::other(why))),
+            },
             Some(Err(why)) => Err(protox::Error::new(std::io::Error::other(why))),
             // Those that every compiler brings along.
             None => self.known.open_file(name),
@@ -110,14 +126,14 @@ impl Schema {
 
     /// The descriptors that a compiler wrote (`protoc --include_imports -o FILE`).
     pub fn of_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
-        DescriptorPool::decode(bytes).map(Schema).map_err(|error| SchemaError::Descriptors(error.to_string()))
+        let set = FilesInSet::decode(bytes).map_err(|error| SchemaError::Descriptors(error.to_string()))?;
+        Schema::of_files(&set.files)
     }
 
     /// Descriptors of single files, in any order.
     pub fn of_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
         let descriptors = |error: &dyn std::fmt::Display| SchemaError::Descriptors(error.to_string());
-        let files: Result<Vec<FileDescriptorProto>, _> =
-            files.iter().map(|bytes| FileDescriptorProto::decode(bytes.as_slice())).collect();
+        let files: Result<Vec<FileDescriptorProto>, _> = files.iter().map(|bytes| editions::read_file(bytes)).collect();
         let mut pool = DescriptorPool::new();
         pool.add_file_descriptor_protos(files.map_err(|error| descriptors(&error))?)
             .map_err(|error| descriptors(&error))?;

@@ -68,16 +68,23 @@ CASES = {
         {}, {"explicit": 0, "implicit": 0}, {"explicit": 1, "implicit": 2, "expanded": [1, 2], "packed": [3, 4], "inner": {"text": "usual"}},
         {"open": 5}, {"shut": "SHUT_ONE"},
     ],
+    "golden.newer.Newer/Call": [
+        {"id": 0, "name": ""}, {"id": 7, "name": "x", "list": [1, 2, 300]}, {"id": 1, "byName": {"a": {"id": 1}}},
+        {"id": 1, "part": {"size": 3}, "kind": "KIND_TWO"}, {"id": 1, "text": "t"}, {"id": 1, "kind": "KIND_NINE"},
+        {"id": 1, "inner": {"deep": [1, 2], "size": 0}}, {"id": 1, "usual": "", "bits": "AA=="},
+    ],
 }
 
 
 def main():
-    files = ["kinds", "older", "edition"]
+    files = ["kinds", "older", "edition", "newer"]
     with tempfile.TemporaryDirectory() as folder:
         import grpc_tools, os
         known = os.path.join(os.path.dirname(grpc_tools.__file__), "_proto")
         if protoc.main(["", "-I.", f"-I{known}", f"--python_out={folder}"] + [f"{name}.proto" for name in files]):
             sys.exit("the .proto files do not compile")
+        if protoc.main(["", "-I.", "--descriptor_set_out=editions.pb", "edition.proto", "newer.proto"]):
+            sys.exit("the descriptors are not written")
         sys.path.insert(0, folder)
         modules = [importlib.import_module(f"{name}_pb2") for name in files]
         cases = []

@@ -1,0 +1,455 @@
+//! Files in an edition of protobuf, in terms of proto2 and proto3, which is what the pool of descriptors understands: an edition has no
+//! syntax of its own, but features that say the same field by field, and are inherited from what a field stands in
+//! ([what each edition has](https://protobuf.dev/editions/features/)).
+//!
+//! Features come two ways: in descriptors as numbers, in text as options that are not understood yet ([`take_features`]). Not here:
+//! features that change nothing on the wire nor in JSON (how text is validated, names, how code looks).
+
+use prost::Message;
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{DescriptorProto, FieldDescriptorProto, FieldOptions, FileDescriptorProto, UninterpretedOption};
+use prost_types::{EnumDescriptorProto, EnumValueDescriptorProto};
+
+/// Editions that are understood, by the number that descriptors have for them.
+const EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
+/// Of an enum without a value of 0, in a file where the pool wants one: no name that anybody has.
+const NO_ZERO: &str = "plimsoll_no_zero_of_";
+/// A field's usual value, as an option of a text: the parser takes the real one of proto2 only.
+const USUAL_VALUE: &str = "usual_value";
+
+/// What is said of features at one place: 0 where nothing is.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct Features {
+    /// 1: it is seen whether a field was given. 2: it is not. 3: it must be.
+    #[prost(int32, tag = "1")]
+    presence: i32,
+    /// 1: lists in one piece. 2: value by value.
+    #[prost(int32, tag = "3")]
+    lists: i32,
+    /// 1: messages with their length. 2: between two marks.
+    #[prost(int32, tag = "5")]
+    messages: i32,
+}
+
+const IMPLICIT: i32 = 2;
+const REQUIRED: i32 = 3;
+const EXPANDED: i32 = 2;
+const DELIMITED: i32 = 2;
+
+impl Features {
+    /// What both editions begin with.
+    const USUAL: Features = Features { presence: 1, lists: 1, messages: 1 };
+
+    /// What holds where `said` is said within.
+    fn with(self, said: Option<Features>) -> Features {
+        let said = said.unwrap_or_default();
+        let or = |said: i32, inherited: i32| if said == 0 { inherited } else { said };
+        Features {
+            presence: or(said.presence, self.presence),
+            lists: or(said.lists, self.lists),
+            messages: or(said.messages, self.messages),
+        }
+    }
+
+    /// Notes what one option in a text says: a name and its value.
+    fn note(&mut self, name: &str, value: &str) {
+        match (name, value) {
+            ("field_presence", "EXPLICIT") => self.presence = 1,
+            ("field_presence", "IMPLICIT") => self.presence = IMPLICIT,
+            ("field_presence", "LEGACY_REQUIRED") => self.presence = REQUIRED,
+            ("repeated_field_encoding", "PACKED") => self.lists = 1,
+            ("repeated_field_encoding", "EXPANDED") => self.lists = EXPANDED,
+            ("message_encoding", "LENGTH_PREFIXED") => self.messages = 1,
+            ("message_encoding", "DELIMITED") => self.messages = DELIMITED,
+            _ => {}
+        }
+    }
+}
+
+/// What a file says of features, and where: the parts of its descriptor that the pool's types leave out.
+#[derive(Clone, PartialEq, prost::Message)]
+struct FileSaid {
+    #[prost(message, repeated, tag = "4")]
+    messages: Vec<MessageSaid>,
+    #[prost(message, repeated, tag = "7")]
+    extensions: Vec<FieldSaid>,
+    #[prost(message, optional, tag = "8")]
+    options: Option<FileOptionsSaid>,
+    #[prost(int32, tag = "14")]
+    edition: i32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct MessageSaid {
+    #[prost(message, repeated, tag = "2")]
+    fields: Vec<FieldSaid>,
+    #[prost(message, repeated, tag = "3")]
+    messages: Vec<MessageSaid>,
+    #[prost(message, repeated, tag = "6")]
+    extensions: Vec<FieldSaid>,
+    #[prost(message, optional, tag = "7")]
+    options: Option<MessageOptionsSaid>,
+    #[prost(message, repeated, tag = "8")]
+    oneofs: Vec<OneofSaid>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct FieldSaid {
+    #[prost(message, optional, tag = "8")]
+    options: Option<FieldOptionsSaid>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct OneofSaid {
+    #[prost(message, optional, tag = "2")]
+    options: Option<OneofOptionsSaid>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct FileOptionsSaid {
+    #[prost(message, optional, tag = "50")]
+    features: Option<Features>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct MessageOptionsSaid {
+    #[prost(message, optional, tag = "12")]
+    features: Option<Features>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct FieldOptionsSaid {
+    #[prost(message, optional, tag = "21")]
+    features: Option<Features>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct OneofOptionsSaid {
+    #[prost(message, optional, tag = "1")]
+    features: Option<Features>,
+}
+
+/// The descriptor of a file out of its bytes, in terms that the pool understands. An error is a sentence.
+pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
+    let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
+    if file.syntax.as_deref() == Some("editions") {
+        let said = FileSaid::decode(bytes).map_err(|error| error.to_string())?;
+        if !EDITIONS.iter().any(|(number, _)| *number == said.edition) {
+            return Err(unknown(file.name(), &format!("no. {}", said.edition)));
+        }
+        translate(&mut file, &said);
+    }
+    Ok(file)
+}
+
+/// The descriptor of a text in an edition, read as proto3 ([`as_proto3`]), in terms that the pool understands.
+pub(super) fn understand(file: &mut FileDescriptorProto) {
+    let said = said_in_text(file);
+    translate(file, &said);
+}
+
+fn unknown(name: &str, edition: &str) -> String {
+    let known = EDITIONS.map(|(_, name)| name).join(" and ");
+    format!("{name} is written in edition {edition} of protobuf; proto2, proto3 and editions {known} are understood")
+}
+
+/// Says it in proto2 where that can be said, else in proto3: only there a number without a value is not sent.
+fn translate(file: &mut FileDescriptorProto, said: &FileSaid) {
+    let of_file = Features::USUAL.with(said.options.and_then(|options| options.features));
+    let mut is_proto3 = false;
+    each_field(file, said, of_file, &mut |field, features| is_proto3 |= hides_presence(field, features));
+    file.syntax = Some(if is_proto3 { "proto3" } else { "proto2" }.to_owned());
+    each_field(file, said, of_file, &mut |field, features| set(field, features, is_proto3));
+    if is_proto3 {
+        file.enum_type.iter_mut().for_each(begin_with_0);
+        file.message_type.iter_mut().for_each(begin_enums_with_0);
+    }
+}
+
+/// Calls `act` for every field, with what holds of it.
+fn each_field(
+    file: &mut FileDescriptorProto,
+    said: &FileSaid,
+    of_file: Features,
+    act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
+) {
+    for (message, said) in file.message_type.iter_mut().zip(&said.messages) {
+        each_field_of(message, said, of_file, act);
+    }
+    for (field, said) in file.extension.iter_mut().zip(&said.extensions) {
+        act(field, of_file.with(said.options.and_then(|options| options.features)));
+    }
+}
+
+fn each_field_of(
+    message: &mut DescriptorProto,
+    said: &MessageSaid,
+    around: Features,
+    act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
+) {
+    let is_entry = |message: &DescriptorProto| message.options.as_ref().is_some_and(|options| options.map_entry());
+    // Entries of maps are what they are in every edition.
+    if is_entry(message) {
+        return;
+    }
+    let here = around.with(said.options.and_then(|options| options.features));
+    let entries: Vec<String> =
+        message.nested_type.iter().filter(|nested| is_entry(nested)).map(|entry| entry.name().to_owned()).collect();
+    for (field, of_field) in message.field.iter_mut().zip(&said.fields) {
+        let oneof = field.oneof_index.and_then(|at| said.oneofs.get(at as usize));
+        let oneof = oneof.and_then(|oneof| oneof.options).and_then(|options| options.features);
+        let mut features = here.with(oneof).with(of_field.options.and_then(|options| options.features));
+        if entries.iter().any(|entry| last_part(field.type_name()) == entry) {
+            features.messages = 1;
+        }
+        act(field, features);
+    }
+    for (field, said) in message.extension.iter_mut().zip(&said.extensions) {
+        act(field, here.with(said.options.and_then(|options| options.features)));
+    }
+    for (nested, said) in message.nested_type.iter_mut().zip(&said.messages) {
+        each_field_of(nested, said, here, act);
+    }
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+/// Whether it is a single value of which nobody sees whether it was given.
+fn hides_presence(field: &FieldDescriptorProto, features: Features) -> bool {
+    let is_message = matches!(field.r#type, Some(kind) if kind == Type::Message as i32 || kind == Type::Group as i32);
+    features.presence == IMPLICIT && field.label() != Label::Repeated && field.oneof_index.is_none() && !is_message
+}
+
+fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
+    if field.label() == Label::Repeated {
+        let options = field.options.get_or_insert_with(FieldOptions::default);
+        options.packed.get_or_insert(features.lists != EXPANDED);
+    } else if features.presence == REQUIRED {
+        field.set_label(Label::Required);
+    }
+    if is_proto3 && field.label() != Label::Repeated && field.oneof_index.is_none() && !hides_presence(field, features)
+    {
+        field.proto3_optional = Some(true);
+    }
+    // In a text it is not known yet what a name stands for; of an enum the pool knows that it is none.
+    let may_be_message = match field.r#type {
+        None => field.type_name.is_some(),
+        Some(kind) => kind == Type::Message as i32,
+    };
+    if features.messages == DELIMITED && may_be_message {
+        field.set_type(Type::Group);
+    }
+}
+
+fn begin_enums_with_0(message: &mut DescriptorProto) {
+    message.enum_type.iter_mut().for_each(begin_with_0);
+    message.nested_type.iter_mut().for_each(begin_enums_with_0);
+}
+
+/// The pool wants enums of proto3 to begin with 0; in an edition those that are closed need not.
+fn begin_with_0(found: &mut EnumDescriptorProto) {
+    match found.value.iter().position(|value| value.number() == 0) {
+        Some(at) => found.value[..=at].rotate_right(1),
+        None => {
+            let name = Some(format!("{NO_ZERO}{}", found.name()));
+            found.value.insert(0, EnumValueDescriptorProto { name, number: Some(0), options: None });
+        }
+    }
+}
+
+/// Whether the value of an enum is one that nobody has written.
+pub(super) fn is_nobodys(value: &str) -> bool {
+    value.starts_with(NO_ZERO)
+}
+
+/// The features that stand in options of a text, which are taken out of them.
+fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
+    let mut features = Features::default();
+    let before = options.len();
+    options.retain(|option| {
+        let mut name = option.name.iter();
+        if name.next().is_none_or(|first| first.is_extension || first.name_part != "features") {
+            return true;
+        }
+        let value = option.identifier_value.as_deref().unwrap_or_default();
+        match (name.next(), &option.aggregate_value) {
+            (Some(part), _) if !part.is_extension => features.note(&part.name_part, value),
+            // All in one: `features = { field_presence: IMPLICIT }`.
+            (None, Some(all)) => {
+                let words: Vec<&str> =
+                    all.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
+                words.windows(2).for_each(|pair| features.note(pair[0], pair[1]));
+            }
+            _ => {}
+        }
+        false
+    });
+    (options.len() < before).then_some(features)
+}
+
+/// Features of what changes nothing on the wire.
+fn forget(options: &mut Vec<UninterpretedOption>) {
+    let _ = take_features(options);
+}
+
+/// What a text says of features, which is taken out of its options.
+fn said_in_text(file: &mut FileDescriptorProto) -> FileSaid {
+    file.enum_type.iter_mut().for_each(forget_of_enum);
+    for service in &mut file.service {
+        service.options.iter_mut().for_each(|options| forget(&mut options.uninterpreted_option));
+        let methods = service.method.iter_mut().filter_map(|method| method.options.as_mut());
+        methods.for_each(|options| forget(&mut options.uninterpreted_option));
+    }
+    let options = file.options.as_mut();
+    FileSaid {
+        messages: file.message_type.iter_mut().map(said_of_message).collect(),
+        extensions: file.extension.iter_mut().map(said_of_field).collect(),
+        options: options.map(|options| FileOptionsSaid { features: take_features(&mut options.uninterpreted_option) }),
+        edition: 0,
+    }
+}
+
+fn said_of_message(message: &mut DescriptorProto) -> MessageSaid {
+    message.enum_type.iter_mut().for_each(forget_of_enum);
+    for range in &mut message.extension_range {
+        range.options.iter_mut().for_each(|options| forget(&mut options.uninterpreted_option));
+    }
+    let oneofs = message.oneof_decl.iter_mut().map(|oneof| {
+        let options = oneof.options.as_mut();
+        let options =
+            options.map(|options| OneofOptionsSaid { features: take_features(&mut options.uninterpreted_option) });
+        OneofSaid { options }
+    });
+    let oneofs = oneofs.collect();
+    let options = message.options.as_mut();
+    MessageSaid {
+        fields: message.field.iter_mut().map(said_of_field).collect(),
+        messages: message.nested_type.iter_mut().map(said_of_message).collect(),
+        extensions: message.extension.iter_mut().map(said_of_field).collect(),
+        options: options
+            .map(|options| MessageOptionsSaid { features: take_features(&mut options.uninterpreted_option) }),
+        oneofs,
+    }
+}
+
+fn said_of_field(field: &mut FieldDescriptorProto) -> FieldSaid {
+    let is_bytes = field.r#type == Some(Type::Bytes as i32);
+    let usual = field.options.iter().flat_map(|options| &options.uninterpreted_option);
+    let mut usual = usual.filter(|option| option.name.last().is_some_and(|part| part.name_part == USUAL_VALUE));
+    field.default_value = usual.next().and_then(|option| usual_value(option, is_bytes));
+    let options = field.options.as_mut();
+    let options =
+        options.map(|options| FieldOptionsSaid { features: take_features(&mut options.uninterpreted_option) });
+    FieldSaid { options }
+}
+
+/// As descriptors write it.
+fn usual_value(option: &UninterpretedOption, is_bytes: bool) -> Option<String> {
+    let UninterpretedOption {
+        identifier_value,
+        positive_int_value,
+        negative_int_value,
+        double_value,
+        string_value,
+        ..
+    } = option;
+    let text = |bytes: &Vec<u8>| match is_bytes {
+        true => bytes.escape_ascii().to_string(),
+        false => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    identifier_value
+        .clone()
+        .or(positive_int_value.map(|number| number.to_string()))
+        .or(negative_int_value.map(|number| number.to_string()))
+        .or(double_value.map(|number| number.to_string()))
+        .or(string_value.as_ref().map(text))
+}
+
+fn forget_of_enum(found: &mut EnumDescriptorProto) {
+    found.options.iter_mut().for_each(|options| forget(&mut options.uninterpreted_option));
+    let values = found.value.iter_mut().filter_map(|value| value.options.as_mut());
+    values.for_each(|options| forget(&mut options.uninterpreted_option));
+}
+
+/// The text of a file in an edition as one of proto3, for a parser that knows no editions; `None`: it is in none. What the two write
+/// otherwise is rewritten: the first statement, names that are reserved, what is exported, imports of options.
+pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
+    let mut out = String::with_capacity(text.len() + 64);
+    // The first words of the statement that is being read, and whether there is an edition.
+    let (mut statement, mut is_edition, mut is_named): (Vec<&str>, bool, bool) = (Vec::new(), false, false);
+    let (mut rest, mut before) = (text, ' ');
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
+            '"' | '\'' => quoted(rest, first),
+            c if c.is_alphanumeric() || c == '_' => {
+                rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
+            }
+            c => c.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        rest = after;
+        let is_word = first.is_alphanumeric() || first == '_';
+        match (statement.as_slice(), token) {
+            ([], "edition") if !is_edition => {
+                is_edition = true;
+                out.push_str("syntax");
+            }
+            (["edition", ..], _) if matches!(first, '"' | '\'') && !is_named => {
+                is_named = true;
+                let said = &token[1..token.len().max(2) - 1];
+                if !EDITIONS.iter().any(|(_, known)| *known == said) {
+                    return Err(unknown(name, said));
+                }
+                out.push_str("\"proto3\"");
+            }
+            // Names as texts.
+            (["reserved", ..], word) if is_word && first.is_alphabetic() && !matches!(word, "to" | "max") => {
+                out.push_str(&format!("\"{word}\""));
+            }
+            ([], "export" | "local") if is_declaration(rest) => continue,
+            (["import"], "option") => continue,
+            (_, "default") if matches!(before, '[' | ',') && rest.trim_start().starts_with('=') => {
+                out.push_str("features.");
+                out.push_str(USUAL_VALUE);
+            }
+            _ => out.push_str(token),
+        }
+        if !first.is_whitespace() && !token.starts_with("//") && !token.starts_with("/*") {
+            before = first;
+        }
+        match token {
+            ";" | "{" | "}" => statement.clear(),
+            _ if is_word && statement.len() < 2 => statement.push(token),
+            _ => {}
+        }
+        if statement.is_empty() && !is_edition && matches!(token, ";" | "{") {
+            // The edition is the first statement.
+            return Ok(None);
+        }
+    }
+    Ok(is_edition.then_some(out))
+}
+
+/// Whether a word before this makes a declaration seen elsewhere, or not.
+fn is_declaration(rest: &str) -> bool {
+    let next = rest.trim_start();
+    ["message ", "enum ", "extend ", "message\t", "enum\t"].iter().any(|word| next.starts_with(word))
+}
+
+/// The length of a text in quotes, with them.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}

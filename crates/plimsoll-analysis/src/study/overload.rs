@@ -24,6 +24,15 @@ pub fn search_part_ns(budget_ns: u64) -> u64 {
     (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
 }
 
+/// The shortest budget in which all steps can be made, ns: with the search of the line where it is not given (`has_line`), on so
+/// many targets.
+pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
+    // The grace period, and what comes before the first load.
+    let steps_ns = STEP_NS.start() * (FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
+    let (searched, all) = if has_line { (0, 1) } else { SEARCH_PART };
+    (steps_ns * targets * all).div_ceil(all - searched).next_multiple_of(SECOND)
+}
+
 /// An overload under way.
 #[derive(Debug)]
 pub struct Overload {
@@ -94,5 +103,21 @@ impl Overload {
             ..base.load.clone()
         };
         Step::measure(overload_tag(false), PlanRecord { load, ..base.clone() }, Until::End)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_budget_is_enough_for_the_shortest_steps() {
+        for (has_line, targets, expect_s) in [(true, 1, 17), (true, 2, 34), (false, 1, 29), (false, 2, 57)] {
+            let budget_ns = budget_min_ns(has_line, targets);
+            assert_eq!(budget_ns / SECOND, expect_s, "{has_line} {targets}");
+            let searched_ns = if has_line { 0 } else { search_part_ns(budget_ns) };
+            let left_ns = (budget_ns - searched_ns - SECOND / 2) / targets - OVERHEAD_NS - SECOND;
+            assert!(left_ns / (FACTORS.len() as u64 + 1) >= *STEP_NS.start(), "{has_line} {targets}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::probes::Effort;
 use crate::quantity::{flag, positive_time};
 use crate::runner::{PlanChange, Variant};
 use plimsoll_analysis::Finding;
-use plimsoll_analysis::study::overload::search_part_ns;
+use plimsoll_analysis::study::overload::{budget_min_ns, search_part_ns};
 use plimsoll_model::retry::{RETRIES_MAX, retried};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Asked, OverloadAsked, Plan, Terms};
@@ -25,6 +25,17 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
         rate if rate > 0.0 => Ok(rate),
         _ => Err(Failure::usage("--line: must be more than 0")),
     });
+    let targets = 1 + u64::from(args.against.is_some());
+    let least_ns = budget_min_ns(line_rps.is_some(), targets);
+    if budget_ns < least_ns {
+        let what = if line_rps.is_some() {
+            "the steps up and back"
+        } else {
+            "a search of the line, and the steps up and back,"
+        };
+        let least = format::duration(least_ns as f64);
+        return Err(Failure::usage(format!("--budget {}: {what} take {least} at least", args.budget)));
+    }
     let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
     // A profile past the line is of a server that is busy with refusing; and a rate that must not be exceeded forbids it all.
     let profiles = PprofArgs { pprof: None, pprof_seconds: 10 };

@@ -47,9 +47,11 @@ fn what_is_refused_comes_again() {
     assert_eq!(document["retries"], 2);
     assert_eq!(plimsoll(&["show", "--json", path]).json()["steps"], document["steps"]);
     assert!(plimsoll(&["show", path]).stdout.contains("/s again"));
-    for (arguments, expect) in
-        [(["--retries", "11", "-q"], "at most"), (["--retries=1", "--lua", ""], "can come again")]
-    {
+    for (arguments, expect) in [
+        (["--retries", "11", "-q"], "at most"),
+        (["--retries=1", "--lua", ""], "can come again"),
+        (["--budget", "14s", "-q"], "take 17.0 s at least"),
+    ] {
         let refused = plimsoll(&[&["overload", &url, "--line", "200"][..], &arguments].concat());
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
     }

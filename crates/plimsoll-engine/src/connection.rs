@@ -69,6 +69,10 @@ pub struct Connection<S> {
     pub listed: bool,
     /// It is one user's for as long as its session lasts (open loads): no other looks for it.
     pub owned: bool,
+    /// The slot that carries what would wait for this one's connection while the server leaves it (closed loads).
+    pub stand_in: Option<u32>,
+    /// Some other slot's stand-in is this one.
+    pub stands_in: bool,
     /// When opening it began, or its handshake, once it is connected.
     pub began_ns: u64,
     /// Number of the address that it goes to.
@@ -89,6 +93,8 @@ impl<S> Connection<S> {
             deferred: Readiness::NONE,
             listed: false,
             owned: false,
+            stand_in: None,
+            stands_in: false,
             began_ns: 0,
             address: 0,
             tried: 0,

@@ -122,7 +122,13 @@ pub(crate) fn message(error: &Error) -> String {
         other => other.to_string(),
     };
     let text = text.split("\nstack traceback:").next().unwrap_or_default();
-    text.trim_end().replace('\n', " ")
+    without_our_place(text.trim_end()).replace('\n', " ")
+}
+
+/// A message without its place, where that is in what stands around scripts: nobody can look there.
+fn without_our_place(text: &str) -> &str {
+    let rest = text.strip_prefix("wrk:").filter(|_| has_place(text));
+    rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
 }
 
 /// Script and line of the innermost call in a list of calls that is in a script: not in C, and not in what stands around scripts.
@@ -154,6 +160,9 @@ mod tests {
         assert_eq!(caller("stack traceback:\n\t[C]: in ?"), None);
         for (text, expect) in [("a.lua:3: oh", true), ("oh: a.lua:3: no", false), ("oh", false), ("a.lua:: x", false)] {
             assert_eq!(has_place(text), expect, "{text}");
+        }
+        for (text, expect) in [("wrk:45: oh", "oh"), ("a wrk:45: oh", "a wrk:45: oh"), ("wrk: oh", "wrk: oh")] {
+            assert_eq!(without_our_place(text), expect);
         }
     }
 

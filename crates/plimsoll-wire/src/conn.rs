@@ -184,6 +184,14 @@ impl Conn {
         }
     }
 
+    /// Whether the server lets nothing more be started on it, and what is under way goes on.
+    pub fn is_left(&self) -> bool {
+        match &self.protocol {
+            Protocol::H1(_) => false,
+            Protocol::H2(h2) => h2.is_left(),
+        }
+    }
+
     /// Starts an exchange, for which there must be room. Returns whether its request is to be sent now; else it goes with what is
     /// sent next, of which a fact tells.
     #[inline(always)]

@@ -40,12 +40,16 @@ pub enum Service {
     Constant(u64),
     /// Exponentially distributed with this mean.
     Exponential(u64),
+    /// The first time for most, the second for one in so many.
+    SlowOneIn(u64, u64, u64),
 }
 
 impl Service {
     pub fn draw_ns(self, rng: &mut Rng) -> u64 {
         match self {
             Service::Constant(ns) => ns,
+            Service::SlowOneIn(usual_ns, slow_ns, count) if rng.below(count) == 0 => slow_ns.max(usual_ns),
+            Service::SlowOneIn(usual_ns, ..) => usual_ns,
             Service::Exponential(mean_ns) => (rng.exponential() * mean_ns as f64) as u64,
         }
     }

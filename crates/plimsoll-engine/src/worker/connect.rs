@@ -180,6 +180,9 @@ impl<N: Net> Worker<N> {
         connection.conn = Conn::new();
         connection.sending = false;
         connection.state = State::Free;
+        if let Some(other) = connection.stand_in.take() {
+            self.connections[other as usize].stands_in = false;
+        }
     }
 
     /// A connection without a request is gone.

@@ -6,7 +6,7 @@ use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::answers::AnswerText;
 use crate::connection::{Readiness, State};
 use crate::encoded_route::AnswerKept;
-use crate::exchanges::Exchange;
+use crate::exchanges::{Exchange, WaitingLine};
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::FinishedRequest;
@@ -57,9 +57,14 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange waits for the slot's connection to stand, or for room on it.
+    /// The exchange waits for the slot's connection to stand, or for room on it; where that is left, for the one of another slot.
     #[inline(never)]
     fn wait_for_room(&mut self, slot: u32, number: u32) {
+        if self.is_left(slot) {
+            let other = self.stand_in_of(slot);
+            self.exchanges[number].slot = other;
+            return self.carry(other, number);
+        }
         let connection = &mut self.connections[slot as usize];
         self.exchanges.queue(&mut connection.waiting, number);
         match connection.state {
@@ -67,6 +72,31 @@ impl<N: Net> Worker<N> {
             State::Free => self.serve_waiting(slot),
             State::Connecting | State::Handshaking => {}
         }
+    }
+
+    /// Whether the server leaves the slot's connection, on which something is still under way, and its users have no other (closed
+    /// loads; arrivals of open ones look for a connection that has room).
+    fn is_left(&self, slot: u32) -> bool {
+        let connection = &self.connections[slot as usize];
+        connection.state == State::Standing && connection.conn.is_left() && matches!(self.starts, Starts::Closed(_))
+    }
+
+    /// The slot that carries what cannot be started on the slot's connection, which is left: the same until that is over.
+    fn stand_in_of(&mut self, slot: u32) -> u32 {
+        if let Some(other) = self.connections[slot as usize].stand_in {
+            return other;
+        }
+        // Those of the users are first; behind them are others that have stood in before.
+        let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
+        let is_spare = |slot: &u32| {
+            let connection = &self.connections[*slot as usize];
+            !connection.stands_in && !connection.is_at_work() && !connection.conn.is_left()
+        };
+        let spare = (of_users as u32..self.connections.len() as u32).find(is_spare);
+        let other = spare.unwrap_or_else(|| self.add_slot());
+        self.connections[other as usize].stands_in = true;
+        self.connections[slot as usize].stand_in = Some(other);
+        other
     }
 
     /// Sends the request of an exchange on the slot's connection, which has room for it.
@@ -250,6 +280,13 @@ impl<N: Net> Worker<N> {
                 self.recorder.leaves(error);
                 if self.connections[slot as usize].conn.is_over() {
                     self.lose(slot);
+                } else if self.is_left(slot) {
+                    // Who waits for room on it would wait for the slowest of the others.
+                    let mut waiting =
+                        std::mem::replace(&mut self.connections[slot as usize].waiting, WaitingLine::EMPTY);
+                    while let Some(number) = self.exchanges.take_first(&mut waiting) {
+                        self.wait_for_room(slot, number);
+                    }
                 }
             }
             // Nothing was asked on it: there is nothing to fail.

@@ -104,6 +104,21 @@ fn a_server_that_goes_away_loses_nothing() {
 }
 
 #[test]
+fn nobody_waits_for_a_slow_answer_on_a_connection_that_is_left() {
+    let plan = over_streams(closed("6"), 6).with(|plan| plan.load.duration_ns = Some(2 * SECOND));
+    let service = Service::SlowOneIn(MS, SECOND, 200);
+    let server = h2_server(MS, SimH2 { leaves_after: Some(20), ..SimH2::new(100) });
+    let sim = run(&plan, &SimServer { service, ..server }, first_seed());
+    let totals = sim.run.totals();
+    // Each of six users answers to 200 requests in 200 times 1.1 ms and a second; with the others it would be 200 together.
+    assert!(totals.whole.ledger.succeeded > 1_500, "{:?}", totals.whole.ledger);
+    let response_ns = totals.whole.response.quantile_ns(0.98);
+    assert!(response_ns < 2 * MS, "{response_ns}");
+    // The slow ones are on connections of their own meanwhile.
+    assert!((2..=8).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
+}
+
+#[test]
 fn messages_of_streams_are_timed_as_they_come() {
     let call = GrpcCall { content: Some(vec![0; 5]), gives_stream: true, ..GrpcCall::default() };
     let plan = over_streams(closed("8"), 4).with(|plan| {

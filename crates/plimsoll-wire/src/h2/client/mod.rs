@@ -202,6 +202,11 @@ impl H2 {
         self.closing || self.leaving.is_some() || self.broken.is_some()
     }
 
+    /// Whether the server has said that it goes away.
+    pub fn is_left(&self) -> bool {
+        self.leaving.is_some()
+    }
+
     #[inline]
     pub fn is_busy(&self) -> bool {
         !self.streams.is_empty() || !self.queued.is_empty()

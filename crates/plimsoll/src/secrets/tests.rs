@@ -182,6 +182,8 @@ fn sample(command: &str, id: &str) -> String {
         (_, "ok_grpc") => "OK,NOT_FOUND",
         (_, "output" | "dir") => "/run/a b/x.y",
         (_, "listen") => "127.0.0.1:0",
+        // Its steps take a while.
+        ("overload", "budget") => "90s",
         (_, "timeout" | "resolve_every" | "duration" | "warmup" | "budget" | "level_time" | "start_timeout") => "3s",
         (_, "load_time") => "300ms",
         _ => "7",

@@ -79,6 +79,10 @@ impl SparseHistogram {
 
     /// Adds all values of `other`: in place from the end, since most often little is added to much.
     pub fn merge(&mut self, other: &SparseHistogram) {
+        if self.buckets.is_empty() {
+            self.clone_from(other);
+            return;
+        }
         let (mine, theirs) = (&mut self.buckets, other.buckets.as_slice());
         let (mut a, mut b) = (mine.len(), theirs.len());
         mine.resize(a + b, Bucket::EMPTY);

@@ -46,6 +46,11 @@ fn is_time(ns: u64) -> bool {
     ns <= TIME_NS_MAX
 }
 
+/// Whether a moment can be one of a load's schedule, ns.
+pub(crate) fn is_moment(ns: i64) -> bool {
+    is_time(ns.unsigned_abs())
+}
+
 impl Curve {
     fn is_bounded(&self) -> bool {
         let level = |level: f64| (0.0..=LEVEL_MAX).contains(&level);
@@ -281,11 +286,10 @@ pub(crate) fn is_reading(sample: &SeriesSample) -> bool {
 
 impl Probes {
     pub(crate) fn is_bounded(&self) -> bool {
-        let at = |ns: i64| is_time(ns.unsigned_abs());
         let gaps = self.series.values().flat_map(|series| &series.gaps);
         is_time(self.cpu_ns)
             && is_time(self.wall_ns)
-            && self.servers.iter().all(|seen| at(seen.from_ns))
-            && gaps.into_iter().all(|gap| at(gap.from_ns) && at(gap.to_ns))
+            && self.servers.iter().all(|seen| is_moment(seen.from_ns))
+            && gaps.into_iter().all(|gap| is_moment(gap.from_ns) && is_moment(gap.to_ns))
     }
 }

@@ -11,6 +11,7 @@
 //! Reading and writing of files is for those who have files: this module turns values into bytes and back.
 
 use crate::asked::Asked;
+use crate::bounds::is_moment;
 use crate::failed_answer::{FailedAnswer, KINDS_MAX};
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
@@ -21,6 +22,7 @@ use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
 use crate::record::PlanRecord;
 use crate::run::{Ending, Environment, Experiment, Noted, Remark, Run, Trial};
+use crate::sampled::SampledFunctions;
 use crate::tagged::Reader;
 use crate::terms::{Redacted, Terms};
 use crate::units::TIME_NS_MAX;
@@ -64,6 +66,8 @@ pub enum Frame {
     },
     /// A part of what was seen of the target during the latest load; parts add up by [`Probes::merge`].
     Probes(Box<Probes>),
+    /// A part of the functions that were sampled meanwhile; parts add up by [`SampledFunctions::merge`].
+    Sampled(Box<SampledFunctions>),
     /// The latest load has ended.
     TrialEnd {
         /// How.
@@ -130,10 +134,19 @@ const KIND_TRIAL_END: u8 = 4;
 const KIND_EXPERIMENT_END: u8 = 5;
 const KIND_PROBES: u8 = 6;
 const KIND_REMARK: u8 = 7;
+const KIND_SAMPLED: u8 = 8;
 /// Kinds above this one are of later versions.
-const KIND_MAX: u8 = KIND_REMARK;
+const KIND_MAX: u8 = KIND_SAMPLED;
 
 impl Frame {
+    /// The frames of what was seen; none of nothing.
+    pub fn of_probes(mut probes: Probes) -> impl Iterator<Item = Frame> {
+        let sampled = std::mem::take(&mut probes.sampled);
+        let probes = (!probes.is_empty()).then(|| Frame::Probes(Box::new(probes)));
+        let sampled = (!sampled.is_empty()).then(|| Frame::Sampled(Box::new(sampled)));
+        probes.into_iter().chain(sampled)
+    }
+
     /// Appends the frame's bytes to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -155,6 +168,10 @@ impl Frame {
             Frame::Probes(probes) => {
                 write_probes(out, probes);
                 KIND_PROBES
+            }
+            Frame::Sampled(sampled) => {
+                json(out, sampled.as_ref());
+                KIND_SAMPLED
             }
             Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers } => {
                 let (ending, addresses) = (ending.clone(), addresses.clone());
@@ -201,6 +218,7 @@ impl Frame {
                 Some(Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers })
             }
             KIND_REMARK => serde_json::from_slice(payload).ok().map(Frame::Remark),
+            KIND_SAMPLED => serde_json::from_slice(payload).ok().map(|sampled| Frame::Sampled(Box::new(sampled))),
             KIND_EXPERIMENT_END => {
                 let ExperimentEnd { elapsed_ns } = serde_json::from_slice(payload).ok()?;
                 Some(Frame::ExperimentEnd { elapsed_ns })
@@ -335,6 +353,7 @@ pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
     let is_bounded = match &frame {
         Frame::Interval { interval, .. } => interval.is_bounded(),
         Frame::Probes(probes) => probes.is_bounded(),
+        Frame::Sampled(sampled) => sampled.is_bounded(is_moment),
         Frame::TrialStart { plan, injectors, start_ns, .. } => {
             plan.is_bounded() && Injector::are_bounded(injectors) && *start_ns <= TIME_NS_MAX
         }
@@ -387,6 +406,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
         }
         (Frame::Probes(probes), Some(run)) if probes.is_bounded() => run.probes.merge(&probes),
+        (Frame::Sampled(sampled), Some(run)) if sampled.is_bounded(is_moment) => run.probes.sampled.merge(&sampled),
         (Frame::TrialEnd { ending, window_ns, start_ns: _, addresses, failed_answers }, Some(run))
             if run.takes_window(window_ns)
                 && failed_answers.len() <= KINDS_MAX
@@ -442,9 +462,7 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         for (index, interval) in &trial.run.intervals {
             Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
         }
-        if !trial.run.probes.is_empty() {
-            Frame::Probes(Box::new(trial.run.probes.clone())).encode(&mut out);
-        }
+        Frame::of_probes(trial.run.probes.clone()).for_each(|frame| frame.encode(&mut out));
         if let Some(ending) = trial.run.ending.clone() {
             let addresses = trial.run.plan.carriage.addresses.clone();
             let (window_ns, start_ns) = (trial.run.window_ns, trial.start_ns);

@@ -2,6 +2,7 @@
 //!
 //! Plain data and its arithmetic. How a reading is taken, and what it means, is for others.
 
+use crate::sampled::SampledFunctions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,6 +72,8 @@ pub struct Probes {
     pub servers: Vec<ServerSeen>,
     /// Why no server process was watched, or what of it could not be seen: sentences, sorted.
     pub unseen: Vec<String>,
+    /// Which functions the server's processes were in.
+    pub sampled: SampledFunctions,
     /// CPU time that the readings took, ns.
     pub cpu_ns: u64,
     /// Time covered by that, ns.
@@ -220,6 +223,7 @@ impl Probes {
             series.gaps.iter_mut().for_each(|gap| (gap.from_ns, gap.to_ns) = (gap.from_ns + by_ns, gap.to_ns + by_ns));
         }
         self.servers.iter_mut().for_each(|server| server.from_ns += by_ns);
+        self.sampled.shift(by_ns);
         self
     }
 
@@ -239,6 +243,7 @@ impl Probes {
         self.unseen.extend_from_slice(&other.unseen);
         self.unseen.sort_unstable();
         self.unseen.dedup();
+        self.sampled.merge(&other.sampled);
         self.cpu_ns += other.cpu_ns;
         self.wall_ns += other.wall_ns;
     }

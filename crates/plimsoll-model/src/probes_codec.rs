@@ -1,4 +1,5 @@
-//! The bytes of [`Probes`] in a run file: what is rare as JSON, the readings packed, because they are many.
+//! The bytes of [`Probes`] in a run file: what is rare as JSON, the readings packed, because they are many. Functions that were
+//! sampled are a frame of their own (`codec`), which readers that do not know it pass over.
 //!
 //! ```text
 //! probes = length of JSON (varint)  JSON {servers, unseen, cpu_ns, wall_ns, series[{name, kind, unit, gaps}]}

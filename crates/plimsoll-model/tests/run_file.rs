@@ -96,6 +96,23 @@ fn probes(rng: &mut Rng) -> Probes {
         let (name, found_by) = ("api".to_owned(), "--pid".to_owned());
         probes.servers.push(ServerSeen { from_ns: 0, pid: rng.below(3) as u32, name, found_by });
     }
+    for _ in 0..rng.below(3) {
+        let from_ns = rng.below(20) as i64 - 5;
+        let stack =
+            |rng: &mut Rng| SampledStack { count: 1 + rng.below(9) as u32, functions: vec![rng.below(2) as u32, 1] };
+        probes.sampled.merge(&SampledFunctions {
+            stretches: vec![SampledStretch {
+                from_ns,
+                to_ns: from_ns + rng.below(9) as i64,
+                period_ns: 1 + rng.below(9),
+                lost: rng.below(3),
+                in_kernel: rng.below(2) == 0,
+                names: vec!["main".into(), "sort::<f64>".into()],
+                stacks: (0..rng.below(4)).map(|_| stack(rng)).collect(),
+            }],
+            refused: (rng.below(3) == 0).then(|| "the kernel does not allow it".into()),
+        });
+    }
     if rng.below(3) == 0 {
         probes.unseen.push("not on this machine".into());
     }
@@ -450,7 +467,7 @@ fn probes_written_in_parts_read_as_a_whole() {
             ..experiment(1)
         };
         let mut bytes = codec::encode(&before);
-        parts.into_iter().for_each(|part| codec::Frame::Probes(Box::new(part)).encode(&mut bytes));
+        parts.into_iter().flat_map(codec::Frame::of_probes).for_each(|frame| frame.encode(&mut bytes));
         let decoded = codec::decode(&bytes).expect("a run file");
         assert_eq!(decoded.damage, None);
         assert_eq!(decoded.experiment.trials[0].run.probes, whole.probes);

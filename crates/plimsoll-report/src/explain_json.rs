@@ -5,6 +5,7 @@ use crate::json::{FrameFields, LoadLine, MadeFields};
 use crate::load_profiles::{Profiles, ProfilesFields};
 use crate::remedy::spelled;
 use crate::run::RunContext;
+use crate::sampled::SampledFields;
 use crate::server::ServerFields;
 use plimsoll_analysis::explain::{Explanation, Intervened, Named, ShownSignal, VariedSetting, VariedStep};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
@@ -35,7 +36,23 @@ struct ExplainDocument<'a> {
     stopped_by: StoppedBy,
     elapsed_s: Option<f64>,
     server: ServerFields<'a>,
-    profiles: Option<ProfilesFields<'a>>,
+    profiles: Option<FunctionsFields<'a>>,
+}
+
+/// What is known of functions: what the server says of itself, where it was asked for, else what the kernel shows.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FunctionsFields<'a> {
+    Served(ProfilesFields<'a>),
+    Sampled(SampledFields<'a>),
+}
+
+/// Profiles of the server's without what functions cost tell less than samples.
+fn functions<'a>(explanation: &'a Explanation, profiles: Option<&'a Doubted<Profiles>>) -> Option<FunctionsFields<'a>> {
+    let served = |profiles: &'a Doubted<Profiles>| FunctionsFields::Served(ProfilesFields::of(profiles));
+    let whole = profiles.filter(|profiles| profiles.open().1.comparison.is_some());
+    let sampled = || Some(FunctionsFields::Sampled(SampledFields::of(explanation.functions.as_ref()?)));
+    whole.map(served).or_else(sampled).or_else(|| profiles.map(served))
 }
 
 #[derive(Serialize)]
@@ -177,6 +194,6 @@ pub(crate) fn explain(
         stopped_by: findings.stopped_by,
         elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),
         server: ServerFields::of(server),
-        profiles: profiles.map(ProfilesFields::of),
+        profiles: functions(explanation, profiles),
     })
 }

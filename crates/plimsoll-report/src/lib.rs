@@ -37,6 +37,7 @@ mod prove;
 mod prove_json;
 mod replay;
 mod run;
+mod sampled;
 mod searches;
 mod server;
 mod shown;

@@ -120,20 +120,25 @@ pub fn profiles_report(profiles: &Doubted<Profiles>) -> Report {
         ));
     }
     if let Some(comparison) = &profiles.comparison {
-        let total = &comparison.total;
-        let [before, after, delta, z] = change_cells(total, &comparison.sample_type.unit);
-        let sign = if total.delta() > 0.0 { "+" } else { "" };
-        let z = if total.z.is_some() { format!(", {z} standard deviations") } else { String::new() };
-        facts.push(("CPU a request", format!("{before} low, {after} {} ({sign}{delta}{z})", profiles.level_name)));
+        facts.push(("CPU a request", total_text(comparison, &profiles.level_name)));
     }
     for kind in &profiles.kinds {
         facts.extend(kind_text(kind, names).map(|text| (kind.kind.as_str(), text)));
     }
     report.facts(facts);
     if let Some(comparison) = &profiles.comparison {
-        functions(&mut report, profiles, comparison);
+        add_functions(&mut report, comparison, &profiles.level_name, "profile for longer (--pprof-seconds)");
     }
     report
+}
+
+/// What all functions cost a request, at low load and at the other one.
+pub(crate) fn total_text(comparison: &ProfileDiff, level_name: &str) -> String {
+    let total = &comparison.total;
+    let [before, after, delta, z] = change_cells(total, &comparison.sample_type.unit);
+    let sign = if total.delta() > 0.0 { "+" } else { "" };
+    let z = if total.z.is_some() { format!(", {z} standard deviations") } else { String::new() };
+    format!("{before} low, {after} {level_name} ({sign}{delta}{z})")
 }
 
 /// What one of the other kinds says; none where it is missing.
@@ -162,8 +167,8 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// The dearest functions, and what changed.
-fn functions(report: &mut Report, profiles: &Profiles, comparison: &ProfileDiff) {
+/// The dearest functions, and what changed. `longer`: how to get more samples.
+pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, level_name: &str, longer: &str) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
@@ -172,7 +177,7 @@ fn functions(report: &mut Report, profiles: &Profiles, comparison: &ProfileDiff)
         vec![name_text(&row.function), before, after, delta, z, amount(row.flat.after, unit)]
     };
     report.table(
-        &["CPU a request, with callees", "low", &profiles.level_name, "change", "z", "itself"],
+        &["CPU a request, with callees", "low", level_name, "change", "z", "itself"],
         rows.iter().take(ROWS).map(row).collect(),
     );
     let mut changed: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
@@ -187,7 +192,7 @@ fn functions(report: &mut Report, profiles: &Profiles, comparison: &ProfileDiff)
         .collect();
     let of = format!("of {} tested", comparison.tested_flat);
     let text = match (comparison.tested_flat, named.is_empty()) {
-        (0, _) => "too few samples to tell differences from chance: profile for longer (--pprof-seconds)".into(),
+        (0, _) => format!("too few samples to tell differences from chance: {longer}"),
         (_, true) => format!("no function itself costs a request more or less than at low load beyond chance, {of}"),
         _ => format!("changed beyond chance themselves, {} {of}: {}", changed.len(), named.join(", ")),
     };
@@ -229,9 +234,17 @@ struct KindFields<'a> {
     sums: ByName<&'a str, Option<KindSum>>,
 }
 
+/// The rows of a document: the dearest functions.
+pub(crate) fn top_rows(comparison: &ProfileDiff) -> Vec<FunctionChange<'_>> {
+    let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
+    rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
+    rows.into_iter().take(ROWS_DOCUMENT).map(FunctionChange::from).collect()
+}
+
 /// The member `profiles` of a document.
 #[derive(Serialize)]
 pub(crate) struct ProfilesFields<'a> {
+    source: &'static str,
     base: &'a str,
     seconds: u32,
     levels: ByName<&'a str, ProfiledFields<'a>>,
@@ -268,16 +281,15 @@ impl<'a> ProfilesFields<'a> {
             sums: ByName(names.into_iter().zip(kind.sums).collect()),
         };
         let comparison = profiles.comparison.as_ref();
-        let mut rows: Vec<&DiffRow> = comparison.map_or_else(Vec::new, |comparison| comparison.rows.iter().collect());
-        rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
         ProfilesFields {
+            source: "pprof",
             base: &profiles.base,
             seconds: profiles.seconds,
             levels: ByName(profiles.levels.iter().zip(names).zip(&profiles.requests).map(level).collect()),
             unit: comparison.map(|comparison| comparison.sample_type.unit.as_str()),
             cpu_per_request: comparison.map(|comparison| ChangeFields::from(&comparison.total)),
             kinds: profiles.kinds.iter().map(kind).collect(),
-            top: rows.into_iter().take(ROWS_DOCUMENT).map(FunctionChange::from).collect(),
+            top: comparison.map_or_else(Vec::new, top_rows),
             doubts: DoubtsFields::from(doubts),
         }
     }

@@ -17,10 +17,11 @@ use crate::prove_json;
 use crate::prove_profiles::{self, ProveProfiles};
 use crate::remedy::spelled;
 use crate::run::{RunContext, run_report, stop_text};
+use crate::sampled::functions_report;
 use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
-use plimsoll_analysis::finding::{Finding, MeasuredBlocks, SearchFinding, held_by};
+use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, held_by};
 use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts};
 use plimsoll_model::{Ending, Experiment, PlanRecord};
 use serde_json::Value;
@@ -85,6 +86,7 @@ impl<'a> Shown<'a> {
             Finding::Explain(found) => {
                 let context = self.context(&found.searched.settings.base);
                 report.append(explain_report(&context, found, doubts));
+                report.append(self.sampled(found));
                 Some(&found.searched.server)
             }
             Finding::Overload(found) => {
@@ -140,6 +142,7 @@ impl<'a> Shown<'a> {
             Finding::Explain(found) => {
                 let context = self.context(&found.searched.settings.base);
                 let mut body = explain_report(&context, found, doubts);
+                body.append(self.sampled(found));
                 body.heading("The search");
                 body.append(charted::find_page(self.experiment, &context, &found.searched, doubts, None, around));
                 body
@@ -150,6 +153,16 @@ impl<'a> Shown<'a> {
         };
         page.append(body);
         page
+    }
+
+    /// What the kernel showed of the server's functions, unless the server's own profiles show it.
+    fn sampled(&self, found: &ExplainFinding) -> Report {
+        let own = match self.profiles {
+            Some(TakenProfiles::OfLoads(profiles)) => profiles.open().1.comparison.is_some(),
+            Some(TakenProfiles::OfSides(_)) | None => false,
+        };
+        let functions = found.explanation.functions.as_ref().filter(|_| !own);
+        functions.map_or_else(Report::default, functions_report)
     }
 
     /// As a JSON document.

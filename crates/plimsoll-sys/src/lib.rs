@@ -9,7 +9,9 @@ pub mod group;
 pub mod pause;
 pub mod probe;
 pub mod process;
+pub mod sampling;
 pub mod signal;
+pub mod symbols;
 pub mod tcp;
 
 /// The result of a system call that returns a negative number on error.

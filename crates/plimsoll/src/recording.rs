@@ -9,7 +9,8 @@ use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{
-    Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Remark, Stop, Tag, Terms, Trial,
+    Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Probes, Purpose, Remark, Run,
+    SampledFunctions, Stop, Tag, Terms, Trial,
 };
 use plimsoll_sys::signal;
 use std::fs::{File, TryLockError};
@@ -180,8 +181,10 @@ impl Recording {
                 if tick.end_ns > 0 {
                     file.tick(plan.load.interval_ns, tick);
                 }
-                if let Some(part) = glance.part {
-                    file.write(&Frame::Probes(Box::new(part)));
+                if let Some(mut part) = glance.part {
+                    // Samples of functions are joined over the load, which makes a tenth of them.
+                    part.sampled = SampledFunctions::default();
+                    Frame::of_probes(part).for_each(|frame| file.write(&frame));
                 }
             }
             // What comes after the load was ended is recorded, but nobody is asked again.
@@ -191,11 +194,13 @@ impl Recording {
         };
         runner.connect(&mut on_tick)?;
         let start_ns = runner.elapsed_ns() + START_AHEAD_NS;
-        let Driven { run, seen_last } = runner.run(start_ns, &mut on_tick)?;
+        let Driven { mut run, seen_last } = runner.run(start_ns, &mut on_tick)?;
+        run.probes.sampled = kept_samples(&run, tag.purpose);
         if let Some(file) = &mut self.file {
             file.close_interval();
             if let Some(seen) = seen_last {
-                file.write(&Frame::Probes(Box::new(seen)));
+                let seen = Probes { sampled: run.probes.sampled.clone(), ..seen };
+                Frame::of_probes(seen).for_each(|frame| file.write(&frame));
             }
             if let Some(ending) = run.ending.clone() {
                 let (addresses, window_ns) = (run.plan.carriage.addresses.clone(), run.window_ns);
@@ -235,6 +240,14 @@ impl Recording {
             (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
         (self.experiment, note)
+    }
+}
+
+/// What is kept of the functions that were sampled: those of steady loads, which are compared. The trials of a search are many.
+fn kept_samples(run: &Run, purpose: Purpose) -> SampledFunctions {
+    match purpose {
+        Purpose::Hold => run.probes.sampled.joined(run.window_ns.0 as i64, run.window_ns.1 as i64),
+        _ => SampledFunctions::default(),
     }
 }
 

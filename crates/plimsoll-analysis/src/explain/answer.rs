@@ -2,6 +2,7 @@
 
 use super::cause::Cause;
 use super::contrast::Contrast;
+use super::rules::{collected, stops_to_collect};
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
@@ -105,7 +106,13 @@ pub fn how(case: &Contrast, cause: Cause) -> Option<String> {
             None => format!("its answers take longer under load, and the server waits for them{idle}"),
         },
         Cause::Lock => format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),
-        Cause::Gc => format!("it takes {} of the server's CPU time", share(Signal::Gc)),
+        Cause::Gc if stops_to_collect(case) => {
+            format!("the server stands still for it {} of the time", share(Signal::GcPauses))
+        }
+        Cause::Gc => {
+            let taken = format::share(collected(case).unwrap_or(0.0).min(1.0));
+            format!("it takes {taken} of the server's CPU time")
+        }
         Cause::Limiter if top(Signal::Refused) > 0.0 => {
             format!("{} were answered, whatever was asked", rate_past(case))
         }

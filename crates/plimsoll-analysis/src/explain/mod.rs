@@ -5,8 +5,10 @@
 //! Not here: which loads are made (`study::explain`), and how the answer looks.
 
 pub mod cause;
+pub mod collectors;
 pub mod contrast;
 pub mod demands;
+pub mod functions;
 pub mod interventions;
 pub mod rules;
 pub mod signals;
@@ -21,6 +23,7 @@ pub use answer::value as shown_value;
 pub use cause::Cause;
 pub use contrast::{Contrast, Loads, level_of};
 pub use demands::{ServiceDemand, UsedResource};
+pub use functions::{FunctionCosts, FunctionsSeen};
 pub use interventions::{ExperimentLoads, MadeChanges};
 pub use signals::{LoadSignals, Signal};
 pub use vary::{VariedSetting, VariedStep};
@@ -113,6 +116,8 @@ pub struct Explanation {
     pub predicted: Option<Predicted>,
     /// What a request demands of each resource, the lowest ceiling first.
     pub demands: Vec<ServiceDemand>,
+    /// What the server's functions cost a request, as far as the kernel showed it.
+    pub functions: Option<FunctionsSeen>,
     /// The line.
     pub load_line_rps: Bracket,
 }
@@ -129,7 +134,8 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Do
     let experiments = MadeChanges::of(made);
     let weighed = weigh(&case, &experiments.weights(&before));
     let explanation = told(findings, &case, &weighed);
-    let explanation = Explanation { varied: VariedSetting::of(&made.varied), ..explanation };
+    let (varied, functions) = (VariedSetting::of(&made.varied), FunctionsSeen::of(&case, loads));
+    let explanation = Explanation { varied, functions, ..explanation };
     Doubted::new(doubts(findings, loads, &case), with_experiments(explanation, &before, &weighed, &experiments))
 }
 
@@ -190,6 +196,7 @@ fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation 
         to_tell: if first.is_some() { Vec::new() } else { to_tell(case, weighed) },
         predicted: first.and_then(|first| predicted(case, first.cause)),
         demands: case.demands.clone(),
+        functions: None,
         load_line_rps: findings.load_line_rps,
     }
 }
@@ -262,8 +269,11 @@ fn cause_of(resource: UsedResource) -> Cause {
 }
 
 fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
+    if cause == Cause::Gc {
+        return without_collecting(case);
+    }
     // What is not a limit has nothing after it; what a request takes is another's then, where code or its runtime changes.
-    if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp | Cause::Gc) {
+    if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
     let next = case.demands.iter().find(|demand| !is_resource_of(cause, demand.resource))?;
@@ -283,6 +293,14 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
         next_cause: cause_of(next.resource),
         doubled_rps: countable.then_some(offered((2.0 * case.best_rps).min(line_rps))),
     })
+}
+
+/// Where the collector fills cores with the work: without it they would be left for requests.
+fn without_collecting(case: &Contrast) -> Option<Predicted> {
+    let full = case.cores_full()? || case.allowed_full() == Some(true);
+    let share = rules::collected(case).filter(|share| full && (0.0..0.95).contains(share))?;
+    let line_rps = case.best_rps / (1.0 - share) / case.requests_each;
+    Some(Predicted { line_rps, next_cause: Cause::Cpu, doubled_rps: None })
 }
 
 /// What speaks against it beyond the search: what the loads after it met, and what there was none of.

@@ -455,10 +455,20 @@ pub const RULES: &[Rule] = &[
                 "little of its CPU time collects garbage",
                 &[Signal::Gc, Signal::GcPauses],
                 |case| {
-                    let share = case.top(Signal::Gc).or(case.top(Signal::GcPauses).map(|_| 0.0))?;
-                    // Stops take from the tail of the answers long before they take from the rate.
-                    let stops = case.top(Signal::GcPauses).unwrap_or(0.0);
-                    Some(share >= 0.25 || stops >= 0.1)
+                    let share = collected(case).or(case.top(Signal::GcPauses).map(|_| 0.0))?;
+                    Some(share >= 0.25 || stops_to_collect(case))
+                },
+            ),
+            must(
+                0.0,
+                "it takes them from requests: nothing is to spare, or they have to stop for it",
+                "cores are to spare: what collects takes them from nobody",
+                &[Signal::Idle, Signal::GcPauses],
+                |case| {
+                    let beside = case.past.collects_beside || case.line.collects_beside;
+                    let held = || held_to_cores(case) == Some(true) || takes_turns(case) == Some(true);
+                    let full = || Some(case.thread_full()? || !case.cores_spare()? || held());
+                    Some(!beside || stops_to_collect(case) || full()?)
                 },
             ),
             must(
@@ -874,6 +884,19 @@ fn unaccepted(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
     let under_way = case.past.get(Signal::InFlight)?;
     Some(past >= 4.0 && past >= 0.5 * under_way && low <= 0.1 * past && case.at_a_time()? < 0.6)
+}
+
+/// Share of the server's CPU time that collects garbage. Of a collector that works beside requests it is that past the line: before it,
+/// cores that nobody wants may collect, which costs nothing (Go's idle workers do).
+pub(super) fn collected(case: &Contrast) -> Option<f64> {
+    let past = case.past.get(Signal::Gc).filter(|_| case.past.collects_beside);
+    past.or(case.top(Signal::Gc))
+}
+
+/// Whether the server stands still for a tenth of the time to collect garbage: that takes from the tail of the answers long before it
+/// takes from the rate.
+pub(super) fn stops_to_collect(case: &Contrast) -> bool {
+    case.top(Signal::GcPauses).unwrap_or(0.0) >= 0.1
 }
 
 /// Whether the kernel turned connections away from a full queue, and did not at a low load.

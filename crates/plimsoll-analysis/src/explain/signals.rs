@@ -3,6 +3,8 @@
 //!
 //! Not here: what any of it means (`rules`).
 
+use super::collectors::is_collecting;
+use crate::profile::sampled_ns;
 use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
@@ -192,7 +194,7 @@ impl Signal {
             Signal::DownstreamProcesses => ("downstream_processes", "", "processes behind it", "processes"),
             Signal::PeerConnections => ("peer_connections", "", "connections to what is behind it", "sockets"),
             Signal::PeerWaiting => ("peer_waiting", "", "calls to what is behind it that are not answered", "sockets"),
-            Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime"),
+            Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime, or its functions"),
             Signal::GcPauses => ("gc_pauses", "share", "time stopped by garbage collection", "the runtime"),
             Signal::Compiling => ("compiling", "share", "CPU time that compiles code", "the runtime's threads"),
             Signal::Idle => ("idle", "cores", "idle cores", "the machine"),
@@ -228,6 +230,8 @@ pub struct LoadSignals {
     pub fullest_thread: Option<String>,
     /// The server's process.
     pub server: Option<String>,
+    /// Whether it collects garbage beside its work, as far as is known: not with threads for which all others may have to stop.
+    pub collects_beside: bool,
     /// Why the generator was the limit.
     pub limited: Option<Sentence>,
     /// How others disturbed it.
@@ -438,7 +442,8 @@ impl LoadSignals {
         let waiting = probes.series.keys().filter(|name| name.starts_with("peer.") && name.ends_with(".waiting"));
         self.put(Signal::PeerWaiting, waiting.filter_map(|name| mean(name)).reduce(f64::max));
         self.put(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
-        self.runtime(probes, &threads, span_ns, (&change, &mean), server_cores);
+        let collecting = sampled_ns(&probes.sampled, (from_ns, to_ns), is_collecting).map(|(ns, _)| ns / span_ns);
+        self.runtime(probes, &threads, (span_ns, collecting), (&change, &mean), server_cores);
 
         self.put(Signal::Cores, most("host.cores"));
         let idle = cores("host.cpu_idle").map(|idle| idle + cores("host.cpu_iowait").unwrap_or(0.0));
@@ -460,12 +465,12 @@ impl LoadSignals {
         self.put(Signal::InDisk, mean("server.in_disk"));
     }
 
-    /// What the runtime tells of itself, and the names of its threads.
+    /// What the runtime tells of itself, the names of its threads, and the cores that its functions for it used.
     fn runtime(
         &mut self,
         probes: &Probes,
         threads: &[FullestThread],
-        span_ns: f64,
+        (span_ns, collecting_cores): (f64, Option<f64>),
         (change, mean): (WindowFigure, WindowFigure),
         server_cores: Option<f64>,
     ) {
@@ -488,7 +493,10 @@ impl LoadSignals {
         // Only of a runtime whose collector has threads of that name does it say something that none is busy.
         let has_threads = self.server.as_deref().is_some_and(|name| COLLECTED.iter().any(|it| name.starts_with(it)));
         let by_threads = used.map(|cores| named(&COLLECTORS) / cores).filter(|share| has_threads || *share > 0.0);
-        let gc = by_metrics.or(by_memstats).into_iter().chain(by_threads).reduce(f64::max);
+        let by_functions = collecting_cores.zip(used).map(|(collecting, cores)| collecting / cores);
+        let beside = by_metrics.or(by_memstats).into_iter().chain(by_functions).reduce(f64::max);
+        self.collects_beside = by_threads.is_none() && beside.is_some();
+        let gc = beside.into_iter().chain(by_threads).reduce(f64::max);
         self.put(Signal::Gc, gc.map(|share| share.min(1.0)));
         self.put(Signal::Compiling, used.map(|cores| named(&COMPILERS) / cores));
         let paused_s = counted(&[

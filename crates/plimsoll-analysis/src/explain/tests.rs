@@ -136,6 +136,12 @@ fn each_cause_by_its_law() {
     let refusing =
         [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
     let usual_queue = [(ListenQueue, 0.0, 0.0, 0.8)];
+    let beside = |mut case: Contrast| {
+        for sight in [&mut case.low, &mut case.line, &mut case.past] {
+            sight.collects_beside = true;
+        }
+        case
+    };
     let python = |mut case: Contrast| {
         for sight in [&mut case.line, &mut case.past] {
             sight.server = Some("python3".into());
@@ -267,6 +273,27 @@ fn each_cause_by_its_law() {
             Cause::Disk,
         ),
         ("garbage", usual().with(&cores_full).with(&[(Gc, 0.3, 0.4, 0.45)]), Cause::Gc),
+        (
+            "garbage that is collected beside the work",
+            beside(usual().with(&cores_full).with(&[(Gc, 0.3, 0.4, 0.45)])),
+            Cause::Gc,
+        ),
+        (
+            "the same on two cores of four",
+            beside(usual().with(&[(ServerCores, 0.3, 1.9, 2.0), (RunQueue, 0.0, 1.0, 5.0), (Idle, 3.6, 2.0, 1.9)]))
+                .with(&[(Gc, 0.3, 0.3, 0.35)]),
+            Cause::Gc,
+        ),
+        (
+            "a pool, and garbage that is collected by cores that nobody wants",
+            beside(usual().alone(4.5).peers(4.0, 4.0, 4.0).with(&[(Gc, 0.5, 0.4, 0.4)])),
+            Cause::Pool,
+        ),
+        (
+            "all cores, of which those that were idle before the line collected garbage",
+            beside(usual().with(&cores_full).with(&[(Gc, 0.6, 0.3, 0.1)])),
+            Cause::Cpu,
+        ),
         ("paging", usual().with(&[(MajorFaults, 0.0, 300.0, 900.0)]), Cause::Memory),
         (
             "answers that lie ready",
@@ -532,6 +559,16 @@ fn the_sentence_names_what_it_is_about() {
     ] {
         assert_eq!(answer::sentence(&case, named(&case)), crate::sentence::Sentence::from(expect), "{}", tell(&case));
     }
+}
+
+#[test]
+fn without_a_collector_its_cores_are_left_for_requests() {
+    let full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (Gc, 0.3, 0.4, 0.5)];
+    let found = predicted(&usual().with(&full), Cause::Gc).expect("the cores are full");
+    assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
+    let stops = usual().with(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
+    assert_eq!(predicted(&stops, Cause::Gc), None, "it is not cores that are missing");
+    assert!(answer::how(&stops, Cause::Gc).is_some_and(|how| how.contains("stands still for it 30")));
 }
 
 /// Where there is no line, or one between two rates that lie far apart, more answers past what was called the line are no sign that

@@ -1,12 +1,34 @@
 //! Gives any bytes to every parser of what the kernel tells: none may panic.
 
 use plimsoll_sys::probe::{cgroup, host, listener, process, sockets};
+use plimsoll_sys::sampling::each_record;
+use plimsoll_sys::symbols::{Functions, JitNames, Parts, parse_maps};
+use std::borrow::Cow;
+
+/// A file in memory.
+struct Memory<'a>(&'a [u8]);
+
+impl Parts for Memory<'_> {
+    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
+        self.0.part(at, length)
+    }
+}
+
+/// Asks a program's tables for what lies at some of its places; whether there is a name.
+fn names_a_function(bytes: &[u8]) -> bool {
+    let Some(functions) = Functions::read(Memory(bytes)) else { return false };
+    let step = (bytes.len() / 64).max(1);
+    let places = (0..bytes.len()).step_by(step).map(|at| at as u64).chain([u64::MAX, u64::MAX / 2]);
+    places.filter(|at| functions.at(*at).is_some()).count() > 0
+}
 
 /// Gives `bytes` to every parser; how many understood them.
 pub fn parse_all(bytes: &[u8]) -> usize {
     let half = bytes.len() / 2;
     let mut sockets_told = 0;
     sockets::parse(bytes, 7, &mut |_| sockets_told += 1);
+    let mut records_told = 0;
+    each_record(bytes, &mut Vec::new(), &mut |_| records_told += 1);
     [
         process::parse_stat(bytes).is_some(),
         process::parse_name(bytes).is_some(),
@@ -30,6 +52,10 @@ pub fn parse_all(bytes: &[u8]) -> usize {
         cgroup::folders(bytes, "/nowhere".as_ref()) != cgroup::Folders::default(),
         listener::socket_inode(bytes).is_some(),
         sockets_told > 0,
+        records_told > 0,
+        !parse_maps(bytes).is_empty(),
+        JitNames::parse(bytes.to_vec()).at(0x1000).is_some(),
+        names_a_function(bytes),
     ]
     .iter()
     .filter(|understood| **understood)

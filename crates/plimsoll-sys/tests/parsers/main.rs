@@ -24,6 +24,57 @@ impl Rng {
     }
 }
 
+fn put(bytes: &mut [u8], at: usize, value: u64, size: usize) {
+    bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+}
+
+/// A program of one loaded part with these sections: number of the name, kind, address, offset, length, link.
+fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
+    let mut bytes = vec![0; 2048];
+    bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
+    let count = sections.len() as u64 + 1;
+    for (at, value, size) in [(32, 64, 8), (40, 1024, 8), (56, 1, 2), (60, count, 2), (62, 0, 2)] {
+        put(&mut bytes, at, value, size);
+    }
+    for (at, value, size) in [(64, 1, 4), (80, 0x1000, 8), (96, 1024, 8)] {
+        put(&mut bytes, at, value, size);
+    }
+    put(&mut bytes, 1024 + 24, 1536, 8);
+    put(&mut bytes, 1024 + 32, names.len() as u64, 8);
+    bytes[1536..1536 + names.len()].copy_from_slice(names);
+    for (number, section) in sections.iter().enumerate() {
+        let places = [(0, 4), (4, 4), (16, 8), (24, 8), (32, 8), (40, 4)];
+        for ((at, size), value) in places.into_iter().zip(section) {
+            put(&mut bytes, 1024 + 64 * (number + 1) + at, *value, size);
+        }
+    }
+    bytes
+}
+
+/// As Go 1.18 writes it, with one function.
+fn go_program() -> Vec<u8> {
+    let names = b"\0.text\0.gopclntab\0";
+    let mut bytes = program(names, &[[1, 1, 0x1080, 0x80, 0x100, 0], [7, 1, 0, 512, 256, 0]]);
+    for (at, value, size) in [(0, 0xffff_fff0, 4), (6, 1, 1), (7, 8, 1), (8, 1, 8), (24, 0x1080, 8), (32, 80, 8)] {
+        put(&mut bytes, 512 + at, value, size);
+    }
+    for (at, value, size) in [(64, 100, 8), (104, 16, 4), (108, 0x100, 4), (120, 1, 4)] {
+        put(&mut bytes, 512 + at, value, size);
+    }
+    bytes[512 + 81..512 + 86].copy_from_slice(b"main\0");
+    bytes
+}
+
+/// With one symbol.
+fn c_program() -> Vec<u8> {
+    let mut bytes = program(b"\0", &[[0, 2, 0, 512, 24, 2], [0, 3, 0, 640, 64, 0]]);
+    for (at, value, size) in [(0, 1, 4), (4, 2, 1), (6, 1, 2), (8, 0x1080, 8), (16, 0x200, 8)] {
+        put(&mut bytes, 512 + at, value, size);
+    }
+    bytes[641..646].copy_from_slice(b"main\0");
+    bytes
+}
+
 fn corpus() -> Vec<Vec<u8>> {
     let files = [
         "/proc/self/stat",
@@ -39,6 +90,7 @@ fn corpus() -> Vec<Vec<u8>> {
         "/proc/net/snmp",
         "/proc/net/sockstat",
         "/proc/net/route",
+        "/proc/self/maps",
     ];
     let mut corpus: Vec<Vec<u8>> = files.iter().filter_map(|file| std::fs::read(file).ok()).collect();
     let mut message = vec![0u8; 88 + 8];
@@ -53,6 +105,9 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus.push(b"nr_periods 10\nnr_throttled 4\nthrottled_usec 7\n".to_vec());
     corpus.push(b"50000 100000\n".to_vec());
     corpus.push(b"socket:[123]".to_vec());
+    corpus.push(b"1000 20 LazyCompile:~handler /srv/app.js:1\n1020 8 py::main\n".to_vec());
+    corpus.push(go_program());
+    corpus.push(c_program());
     corpus
 }
 

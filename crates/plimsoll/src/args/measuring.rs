@@ -114,7 +114,7 @@ pub struct FindArgs {
 #[command(after_help = "Examples:\n  \
     plimsoll explain http://localhost:8080/items         in three minutes at most\n  \
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
-    plimsoll explain --pprof http://localhost:8080/   and what each function costs\n  \
+    plimsoll explain --pprof http://localhost:8080/   by the server's own profiles\n  \
     plimsoll explain --identity 'X-Client: two' http://localhost:8080/\n  \
     plimsoll explain -b one --other-body @big.json http://localhost:8080/orders\n  \
     plimsoll explain --may-signal redis-server http://localhost:8080/items\n  \

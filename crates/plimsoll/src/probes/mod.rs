@@ -7,6 +7,7 @@
 mod cgroup;
 mod downstream;
 mod finder;
+mod functions;
 mod host;
 mod machine;
 mod metrics;
@@ -127,6 +128,9 @@ impl Watcher {
                 probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses, local)));
                 if let Some(group) = cgroup.or_else(|| roots.first().and_then(|pid| cgroup::Folder::of(*pid))) {
                     probes.push(Box::new(group));
+                }
+                if effort == Effort::Thorough {
+                    probes.push(Box::new(functions::FunctionSampling::of(Arc::clone(&tables))));
                 }
                 if local && let Some(address) = addresses.first() {
                     probes.push(Box::new(sockets::Sockets::new(address.port(), tables)));

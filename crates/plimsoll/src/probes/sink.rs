@@ -1,7 +1,7 @@
 //! Where probes put what they read, series by name on the monotonic clock, and how much they may read: a budget of CPU
 //! time that no server, however large, makes them exceed for long.
 
-use plimsoll_model::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
+use plimsoll_model::{Gap, Probes, SampledStretch, Series, SeriesKind, SeriesSample, ServerSeen};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 /// What was read since the last [`Sink::take`].
@@ -13,6 +13,7 @@ pub struct Sink {
     /// The server watched, and what cannot be seen: as long as they hold they belong to everything that is taken.
     server: Option<ServerSeen>,
     unseen: Option<String>,
+    sampling_refused: Option<String>,
     budget: Budget,
     /// Number of the sampling under way.
     round: u64,
@@ -54,7 +55,8 @@ impl Sink {
     pub fn new(now_ns: u64, effort: Effort) -> Sink {
         let seen = Probes::default();
         let (budget, extent) = (Budget::new(now_ns, thread_cpu_ns(), effort), Extent::Usual);
-        Sink { seen, now_ns, before_ns: now_ns, server: None, unseen: None, budget, round: 0, extent, effort }
+        let (server, unseen, sampling_refused) = (None, None, None);
+        Sink { seen, now_ns, before_ns: now_ns, server, unseen, sampling_refused, budget, round: 0, extent, effort }
     }
 
     /// A sampling begins; `edge`: at an edge of a load.
@@ -154,6 +156,16 @@ impl Sink {
         }
     }
 
+    /// Functions that were sampled.
+    pub fn sampled(&mut self, stretch: SampledStretch) {
+        self.seen.sampled.stretches.push(stretch);
+    }
+
+    /// Why no functions are sampled, from now on.
+    pub fn sampling_refused(&mut self, reason: &str) {
+        self.sampling_refused = Some(reason.to_owned());
+    }
+
     /// Gaps in every series whose name begins so.
     pub fn gaps(&mut self, beginning: &str, reason: &str) {
         let gap = Gap { from_ns: self.before_ns as i64, to_ns: self.now_ns as i64, reason: reason.to_owned() };
@@ -169,6 +181,7 @@ impl Sink {
         seen.series.retain(|_, series| !series.samples.is_empty() || !series.gaps.is_empty());
         seen.servers.extend(self.server.clone());
         seen.unseen.extend(self.unseen.clone());
+        seen.sampled.refused.clone_from(&self.sampling_refused);
         seen.unseen.sort_unstable();
         seen
     }

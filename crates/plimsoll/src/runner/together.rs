@@ -196,7 +196,11 @@ fn heard(frame: Frame) -> Result<PartWord, String> {
             Reported::Done { part: OTHER, window_end_ns: window_ns.1, failed_answers, used_up }
         }
         Frame::Remark(Remark::Broken { reason }) => return Err(redact::line(&reason)),
-        Frame::Experiment(_) | Frame::Probes(_) | Frame::Remark(_) | Frame::ExperimentEnd { .. } => {
+        Frame::Experiment(_)
+        | Frame::Probes(_)
+        | Frame::Sampled(_)
+        | Frame::Remark(_)
+        | Frame::ExperimentEnd { .. } => {
             return Err("what it says is no part of a load".to_owned());
         }
     };

@@ -51,6 +51,25 @@ fn explained(url: &str, file: &str) -> Value {
     document
 }
 
+/// Which functions cost what, nobody asked the server for: the kernel shows it, or says why not.
+fn functions_are_told(document: &Value) {
+    let profiles = &document["profiles"];
+    assert_eq!(profiles["source"], "kernel samples", "{profiles:#}");
+    if let Some(why) = profiles["refused"].as_str() {
+        assert!(why.contains("kernel"), "{why}");
+        return;
+    }
+    let top = profiles["top"].as_array().expect("functions");
+    assert!(!top.is_empty() && profiles["unit"] == "nanoseconds", "{profiles:#}");
+    if document["cause"] == "one_thread" {
+        // Half a millisecond of each request is burnt in one function of ours.
+        let named = |row: &&Value| row["function"].as_str().is_some_and(|name| name.contains("plimsoll::baseline"));
+        let cost = |row: &Value| number(row, "cum.after");
+        let dearest = top.iter().filter(named).map(cost).fold(0.0, f64::max);
+        assert!((300e3..900e3).contains(&dearest), "{dearest} ns: {profiles:#}");
+    }
+}
+
 #[test]
 fn what_holds_a_server_is_named() {
     let (one, limited) = (baseline(1), limited());
@@ -82,11 +101,13 @@ fn what_holds_a_server_is_named() {
         assert!(number(shown, "past") > number(shown, "low"), "{shown:#}");
         let ruled_out = document["ruled_out"].as_array().expect("what was ruled out");
         assert!(ruled_out.iter().any(|out| out["name"] == not_it), "{ruled_out:#?}");
+        functions_are_told(&document);
         // What the file holds says the same, on whatever way it is read.
         for arguments in [["explain", "--json", path], ["show", "--json", path]] {
             let again = plimsoll(&arguments);
             assert_eq!(again.code, 0, "{}", again.stderr);
             assert_eq!(again.json()["sentence"], document["sentence"], "{arguments:?}");
+            assert_eq!(again.json()["profiles"], document["profiles"], "{arguments:?}");
         }
         assert!(plimsoll(&["show", path]).stdout.contains(&format!("{cause}: ")));
         assert!(std::fs::read_to_string(file.with_extension("html")).expect("a page").contains(cause));

@@ -1,0 +1,81 @@
+//! Which functions of the server cost how much a request, at a low load and at the line, by what the kernel's clock caught of it
+//! ([`FunctionsSeen`]).
+//!
+//! Not here: profiles that the server takes of itself, and how it looks.
+
+use super::contrast::{Contrast, Loads};
+use super::demands::answered;
+use super::signals::{LoadSignals, Signal};
+use crate::profile::{Basis, ProfileDiff, SampledProfile, Sort, View, diff};
+use plimsoll_model::Run;
+
+/// What functions cost a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionCosts {
+    /// CPU time a request, in nanoseconds, at the low load and at the other one.
+    pub comparison: ProfileDiff,
+    /// What the other one is called: `line`, or `past` where the line was not seen.
+    pub level_name: &'static str,
+    /// Samples at both.
+    pub samples: [u64; 2],
+    /// Samples that there was no room for.
+    pub lost: u64,
+    /// Time between two samples of a core that works all the time, ns.
+    pub period_ns: u64,
+    /// Whether time in the kernel was sampled, too.
+    pub in_kernel: bool,
+}
+
+/// What is known of the server's functions.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FunctionsSeen {
+    /// This.
+    Costs(Box<FunctionCosts>),
+    /// Nothing, since the kernel does not let us look: a sentence without a full stop, with what would allow it.
+    Refused(String),
+}
+
+impl FunctionsSeen {
+    /// What is known of them; `None` where nobody looked, or the server did too little for it.
+    pub fn of(case: &Contrast, loads: &Loads) -> Option<FunctionsSeen> {
+        let high = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
+        let costs = high.into_iter().find_map(|(name, run, sight)| {
+            let (low, high) = (Sampled::of(loads.low?, &case.low)?, Sampled::of(run?, sight)?);
+            let basis = Basis::Requests { before: low.requests, after: high.requests };
+            let [a, b] = [&low, &high].map(|side| View::all(side.of.profile.sample_type_default));
+            let comparison = diff((&low.of.profile, &a), (&high.of.profile, &b), basis, Sort::Cum).ok()?;
+            Some(FunctionsSeen::Costs(Box::new(FunctionCosts {
+                comparison,
+                level_name: name,
+                samples: [low.of.samples, high.of.samples],
+                lost: low.of.lost + high.of.lost,
+                period_ns: high.of.profile.period.unsigned_abs(),
+                in_kernel: low.of.in_kernel && high.of.in_kernel,
+            })))
+        });
+        let runs = [loads.line, loads.low, loads.past];
+        let refused = || runs.into_iter().flatten().find_map(|run| run.probes.sampled.refused.clone());
+        costs.or_else(|| refused().map(FunctionsSeen::Refused))
+    }
+}
+
+/// One side.
+struct Sampled {
+    of: SampledProfile,
+    /// Requests that stand behind the samples.
+    requests: f64,
+}
+
+impl Sampled {
+    fn of(run: &Run, sight: &LoadSignals) -> Option<Sampled> {
+        let of = SampledProfile::of(run)?;
+        // What a request takes in all is known better than by samples: these divide it. Where time in the kernel is not in them,
+        // that is not so.
+        let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
+        let requests = match whole {
+            Some(cpu_ns) => of.cpu_ns / cpu_ns,
+            None => answered(sight)? * of.covered_ns as f64 / 1e9,
+        };
+        (requests > 0.0).then_some(Sampled { of, requests })
+    }
+}

@@ -1,0 +1,131 @@
+//! Functions that the kernel's clock caught during a load, as a profile ([`SampledProfile`]): each sample stands for the CPU time
+//! between two of them, and those that were lost for what the others show.
+//!
+//! Not here: how samples are taken, and what functions are for.
+
+use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};
+use plimsoll_model::{Run, SampledFunctions, SampledStretch};
+use std::collections::HashMap;
+
+/// What was sampled in the measured window of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampledProfile {
+    /// Samples and their CPU time in nanoseconds, by stack.
+    pub profile: Profile,
+    /// How many there are.
+    pub samples: u64,
+    /// How many more there was no room for.
+    pub lost: u64,
+    /// The CPU time of all of them, ns.
+    pub cpu_ns: f64,
+    /// The time covered, ns.
+    pub covered_ns: u64,
+    /// Whether time in the kernel was sampled, too.
+    pub in_kernel: bool,
+}
+
+impl SampledProfile {
+    /// That of a run; `None` where nothing was sampled in its window.
+    pub fn of(run: &Run) -> Option<SampledProfile> {
+        let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
+        let stretches: Vec<&SampledStretch> = run.probes.sampled.between(from_ns, to_ns).collect();
+        let mut builder =
+            ProfileBuilder::new(vec![ValueType::new("samples", "count"), ValueType::new("cpu", "nanoseconds")]);
+        let mut places: HashMap<FunctionId, u32> = HashMap::new();
+        for stretch in &stretches {
+            let ids: Vec<FunctionId> = stretch.names.iter().map(|name| builder.function(name, "")).collect();
+            let weight_ns = weight_ns(stretch);
+            for stack in &stretch.stacks {
+                for id in stack.functions.iter().filter_map(|number| ids.get(*number as usize)) {
+                    let place = *places.entry(*id).or_insert_with(|| builder.place(&[*id]));
+                    builder.push_place(place);
+                }
+                let count = i64::from(stack.count);
+                builder.sample(&[count, (count as f64 * weight_ns) as i64]);
+            }
+        }
+        let sum = |of: fn(&SampledStretch) -> u64| stretches.iter().map(|stretch| of(stretch)).sum::<u64>();
+        let samples = sum(SampledStretch::count);
+        let covered_ns = sum(|stretch| (stretch.to_ns - stretch.from_ns).max(0) as u64);
+        builder.period(Some(ValueType::new("cpu", "nanoseconds")), stretches.first()?.period_ns as i64);
+        builder.taken(0, covered_ns as i64);
+        let in_kernel = stretches.iter().all(|stretch| stretch.in_kernel);
+        let profile = builder.finish();
+        let cpu_ns = stretches.iter().map(|stretch| stretch.count() as f64 * weight_ns(stretch)).sum();
+        let lost = sum(|stretch| stretch.lost);
+        (samples > 0).then_some(SampledProfile { profile, samples, lost, cpu_ns, covered_ns, in_kernel })
+    }
+}
+
+/// CPU time that a sample of a stretch stands for, ns.
+fn weight_ns(stretch: &SampledStretch) -> f64 {
+    let count = stretch.count() as f64;
+    stretch.period_ns as f64 * (count + stretch.lost as f64) / count.max(1.0)
+}
+
+/// CPU time that was caught where `wanted` says so of a stack's functions, the one that ran first, and CPU time in all, in ns, between two
+/// moments of schedule time; `None` where less than half of that time was sampled.
+pub fn sampled_ns(
+    sampled: &SampledFunctions,
+    (from_ns, to_ns): (i64, i64),
+    wanted: impl Fn(&[&str]) -> bool,
+) -> Option<(f64, f64)> {
+    let (mut found_ns, mut all_ns, mut covered_ns) = (0.0, 0.0, 0);
+    let mut names = Vec::new();
+    for stretch in sampled.between(from_ns, to_ns) {
+        covered_ns += stretch.to_ns - stretch.from_ns;
+        let weight_ns = weight_ns(stretch);
+        for stack in &stretch.stacks {
+            let ns = f64::from(stack.count) * weight_ns;
+            all_ns += ns;
+            names.clear();
+            names.extend(stretch.names_of(stack));
+            found_ns += if wanted(&names) { ns } else { 0.0 };
+        }
+    }
+    (covered_ns > 0 && covered_ns >= (to_ns - from_ns) / 2).then_some((found_ns, all_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Sort, View, top};
+    use plimsoll_model::{LoadShape, Plan, SampledStack};
+
+    #[test]
+    fn samples_of_the_window_are_a_profile() {
+        let plan = Plan::get("h", 80, Vec::new(), LoadShape::Closed { users: plimsoll_model::Curve::constant(1.0) });
+        let mut run = Run::new(plan.record());
+        run.window_ns = (1_000, 3_000);
+        let stretch = |from_ns: i64, lost: u64, count: u32| SampledStretch {
+            from_ns,
+            to_ns: from_ns + 1_000,
+            period_ns: 10,
+            lost,
+            in_kernel: true,
+            names: vec!["main".into(), "runtime.gcDrain".into()],
+            stacks: vec![SampledStack { count, functions: vec![1, 0] }, SampledStack { count: 10, functions: vec![0] }],
+        };
+        run.probes.sampled.stretches = vec![stretch(0, 0, 99), stretch(1_000, 0, 30), stretch(2_000, 20, 10)];
+        let sampled = SampledProfile::of(&run).expect("samples");
+        assert_eq!(sampled.cpu_ns, 800.0);
+        assert_eq!((sampled.samples, sampled.lost, sampled.covered_ns, sampled.in_kernel), (60, 20, 2_000, true));
+        let found = top(&sampled.profile, &View::all(1), Sort::Cum);
+        let rows: Vec<_> = found
+            .rows
+            .iter()
+            .map(|row| (sampled.profile.functions()[row.function as usize].name.as_str(), row.flat, row.cum))
+            .collect();
+        // Of the second stretch as many were lost as were caught: each stands for two.
+        assert_eq!(rows, [("main", 300, 800), ("runtime.gcDrain", 500, 500)]);
+        let share = |from_ns, to_ns| {
+            sampled_ns(&run.probes.sampled, (from_ns, to_ns), |names| {
+                names.iter().any(|name| name.starts_with("runtime.gc"))
+            })
+        };
+        assert_eq!(share(1_000, 3_000), Some((500.0, 800.0)));
+        assert_eq!(share(1_000, 9_000), None, "less than half of it was sampled");
+        run.window_ns = (9_000, 9_900);
+        assert_eq!(SampledProfile::of(&run), None);
+    }
+}

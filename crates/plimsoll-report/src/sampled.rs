@@ -1,0 +1,120 @@
+//! What the server's functions cost a request, as the kernel's clock caught them: as text and as JSON.
+
+use crate::block::{Report, Tone};
+use crate::load_profiles::{add_functions, top_rows, total_text};
+use crate::profile::{ChangeFields, FunctionChange};
+use plimsoll_analysis::explain::{FunctionCosts, FunctionsSeen};
+use serde::Serialize;
+
+/// The part of an explanation that is about functions.
+pub(crate) fn functions_report(functions: &FunctionsSeen) -> Report {
+    let mut report = Report::default();
+    match functions {
+        FunctionsSeen::Refused(why) => {
+            report.text(Tone::Plain, format!("functions are not known: {why}"));
+        }
+        FunctionsSeen::Costs(costs) => {
+            let FunctionCosts { comparison, level_name, samples, .. } = costs.as_ref();
+            let caught = format!(
+                "by samples of the kernel's: {} low, {} {level_name}{}",
+                samples[0],
+                samples[1],
+                left_out(costs)
+            );
+            report.facts(vec![("functions", caught), ("CPU a request", total_text(comparison, level_name))]);
+            add_functions(&mut report, comparison, level_name, "give it a longer --budget");
+        }
+    }
+    report
+}
+
+/// What the samples do not have.
+fn left_out(costs: &FunctionCosts) -> String {
+    let kernel = if costs.in_kernel { "" } else { "; without time in the kernel, which only root may sample" };
+    let lost = if costs.lost > 0 { format!("; {} were lost", costs.lost) } else { String::new() };
+    format!("{kernel}{lost}")
+}
+
+/// The member `profiles` of a document, where nobody asked the server for them.
+#[derive(Serialize)]
+pub(crate) struct SampledFields<'a> {
+    source: &'static str,
+    samples: Option<[u64; 2]>,
+    lost: Option<u64>,
+    in_kernel: Option<bool>,
+    levels: Option<[&'a str; 2]>,
+    unit: Option<&'a str>,
+    cpu_per_request: Option<ChangeFields>,
+    top: Vec<FunctionChange<'a>>,
+    refused: Option<&'a str>,
+}
+
+impl<'a> SampledFields<'a> {
+    /// What is known of functions.
+    pub(crate) fn of(functions: &'a FunctionsSeen) -> SampledFields<'a> {
+        let (costs, refused) = match functions {
+            FunctionsSeen::Costs(costs) => (Some(costs.as_ref()), None),
+            FunctionsSeen::Refused(why) => (None, Some(why.as_str())),
+        };
+        SampledFields {
+            source: "kernel samples",
+            samples: costs.map(|costs| costs.samples),
+            lost: costs.map(|costs| costs.lost),
+            in_kernel: costs.map(|costs| costs.in_kernel),
+            levels: costs.map(|costs| ["low", costs.level_name]),
+            unit: costs.map(|costs| costs.comparison.sample_type.unit.as_str()),
+            cpu_per_request: costs.map(|costs| ChangeFields::from(&costs.comparison.total)),
+            top: costs.map_or_else(Vec::new, |costs| top_rows(&costs.comparison)),
+            refused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::value;
+    use crate::text;
+    use plimsoll_analysis::profile::{Basis, Sort, View, diff, read};
+    use serde_json::json;
+
+    fn costs() -> FunctionsSeen {
+        let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
+        let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
+        let basis = Basis::Requests { before: 100.0, after: 1000.0 };
+        FunctionsSeen::Costs(Box::new(FunctionCosts {
+            comparison: diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable"),
+            level_name: "line",
+            samples: [1000, 19000],
+            lost: 3,
+            period_ns: 10_309_278,
+            in_kernel: false,
+        }))
+    }
+
+    #[test]
+    fn functions_are_told() {
+        let shown = text::render(&functions_report(&costs()), false);
+        for part in [
+            "by samples of the kernel's: 1000 low, 19000 line; without time in the kernel, which only root may sample; 3 were lost",
+            "10 low, 19 line (+9, ",
+            "changed beyond chance themselves, 1 of 2 tested: json +9",
+        ] {
+            assert!(shown.contains(part), "{part}\n{shown}");
+        }
+        let document = value(&SampledFields::of(&costs()));
+        assert_eq!((&document["source"], &document["samples"]), (&json!("kernel samples"), &json!([1000, 19000])));
+        assert_eq!((&document["levels"], &document["refused"]), (&json!(["low", "line"]), &json!(null)));
+        assert_eq!(document["top"][1]["flat"]["delta"], 9.0);
+        assert_eq!(document["cpu_per_request"]["before"], 10.0);
+    }
+
+    #[test]
+    fn a_refusal_is_told() {
+        let refused = FunctionsSeen::Refused("the kernel does not allow it".into());
+        let shown = text::render(&functions_report(&refused), false);
+        assert!(shown.contains("functions are not known: the kernel does not allow it"), "{shown}");
+        let document = value(&SampledFields::of(&refused));
+        assert_eq!((&document["refused"], &document["top"]), (&json!("the kernel does not allow it"), &json!([])));
+    }
+}

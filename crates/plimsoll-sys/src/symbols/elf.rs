@@ -1,0 +1,179 @@
+//! The functions of a program or library ([`Functions`]), by the tables of its ELF file (64 bits, little-endian): Go's own table where
+//! there is one, else the symbols, else those that it offers to others.
+//!
+//! Names stay in the file and are read when they are asked for: the symbols of a large program are a hundred megabytes.
+
+use super::go::{GoFunctions, GoPlaces};
+use super::{Parts, number_at};
+
+/// Parts of a file that are loaded, sections, symbols and bytes of section names: more than any program has.
+const SEGMENTS_MAX: u64 = 256;
+const SECTIONS_MAX: u64 = 4096;
+const SYMBOLS_MAX: u64 = 4 << 20;
+const SECTION_NAMES_MAX: u64 = 1 << 20;
+/// What is read of a name: of C++ some are long.
+const NAME_BYTES: usize = 1024;
+
+const LOADED: u64 = 1;
+const SYMBOLS: u64 = 2;
+const OFFERED: u64 = 11;
+const SYMBOL_BYTES: u64 = 24;
+/// Kinds of symbols that are code.
+const FUNCTION: u64 = 2;
+const FUNCTION_CHOSEN: u64 = 10;
+/// A symbol without a length reaches no further than this.
+const REACH_MAX: u64 = 64 << 10;
+
+/// A part of the file that is loaded.
+struct Segment {
+    offset: u64,
+    size: u64,
+    address: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Symbol {
+    address: u64,
+    size: u32,
+    name: u32,
+}
+
+/// A section: where in the file, how long, its address, the section that belongs to it, and its kind.
+struct Section {
+    name: String,
+    kind: u64,
+    address: u64,
+    offset: u64,
+    size: u64,
+    link: u64,
+}
+
+/// A function that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundFunction {
+    /// As the file has it.
+    pub name: Vec<u8>,
+    /// Where in the file it begins.
+    pub start_offset: u64,
+}
+
+/// The functions of a file.
+pub struct Functions<P> {
+    file: P,
+    segments: Vec<Segment>,
+    go: Option<GoFunctions>,
+    symbols: Vec<Symbol>,
+    /// Where the names of symbols lie, and how long that is.
+    names: (u64, u64),
+}
+
+impl<P: Parts> Functions<P> {
+    /// Those of a file; `None` where it is no such file, or has no table that is understood.
+    pub fn read(file: P) -> Option<Functions<P>> {
+        let head = file.part(0, 64).into_owned();
+        let is_elf = head.get(..6)? == [0x7f, b'E', b'L', b'F', 2, 1];
+        let field = |at: usize, size: usize| number_at(&head, at, size);
+        let (segments_at, sections_at) = (field(32, 8).filter(|_| is_elf)?, field(40, 8)?);
+        let segments = segments(&file, segments_at, field(56, 2)?.min(SEGMENTS_MAX));
+        let sections = sections(&file, sections_at, field(60, 2)?.min(SECTIONS_MAX), field(62, 2)? as usize);
+        let go = go_table(&file, &sections);
+        let table =
+            [SYMBOLS, OFFERED].into_iter().find_map(|kind| sections.iter().find(|section| section.kind == kind));
+        let (symbols, names) = table.and_then(|table| symbols(&file, table, &sections)).unwrap_or_default();
+        let has_names = go.is_some() || !symbols.is_empty();
+        has_names.then_some(Functions { file, segments, go, symbols, names })
+    }
+
+    /// About how much memory the tables take.
+    pub fn memory_bytes(&self) -> usize {
+        self.symbols.len() * size_of::<Symbol>() + self.go.as_ref().map_or(0, GoFunctions::memory_bytes)
+    }
+
+    /// The function at a place in the file.
+    pub fn at(&self, offset: u64) -> Option<FoundFunction> {
+        let segment = self.segments.iter().find(|it| offset >= it.offset && offset - it.offset < it.size)?;
+        let address = (offset - segment.offset).checked_add(segment.address)?;
+        let in_file = |at: u64| at.checked_sub(segment.address).and_then(|within| within.checked_add(segment.offset));
+        let found = |name: Vec<u8>, start: u64| {
+            let start_offset = in_file(start).unwrap_or(0);
+            FoundFunction { name, start_offset }
+        };
+        if let Some((name, start)) = self.go.as_ref().and_then(|go| go.at(&self.file, address)) {
+            return Some(found(name, start));
+        }
+        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let symbol = self.symbols.get(after.checked_sub(1)?)?;
+        let reach = if symbol.size == 0 { REACH_MAX } else { u64::from(symbol.size) };
+        if address - symbol.address >= reach {
+            return None;
+        }
+        let name = self.names.0.checked_add(u64::from(symbol.name))?;
+        let room = (self.names.1.saturating_sub(u64::from(symbol.name))).min(NAME_BYTES as u64) as usize;
+        let name: Vec<u8> = self.file.part(name, room).iter().copied().take_while(|byte| *byte != 0).collect();
+        (!name.is_empty()).then(|| found(name, symbol.address))
+    }
+}
+
+fn segments<P: Parts>(file: &P, at: u64, count: u64) -> Vec<Segment> {
+    let bytes = file.part(at, count as usize * 56);
+    let of = |part: &[u8]| {
+        let field = |at: usize| number_at(part, at, 8);
+        let (offset, address, size) = (field(8)?, field(16)?, field(32)?);
+        (number_at(part, 0, 4)? == LOADED).then_some(Segment { offset, size, address })
+    };
+    bytes.chunks_exact(56).filter_map(of).collect()
+}
+
+fn sections<P: Parts>(file: &P, at: u64, count: u64, names: usize) -> Vec<Section> {
+    let bytes = file.part(at, count as usize * 64);
+    let heads: Vec<&[u8]> = bytes.chunks_exact(64).collect();
+    let extent = |part: &[u8]| Some((number_at(part, 24, 8)?, number_at(part, 32, 8)?));
+    let names = heads.get(names).and_then(|part| extent(part)).unwrap_or_default();
+    let names = file.part(names.0, names.1.min(SECTION_NAMES_MAX) as usize);
+    let of = |part: &&[u8]| {
+        let (offset, size) = extent(part)?;
+        let name = names.get(number_at(part, 0, 4)? as usize..).unwrap_or_default();
+        let name = name.iter().copied().take(64).take_while(|byte| *byte != 0).collect::<Vec<u8>>();
+        Some(Section {
+            name: String::from_utf8_lossy(&name).into_owned(),
+            kind: number_at(part, 4, 4)?,
+            address: number_at(part, 16, 8)?,
+            offset,
+            size,
+            link: number_at(part, 40, 4)?,
+        })
+    };
+    heads.iter().filter_map(of).collect()
+}
+
+fn go_table<P: Parts>(file: &P, sections: &[Section]) -> Option<GoFunctions> {
+    let named = |name: &str| sections.iter().find(|section| section.name == name);
+    let table = named(".gopclntab").or(named(".data.rel.ro.gopclntab"))?;
+    let text = named(".text")?;
+    let places = GoPlaces {
+        table: (table.offset, table.size),
+        module_at: named(".go.module").map(|section| section.offset),
+        text: (text.address, text.size),
+        is_mixed: named(".init").is_some(),
+    };
+    GoFunctions::read(file, &places)
+}
+
+/// The functions among the symbols of a table, by address, and where their names lie.
+fn symbols<P: Parts>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
+    let names = sections.get(table.link as usize)?;
+    let count = (table.size / SYMBOL_BYTES).min(SYMBOLS_MAX);
+    let bytes = file.part(table.offset, (count * SYMBOL_BYTES) as usize);
+    let of = |part: &[u8]| {
+        let kind = number_at(part, 4, 1)? & 15;
+        let (section, address) = (number_at(part, 6, 2)?, number_at(part, 8, 8)?);
+        let size = number_at(part, 16, 8)?.min(u64::from(u32::MAX)) as u32;
+        let name = number_at(part, 0, 4)? as u32;
+        let is_code = matches!(kind, FUNCTION | FUNCTION_CHOSEN) && section != 0 && address != 0 && name != 0;
+        is_code.then_some(Symbol { address, size, name })
+    };
+    let mut symbols: Vec<Symbol> = bytes.chunks_exact(SYMBOL_BYTES as usize).filter_map(of).collect();
+    // Of several names of one place the longest code is meant.
+    symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
+    Some((symbols, (names.offset, names.size)))
+}

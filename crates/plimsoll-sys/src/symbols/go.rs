@@ -1,0 +1,94 @@
+//! The table of functions that every Go program carries for its own tracebacks (`.gopclntab`), stripped or not, as Go writes it since
+//! 1.18. Since 1.26 it does not say where the code begins: that stands in the module's data.
+//!
+//! ```text
+//! table = magic (u32) 0 0 quantum (u8) pointer size (u8)
+//!         functions, files, start of code, then offsets of: names, units, files, lines, functions (each of pointer size)
+//! functions = (entry - start of code, offset of what is known of it) (u32, u32) x count, end of code
+//! what is known = entry (u32), offset of its name (u32), ...
+//! ```
+
+use super::{Parts, number_at};
+
+/// Of Go 1.18 and 1.20.
+const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
+/// More functions than any program has.
+const FUNCTIONS_MAX: u64 = 4 << 20;
+/// What is read of a name.
+const NAME_BYTES: usize = 512;
+/// Where in the module's data the start of its code stands, in words of 8 bytes: behind the header's address, six slices, the table by
+/// which functions are found, and the first and last address.
+const MODULE_TEXT_WORD: u64 = 22;
+
+/// The table.
+pub(super) struct GoFunctions {
+    /// First address of the code.
+    text: u64,
+    /// `functions` of above.
+    entries: Vec<u8>,
+    count: usize,
+    /// Where the names and the functions lie in the file.
+    names_at: u64,
+    functions_at: u64,
+}
+
+/// What a file says of where its code begins.
+pub(super) struct GoPlaces {
+    /// Where in the file the table lies, and how long it is.
+    pub(super) table: (u64, u64),
+    /// Where in the file the module's data lie, if they are apart.
+    pub(super) module_at: Option<u64>,
+    /// Address of the section of code and its length, bytes.
+    pub(super) text: (u64, u64),
+    /// Whether other code may come before Go's in that section.
+    pub(super) is_mixed: bool,
+}
+
+impl GoFunctions {
+    /// The table of a file; `None` of another version, or where it is not known where the code begins.
+    pub(super) fn read<P: Parts + ?Sized>(file: &P, places: &GoPlaces) -> Option<GoFunctions> {
+        let (at, length) = places.table;
+        let head = file.part(at, 8 + 8 * 8);
+        let word = |number: usize| number_at(&head, 8 + 8 * number, 8);
+        let is_known = MAGICS.contains(&number_at(&head, 0, 4)?) && head.get(4..6)? == [0, 0] && head.get(7)? == &8;
+        let count = word(0).filter(|count| is_known && *count <= FUNCTIONS_MAX)?;
+        let inside = |offset: u64| (offset < length).then(|| at.checked_add(offset)).flatten();
+        let (names_at, functions_at) = (inside(word(3)?)?, inside(word(7)?)?);
+        let (from, size) = places.text;
+        let is_code = |address: &u64| *address >= from && *address - from < size;
+        let module = |at: u64| number_at(&file.part(at.checked_add(8 * MODULE_TEXT_WORD)?, 8), 0, 8);
+        let text = word(2).filter(is_code).or_else(|| places.module_at.and_then(module).filter(is_code));
+        let text = text.or((!places.is_mixed).then_some(from))?;
+        let bytes = count as usize * 8 + 4;
+        let entries = file.part(functions_at, bytes).into_owned();
+        let is_whole = entries.len() == bytes;
+        is_whole.then_some(GoFunctions { text, entries, count: count as usize, names_at, functions_at })
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn entry(&self, number: usize) -> u64 {
+        number_at(&self.entries, number * 8, 4).unwrap_or(u64::MAX)
+    }
+
+    /// The name of the function at an address, and where that begins.
+    pub(super) fn at<P: Parts + ?Sized>(&self, file: &P, address: u64) -> Option<(Vec<u8>, u64)> {
+        let within = address.checked_sub(self.text)?;
+        if within >= self.entry(self.count) {
+            return None;
+        }
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.entry(middle) <= within { low = middle + 1 } else { high = middle }
+        }
+        let number = low.checked_sub(1)?;
+        let about = self.functions_at.checked_add(number_at(&self.entries, number * 8 + 4, 4)?)?;
+        let name = number_at(&file.part(about.checked_add(4)?, 4), 0, 4)?;
+        let bytes = file.part(self.names_at.checked_add(name)?, NAME_BYTES);
+        let name: Vec<u8> = bytes.iter().copied().take_while(|byte| *byte != 0).collect();
+        (!name.is_empty()).then(|| (name, self.text + self.entry(number)))
+    }
+}

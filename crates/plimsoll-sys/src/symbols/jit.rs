@@ -1,0 +1,68 @@
+//! What a just-in-time compiler has written down of its code for profilers: `/tmp/perf-PID.map`, a line `START SIZE NAME` (both
+//! hexadecimal) a function. Node.js (`--perf-basic-prof`), Python (`-X perf`) and agents of the JVM write it.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+
+/// What is read of such a file.
+const BYTES_MAX: u64 = 32 << 20;
+
+/// Functions by address.
+#[derive(Default)]
+pub struct JitNames {
+    bytes: Vec<u8>,
+    /// How long the file was, bytes.
+    length: u64,
+    /// First address, the one behind the last, and where the name lies; by address.
+    ranges: Vec<(u64, u64, std::ops::Range<usize>)>,
+}
+
+impl JitNames {
+    /// Reads those of a process, as it sees its files, if there is more than before. There are none where there is no such file, or
+    /// where another user than the process's has written it.
+    pub fn refresh(&mut self, pid: u32) {
+        // The number that the process has for itself is the last one.
+        let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
+        let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let own: u32 = line.and_then(|line| line.split_whitespace().last()?.parse().ok()).unwrap_or(pid);
+        let path = format!("/proc/{pid}/root/tmp/perf-{own}.map");
+        let own_length = || {
+            let (file, process) = (std::fs::metadata(&path).ok()?, std::fs::metadata(format!("/proc/{pid}")).ok()?);
+            let is_own = file.is_file() && (file.uid() == process.uid() || file.uid() == 0);
+            is_own.then_some(file.len())
+        };
+        let Some(length) = own_length().filter(|length| *length != self.length) else { return };
+        let mut bytes = Vec::new();
+        // What cannot be read has no names.
+        _ = File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes));
+        *self = JitNames { length, ..JitNames::parse(bytes) };
+    }
+
+    /// Those in the text of such a file; a line that is not understood is passed over, and of code in the same place the last is meant.
+    pub fn parse(bytes: Vec<u8>) -> JitNames {
+        let mut ranges = Vec::new();
+        let mut at = 0;
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let text = String::from_utf8_lossy(&line[..line.len().min(40)]);
+            let mut words = text.split(' ');
+            let hex = |word: Option<&str>| u64::from_str_radix(word?.trim_start_matches("0x"), 16).ok();
+            let name = line.iter().enumerate().filter(|(_, byte)| **byte == b' ').nth(1).map(|(at, _)| at + 1);
+            if let (Some(start), Some(size), Some(name)) = (hex(words.next()), hex(words.next()), name) {
+                ranges.push((start, start.saturating_add(size), at + name..at + line.len()));
+            }
+            at += line.len() + 1;
+        }
+        // Stable: of those at one place the last stays last.
+        ranges.sort_by_key(|range| range.0);
+        JitNames { bytes, length: 0, ranges }
+    }
+
+    /// The function at an address.
+    pub fn at(&self, address: u64) -> Option<&[u8]> {
+        let after = self.ranges.partition_point(|range| range.0 <= address);
+        let (_, end, name) = self.ranges.get(after.checked_sub(1)?)?;
+        (address < *end).then(|| self.bytes.get(name.clone())).flatten()
+    }
+}

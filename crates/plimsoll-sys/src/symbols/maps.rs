@@ -1,0 +1,56 @@
+//! `/proc/PID/maps`: which parts of a process's memory are code, and of which file.
+
+/// A part that may be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address, and the one behind the last.
+    pub start: u64,
+    /// See `start`.
+    pub end: u64,
+    /// Where in the file the part begins.
+    pub offset: u64,
+    /// The file's device, as the kernel writes it, and its number there; 0: it is no file.
+    pub device: String,
+    /// See `device`.
+    pub inode: u64,
+    /// The file, or a name of the kernel's in brackets, or nothing.
+    pub path: String,
+}
+
+impl Mapping {
+    /// Whether it is part of a file; what is shared under a name of memory's (`/memfd:`, `/dev/zero`) has no tables.
+    pub fn is_file(&self) -> bool {
+        self.inode != 0
+            && self.path.starts_with('/')
+            && !self.path.starts_with("/memfd:")
+            && !self.path.starts_with("/dev/")
+    }
+}
+
+/// The parts that may be run, by address. What is not understood is left out.
+pub fn parse(bytes: &[u8]) -> Vec<Mapping> {
+    let mut mappings: Vec<Mapping> = bytes.split(|byte| *byte == b'\n').filter_map(line).collect();
+    mappings.sort_by_key(|mapping| mapping.start);
+    mappings
+}
+
+/// `START-END PERMS OFFSET DEVICE INODE   PATH`.
+fn line(line: &[u8]) -> Option<Mapping> {
+    let text = String::from_utf8_lossy(line);
+    let mut rest = text.as_ref();
+    let mut word = || {
+        let trimmed = rest.trim_start_matches(' ');
+        let end = trimmed.find(' ').unwrap_or(trimmed.len());
+        let (word, after) = trimmed.split_at(end);
+        rest = after;
+        word
+    };
+    let (range, allowed, offset, device, inode) = (word(), word(), word(), word().to_owned(), word());
+    let (start, end) = range.split_once('-')?;
+    let hex = |digits: &str| u64::from_str_radix(digits, 16).ok();
+    let (start, end, offset, inode) = (hex(start)?, hex(end)?, hex(offset)?, inode.parse().ok()?);
+    let path = rest.trim_start_matches(' ').to_owned();
+    // An offset that would carry an address round is no file's.
+    let fits = start < end && offset.checked_add(end - start).is_some();
+    (allowed.as_bytes().get(2) == Some(&b'x') && fits).then_some(Mapping { start, end, offset, device, inode, path })
+}

@@ -1,0 +1,298 @@
+//! What lies at an address of a process ([`Symbols`]): the name of the function, by the process's memory map, the tables of the
+//! files that are mapped, and what a just-in-time compiler has written down of its code.
+//!
+//! Names are cleaned of control characters and cut. Files are looked at by parts and only as far as is needed; what is larger
+//! than any program has no names. Not here: stacks, and what a function is for.
+
+mod elf;
+mod go;
+mod jit;
+mod maps;
+
+pub use elf::{FoundFunction, Functions};
+pub use jit::JitNames;
+pub use maps::{Mapping, parse as parse_maps};
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What is read of `/proc/PID/maps`.
+const MAPS_BYTES_MAX: u64 = 16 << 20;
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 200;
+/// A map is read again at most so often, where an address is in none of its parts.
+const MAPS_AGAIN: Duration = Duration::from_millis(900);
+/// Code that was compiled just in time is asked for again at most so often.
+const JIT_AGAIN: Duration = Duration::from_secs(3);
+/// Addresses whose names are kept, of all processes.
+const ADDRESSES_MAX: usize = 1 << 16;
+/// Files whose tables are kept, and memory for them, bytes.
+const FILES_MAX: usize = 256;
+const TABLES_BYTES_MAX: usize = 128 << 20;
+
+/// Bytes that are read by parts.
+pub trait Parts {
+    /// So many bytes from `at` on; fewer at the end, none beyond it or where they cannot be read.
+    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]>;
+}
+
+impl Parts for [u8] {
+    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
+        let from = usize::try_from(at).unwrap_or(usize::MAX).min(self.len());
+        Cow::Borrowed(&self[from..from.saturating_add(length).min(self.len())])
+    }
+}
+
+impl Parts for File {
+    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
+        let mut bytes = vec![0; length];
+        let mut read = 0;
+        while read < length {
+            match self.read_at(&mut bytes[read..], at.saturating_add(read as u64)) {
+                Ok(0) | Err(_) => break,
+                Ok(more) => read += more,
+            }
+        }
+        bytes.truncate(read);
+        Cow::Owned(bytes)
+    }
+}
+
+/// The little-endian number of `size` bytes (1 to 8) at `at`.
+pub(crate) fn number_at(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+    let part = bytes.get(at..at.checked_add(size)?)?;
+    Some(part.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+}
+
+/// What is known of one process.
+struct ProcessMap {
+    /// Its name, for code that has none.
+    name: String,
+    mappings: Vec<Mapping>,
+    read: Instant,
+    jit: JitNames,
+    jit_read: Option<Instant>,
+    names: HashMap<u64, Option<Arc<str>>>,
+}
+
+/// A file by device and number.
+type FileKey = (String, u64);
+
+/// The functions of processes, by address.
+#[derive(Default)]
+pub struct Symbols {
+    processes: HashMap<u32, ProcessMap>,
+    files: HashMap<FileKey, Option<Arc<Functions<File>>>>,
+    addresses: usize,
+    tables_bytes: usize,
+}
+
+impl Symbols {
+    /// Forgets processes that are not among these.
+    pub fn keep(&mut self, pids: &[u32]) {
+        self.processes.retain(|pid, _| pids.contains(pid));
+        self.addresses = self.processes.values().map(|process| process.names.len()).sum();
+    }
+
+    /// Reads the tables of the files that a process runs, so that nothing is to be read while a load is under way.
+    pub fn prepare(&mut self, pid: u32) {
+        self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
+        let mappings = self.processes.get(&pid).map(|process| process.mappings.clone()).unwrap_or_default();
+        mappings.iter().filter(|mapping| mapping.is_file()).for_each(|mapping| _ = self.functions(pid, mapping));
+    }
+
+    /// The function at an address; `is_caller`: the address is where a call returns to, which may lie behind its function. `None`: there
+    /// is no code.
+    pub fn name(&mut self, pid: u32, address: u64, is_caller: bool) -> Option<Arc<str>> {
+        let at = if is_caller { address.checked_sub(1)? } else { address };
+        let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
+        if let Some(known) = process.names.get(&at) {
+            return known.clone();
+        }
+        let mapping = process.mapping(pid, at).cloned();
+        if mapping.as_ref().is_some_and(|mapping| !mapping.is_file()) {
+            // Compiled just in time: what lies there changes.
+            return mapping.and_then(|mapping| self.in_memory(pid, &mapping, at));
+        }
+        let name = mapping.and_then(|mapping| self.in_file(pid, &mapping, at, is_caller));
+        if self.addresses >= ADDRESSES_MAX {
+            self.processes.values_mut().for_each(|process| process.names.clear());
+            self.addresses = 0;
+        }
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.names.insert(at, name.clone());
+            self.addresses += 1;
+        }
+        name
+    }
+
+    fn in_memory(&mut self, pid: u32, mapping: &Mapping, at: u64) -> Option<Arc<str>> {
+        let process = self.processes.get_mut(&pid)?;
+        Some(match mapping.path.as_str() {
+            // What the kernel maps bears its name.
+            named if named.starts_with("[v") => named.into(),
+            _ => process.jit_name(pid, at),
+        })
+    }
+
+    fn in_file(&mut self, pid: u32, mapping: &Mapping, at: u64, is_caller: bool) -> Option<Arc<str>> {
+        let offset = at - mapping.start + mapping.offset;
+        let file_name = mapping.path.trim_end_matches(" (deleted)");
+        let file_name = file_name.rsplit('/').next().unwrap_or_default();
+        let unnamed = || Some(Arc::from(format!("[{}]", clean(file_name.as_bytes()))));
+        let Some(functions) = self.functions(pid, mapping) else { return unnamed() };
+        // Nothing returns to the very start of a function: what looked like a caller was a number.
+        if is_caller && functions.at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
+            return None;
+        }
+        match functions.at(offset) {
+            Some(found) => Some(Arc::from(readable(&found.name))),
+            None => unnamed(),
+        }
+    }
+
+    /// The table of a mapped file.
+    fn functions(&mut self, pid: u32, mapping: &Mapping) -> Option<Arc<Functions<File>>> {
+        let key = (mapping.device.clone(), mapping.inode);
+        if let Some(known) = self.files.get(&key) {
+            return known.clone();
+        }
+        if self.files.len() >= FILES_MAX || self.tables_bytes >= TABLES_BYTES_MAX {
+            return None;
+        }
+        let read = open(pid, mapping).and_then(Functions::read).map(Arc::new);
+        self.tables_bytes += read.as_ref().map_or(0, |functions| functions.memory_bytes());
+        self.files.insert(key, read.clone());
+        read
+    }
+}
+
+/// The file that is mapped, as the process sees it.
+fn open(pid: u32, mapping: &Mapping) -> Option<File> {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let is_program = program.is_some_and(|program| program.as_os_str().as_encoded_bytes() == mapping.path.as_bytes());
+    // The program can be read even where it was replaced on disk; libraries lie where the process sees them.
+    let path = match is_program {
+        true => PathBuf::from(format!("/proc/{pid}/exe")),
+        false => PathBuf::from(format!("/proc/{pid}/root{}", mapping.path)),
+    };
+    // Whatever is not a plain file might keep who opens it waiting.
+    std::fs::metadata(&path).ok().filter(|about| about.is_file())?;
+    File::open(path).ok()
+}
+
+impl ProcessMap {
+    fn read(pid: u32) -> ProcessMap {
+        let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        ProcessMap {
+            name: clean(name.trim_ascii()),
+            mappings: read_maps(pid),
+            read: Instant::now(),
+            jit: JitNames::default(),
+            jit_read: None,
+            names: HashMap::new(),
+        }
+    }
+
+    /// The part of its memory in which an address lies, if there is code.
+    fn mapping(&mut self, pid: u32, at: u64) -> Option<&Mapping> {
+        if find(&self.mappings, at).is_none() && self.read.elapsed() >= MAPS_AGAIN {
+            self.mappings = read_maps(pid);
+            self.read = Instant::now();
+        }
+        find(&self.mappings, at)
+    }
+
+    /// Code that is in no file.
+    fn jit_name(&mut self, pid: u32, at: u64) -> Arc<str> {
+        if let Some(name) = self.jit.at(at) {
+            return Arc::from(without_folders(&clean(name)));
+        }
+        if self.jit_read.is_none_or(|read| read.elapsed() >= JIT_AGAIN) {
+            self.jit.refresh(pid);
+            self.jit_read = Some(Instant::now());
+        }
+        match self.jit.at(at) {
+            Some(name) => Arc::from(without_folders(&clean(name))),
+            None => Arc::from(format!("JIT code of {}", self.name)),
+        }
+    }
+}
+
+fn read_maps(pid: u32) -> Vec<Mapping> {
+    let mut bytes = Vec::new();
+    let file = File::open(format!("/proc/{pid}/maps"));
+    // A process that is gone has no map.
+    _ = file.and_then(|file| file.take(MAPS_BYTES_MAX).read_to_end(&mut bytes));
+    maps::parse(&bytes)
+}
+
+fn find(mappings: &[Mapping], at: u64) -> Option<&Mapping> {
+    let after = mappings.partition_point(|mapping| mapping.start <= at);
+    mappings.get(after.checked_sub(1)?).filter(|mapping| at < mapping.end)
+}
+
+/// A name without control characters, cut at a length.
+fn clean(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    let mut text: String = text.chars().filter(|c| !c.is_control()).collect();
+    let mut end = text.len().min(NAME_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+/// What a compiler has written down of a function, with the name of its file alone: where that lies is nobody's business.
+fn without_folders(name: &str) -> String {
+    let path = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    name.split_inclusive([' ', ':'])
+        .map(|word| if word.starts_with('/') { path(word) } else { word.to_owned() })
+        .collect()
+}
+
+/// Text up to a length: what a short symbol stands for may be as long as memory, since it may refer to parts of itself.
+struct Bounded(String);
+
+impl Bounded {
+    fn is_full(&self) -> bool {
+        self.0.len() >= NAME_BYTES_MAX
+    }
+}
+
+impl std::fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.push_str(text);
+        if self.is_full() { Err(std::fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// A symbol as it is written in its source.
+fn readable(symbol: &[u8]) -> String {
+    let symbol = String::from_utf8_lossy(symbol);
+    if let Ok(rust) = rustc_demangle::try_demangle(&symbol) {
+        // Without the hash.
+        return clean(format!("{rust:#}").as_bytes());
+    }
+    if symbol.starts_with("_Z") {
+        let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+        let mut text = Bounded(String::new());
+        let parsed = cpp_demangle::Symbol::new(symbol.as_bytes()).ok();
+        let whole = parsed.map(|parsed| parsed.structured_demangle(&mut text, &options));
+        if whole.is_some_and(|written| written.is_ok() || text.is_full()) {
+            return clean(text.0.as_bytes());
+        }
+    }
+    // Versions of a symbol (`read@@GLIBC_2.2.5`) are not part of its name.
+    clean(symbol.split('@').next().filter(|name| !name.is_empty()).unwrap_or(&symbol).as_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! In which functions the server's processes are: what the kernel's clock catches of them, by name. Rings are emptied with every
+//! sampling; what lies at an address is looked up once.
+//!
+//! Where the kernel does not allow it, that is said with what would, and nothing else changes.
+
+use super::probe::Probe;
+use super::server::Tables;
+use super::sink::{Extent, Seldom, Sink};
+use crate::target::system_text;
+use plimsoll_model::{SampledStack, SampledStretch};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::probe::process::numbers_in;
+use plimsoll_sys::sampling::{self, CpuSampler, PERIOD_NS, SamplingRecord};
+use plimsoll_sys::symbols::Symbols;
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+/// Samples of so long are told together.
+const STRETCH_NS: u64 = 500_000_000;
+/// What is caught in the kernel has one name.
+const KERNEL: &str = "[kernel]";
+
+/// Samples that are not told yet.
+struct OpenStretch {
+    from_ns: u64,
+    lost: u64,
+    numbers: HashMap<Arc<str>, u32>,
+    names: Vec<String>,
+    stacks: HashMap<Vec<u32>, u32>,
+}
+
+impl OpenStretch {
+    fn new(from_ns: u64) -> OpenStretch {
+        let (numbers, names, stacks) = (HashMap::new(), Vec::new(), HashMap::new());
+        OpenStretch { from_ns, lost: 0, numbers, names, stacks }
+    }
+
+    fn number(&mut self, name: Arc<str>) -> u32 {
+        let names = &mut self.names;
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            names.push(name.as_ref().to_owned());
+            names.len() as u32 - 1
+        })
+    }
+
+    fn told(self, to_ns: u64, in_kernel: bool) -> SampledStretch {
+        let stack = |(functions, count)| SampledStack { count, functions };
+        let mut stacks: Vec<SampledStack> = self.stacks.into_iter().map(stack).collect();
+        stacks.sort_unstable();
+        let (from_ns, to_ns) = (self.from_ns as i64, to_ns as i64);
+        SampledStretch { from_ns, to_ns, period_ns: PERIOD_NS, lost: self.lost, in_kernel, names: self.names, stacks }
+    }
+}
+
+/// The sampling of the server's processes.
+pub struct FunctionSampling {
+    tables: Tables,
+    sampler: Option<CpuSampler>,
+    refused: bool,
+    symbols: Symbols,
+    pids: Vec<u32>,
+    stretch: OpenStretch,
+    look_threads: Seldom,
+}
+
+impl FunctionSampling {
+    /// Of these processes.
+    pub fn of(tables: Tables) -> FunctionSampling {
+        FunctionSampling {
+            tables,
+            sampler: None,
+            refused: false,
+            symbols: Symbols::default(),
+            pids: Vec::new(),
+            stretch: OpenStretch::new(monotonic_ns()),
+            look_threads: Seldom::new(1_000_000_000),
+        }
+    }
+
+    /// Learns which processes are the server's by now.
+    fn gather(&mut self) {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pids: Vec<u32> = tables.iter().map(|(pid, _)| *pid).collect();
+        drop(tables);
+        pids.sort_unstable();
+        pids.dedup();
+        if pids == self.pids {
+            return;
+        }
+        self.symbols.keep(&pids);
+        pids.iter().filter(|pid| !self.pids.contains(pid)).for_each(|pid| self.symbols.prepare(*pid));
+        self.pids = pids;
+    }
+
+    /// Where threads are sampled one by one, looks which there are.
+    fn follow(&mut self, sink: &mut Sink) {
+        let FunctionSampling { sampler: Some(sampler), pids, look_threads, .. } = self else { return };
+        if !sampler.wants_threads() {
+            return;
+        }
+        let all = look_threads.read(sink, || {
+            let threads = pids.iter().filter_map(|pid| numbers_in(format!("/proc/{pid}/task")).ok()).flatten();
+            sampler.follow(&threads.collect::<Vec<u32>>())
+        });
+        if all == Some(false) {
+            sink.unseen_part(
+                "functions of some of its threads, since they are many: root, or who has CAP_PERFMON, may sample all",
+            );
+        }
+    }
+
+    /// Adds what was caught since the last look.
+    fn take(&mut self) {
+        let FunctionSampling { sampler: Some(sampler), symbols, pids, stretch, .. } = self else { return };
+        let kernel: Arc<str> = Arc::from(KERNEL);
+        sampler.take(|record| match record {
+            SamplingRecord::Lost(count) => stretch.lost += count,
+            SamplingRecord::Caught { pid, in_kernel, places } if pids.binary_search(&pid).is_ok() => {
+                let mut stack = Vec::new();
+                if in_kernel {
+                    stack.push(stretch.number(Arc::clone(&kernel)));
+                }
+                for (depth, place) in places.iter().enumerate() {
+                    // Where there is no code the chain was none from here on.
+                    match symbols.name(pid, *place, depth > 0) {
+                        Some(name) => stack.push(stretch.number(name)),
+                        None => break,
+                    }
+                }
+                if stack.is_empty() {
+                    stack.push(stretch.number(Arc::from("<unknown>")));
+                }
+                *stretch.stacks.entry(stack).or_default() += 1;
+            }
+            SamplingRecord::Caught { .. } => {}
+        });
+    }
+}
+
+/// Why there are no samples, and what would allow them.
+fn refusal(error: &io::Error, restriction: Option<i64>) -> String {
+    match (error.kind(), restriction) {
+        (io::ErrorKind::PermissionDenied, Some(level @ 3..)) => format!(
+            "the kernel lets only root sample processes (kernel.perf_event_paranoid is {level}): run plimsoll as root or with CAP_PERFMON, or allow it: sysctl kernel.perf_event_paranoid=2"
+        ),
+        (io::ErrorKind::PermissionDenied, _) => "the kernel does not allow it: run plimsoll as the server's user or as root; in a container with CAP_PERFMON and perf_event_open in its seccomp profile".to_owned(),
+        (io::ErrorKind::Unsupported, _) => {
+            "the kernel has no perf_event_open, or the seccomp profile of a container hides it".to_owned()
+        }
+        _ => system_text(error),
+    }
+}
+
+impl Probe for FunctionSampling {
+    fn sample(&mut self, sink: &mut Sink) {
+        self.gather();
+        let Some(first) = self.pids.first().copied().filter(|_| !self.refused) else { return };
+        if self.sampler.is_none() {
+            match CpuSampler::open(first) {
+                Ok(sampler) => self.sampler = Some(sampler),
+                Err(error) => {
+                    self.refused = true;
+                    sink.sampling_refused(&refusal(&error, sampling::restriction()));
+                    return;
+                }
+            }
+            self.stretch = OpenStretch::new(monotonic_ns());
+        }
+        self.follow(sink);
+        self.take();
+        let now_ns = monotonic_ns();
+        if sink.extent() == Extent::Edge || now_ns.saturating_sub(self.stretch.from_ns) >= STRETCH_NS {
+            let in_kernel = self.sampler.as_ref().is_some_and(CpuSampler::in_kernel);
+            let stretch = std::mem::replace(&mut self.stretch, OpenStretch::new(now_ns));
+            sink.sampled(stretch.told(now_ns, in_kernel));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probes::sink::Effort;
+    use plimsoll_sys::clock::thread_cpu_ns;
+
+    #[test]
+    fn a_refusal_says_what_would_allow_it() {
+        let of = |code, restriction| refusal(&io::Error::from_raw_os_error(code), restriction);
+        assert!(of(13, Some(4)).contains("kernel.perf_event_paranoid is 4"));
+        assert!(of(1, Some(2)).contains("as the server's user or as root"));
+        assert!(of(38, None).contains("no perf_event_open"));
+        assert!(of(24, Some(2)).starts_with("too many open files"), "{}", of(24, Some(2)));
+    }
+
+    #[inline(never)]
+    fn work_of_this_test() -> u64 {
+        let start_ns = thread_cpu_ns();
+        let mut sum = 0u64;
+        while thread_cpu_ns() < start_ns + 300_000_000 {
+            sum = (0..10_000u64).fold(sum, |sum, n| std::hint::black_box(sum.wrapping_mul(31) ^ n));
+        }
+        sum
+    }
+
+    #[test]
+    fn the_functions_of_this_process_are_seen() {
+        let me = std::process::id();
+        let tables = Tables::default();
+        tables.lock().expect("whole").push((me, me));
+        let mut sampling = FunctionSampling::of(tables);
+        let mut sink = Sink::new(monotonic_ns(), Effort::Thorough);
+        sink.begin(monotonic_ns(), true);
+        sampling.sample(&mut sink);
+        std::hint::black_box(work_of_this_test());
+        sink.begin(monotonic_ns(), true);
+        sampling.sample(&mut sink);
+        let seen = sink.take().sampled;
+        if seen.refused.is_some() {
+            return; // Not allowed here; why is said.
+        }
+        let stretch = seen.stretches.last().expect("a stretch");
+        let of_work = |stack: &&SampledStack| stretch.names_of(stack).any(|name| name.contains("work_of_this_test"));
+        let caught: u32 = stretch.stacks.iter().filter(of_work).map(|stack| stack.count).sum();
+        // Where only threads of its own are sampled, this one may not have been named yet.
+        let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
+        assert!(caught >= 10 || !named, "{caught} of about 29 samples: {stretch:?}");
+    }
+}

@@ -50,6 +50,8 @@ pub struct HpackDecoder {
     /// What the writer has chosen, and the most that it may choose.
     bytes_max: usize,
     limit: usize,
+    /// What the last block means depended on the table, or it has changed the table.
+    stateful: bool,
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -74,20 +76,27 @@ impl HpackDecoder {
     /// One whose table has at most so many bytes.
     pub const fn new(limit: usize) -> HpackDecoder {
         let bytes_max = if limit < TABLE_BYTES { limit } else { TABLE_BYTES };
-        HpackDecoder { entries: VecDeque::new(), bytes: 0, bytes_max, limit, name: Vec::new(), value: Vec::new() }
+        HpackDecoder {
+            entries: VecDeque::new(),
+            bytes: 0,
+            bytes_max,
+            limit,
+            stateful: false,
+            name: Vec::new(),
+            value: Vec::new(),
+        }
     }
 
-    /// Whether what a block means does not depend on those before it.
+    /// Whether the block that was read last means the same whatever came before it, and changes nothing for those behind it.
     #[inline]
     pub fn is_stateless(&self) -> bool {
-        self.limit == 0
+        !self.stateful
     }
 
-    /// The table may have at most so many bytes from now on: the writer has been told, and has said so.
+    /// The writer may choose no more than so many bytes from now on: it has been told, and has said so. One that does not choose anew
+    /// goes on with the table that it has, as some servers do (h2o): that is read, too.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
-        self.bytes_max = self.bytes_max.min(limit);
-        self.evict(0);
     }
 
     /// Reads a block and tells of its fields, in order; those of more than `bytes_max` bytes in all are not put up with (each
@@ -99,6 +108,7 @@ impl HpackDecoder {
         mut field: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), HpackError> {
         let (mut rest, mut bytes_left, mut is_first) = (block, bytes_max, true);
+        self.stateful = false;
         while let [first, ..] = rest {
             let first = *first;
             if first & 0xe0 == 0x20 {
@@ -107,6 +117,7 @@ impl HpackDecoder {
                 if !is_first || size > self.limit {
                     return Err(HpackError::Malformed);
                 }
+                self.stateful = true;
                 self.bytes_max = size;
                 self.evict(0);
                 continue;
@@ -115,6 +126,7 @@ impl HpackDecoder {
             if first & 0x80 != 0 {
                 let index = integer(&mut rest, 7).ok_or(HpackError::Malformed)?;
                 let (name, value) = at(&self.entries, index).ok_or(HpackError::Malformed)?;
+                self.stateful |= index > STATIC.len();
                 count(&mut bytes_left, name, value)?;
                 field(name, value);
                 continue;
@@ -127,12 +139,15 @@ impl HpackDecoder {
                 text(&mut rest, &mut self.name, bytes_left)?;
             } else {
                 let (name, _) = at(&self.entries, index).ok_or(HpackError::Malformed)?;
+                self.stateful |= index > STATIC.len();
                 self.name.extend_from_slice(name);
             }
             text(&mut rest, &mut self.value, bytes_left)?;
             count(&mut bytes_left, &self.name, &self.value)?;
             field(&self.name, &self.value);
-            if is_kept {
+            // Where there is no table, and never will be, it is not.
+            if is_kept && (self.bytes_max > 0 || self.limit > 0) {
+                self.stateful = true;
                 self.keep();
             }
         }

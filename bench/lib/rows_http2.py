@@ -6,7 +6,7 @@ import os
 import measure
 import report
 from measure import Failure, run, tool
-from peers import built_by_go, peer
+from peers import built_by_go, peer, with_peers
 from rows import alternate, plimsoll_run, without_absent
 from rows_connections import Nginx
 
@@ -49,9 +49,8 @@ def http2(settings):
 
     parts, data, holds = [], {}, None
     for name, tls, connections, streams, most in (("h2c 8 x 8", False, 8, 8, 0.80), ("TLS 64 x 1", True, 64, 1, 0.90)):
-        sides = {"plimsoll": ours(connections * streams, streams), "h2load": h2load(connections, streams),
-                 "oha": oha(connections, streams)}
-        sides = without_absent(sides, notes)
+        sides = without_absent({"plimsoll": ours(connections * streams, streams), "h2load": h2load(connections, streams)}, notes)
+        sides = with_peers(sides, {"oha": oha(connections, streams)}, settings.smoke, notes)
         with Nginx(server_cpus, "http2" if not tls else "ssl http2", "https" if tls else "http") as server:
             rounds = alternate(settings, 7, sides, server, notes, lambda f: f"{f['cpu_us']:.2f} us ({f['rps']:.0f}/s)")
         over = report.ratios(rounds, "cpu_us", "plimsoll", "h2load")

@@ -185,14 +185,16 @@ impl<'a> Conduct<'a> {
         self.recording.remark(Remark::Unheld { tag, reason });
     }
 
-    /// Levels differ in what they need, so that it is said at once; of blocks it is the same, and said in the end.
+    /// Said once, when it is first so; of blocks, which have it in common, in the end.
     fn note_fitted(&mut self, study: &Study, fitted: Vec<String>) {
         for sentence in fitted {
-            if matches!(study, Study::Sweep(_)) {
-                self.live.line(&sentence);
-            } else if !self.fitted.contains(&sentence) {
-                self.fitted.push(sentence);
+            if self.fitted.contains(&sentence) {
+                continue;
             }
+            if !matches!(study, Study::Blocks(_)) {
+                self.live.line(&sentence);
+            }
+            self.fitted.push(sentence);
         }
     }
 

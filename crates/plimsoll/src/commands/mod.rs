@@ -29,7 +29,7 @@ pub mod traffic;
 use crate::failure::Failure;
 use crate::live::Live;
 use plimsoll_analysis::Summary;
-use plimsoll_model::{GrpcStatus, HttpChoice, Injector, Plan, Terms};
+use plimsoll_model::{HttpChoice, Injector, Plan, Terms};
 
 /// Asks once before the load, unless told not to; returns a warning about an answer that would not count. What the server has
 /// taken of the protocols offered is what all loads speak from there on.
@@ -48,7 +48,8 @@ pub fn first_answer(
     }
     crate::grpc::refuse_unhealthy(plan)?;
     let Some(answer) = crate::preflight::ask(plan, injector)? else { return Ok((None, 0)) };
-    let crate::preflight::Answer { status, grpc_status, is_h2, took_ns, text } = answer;
+    let ended = answer.ended();
+    let crate::preflight::Answer { status, is_h2, took_ns, text, .. } = answer;
     let carriage = &mut plan.carriage;
     if carriage.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
@@ -57,7 +58,6 @@ pub fn first_answer(
         )));
     }
     carriage.speak(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
-    let ended = grpc_status.map_or(GrpcStatus::of_http(status), |code| GrpcStatus::of_code(code.into()));
     let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
     let warning = match call {
         _ if !plan.traffic.succeeds(status) => {

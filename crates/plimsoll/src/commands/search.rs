@@ -140,7 +140,7 @@ impl PreparedSearch {
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
         let scripted = Scripted::of(&plan, terms)?;
-        let mut runner = ThisMachine::new(watcher, plan, injector, None);
+        let mut runner = ThisMachine::new(watcher, plan, injector, None).with_sources(terms.preflight);
         runner =
             runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting).with_stopped(may_stop);
         let mut conduct = Conduct::new(&mut runner, recording, live);

@@ -154,7 +154,8 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let scripted = Scripted::of(&plan, terms)?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting)).authored(scripted.map(shared));
+    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
+    runner = runner.authored(scripted.map(shared)).with_sources(terms.preflight);
     let mut conduct = Conduct::new(&mut runner, recording, live);
     // A level that others disturbed may be measured again: then the table is written anew.
     let mut again = false;

@@ -1,5 +1,6 @@
 //! Loads from this machine on a target that runs already, watched by the probes.
 
+use super::sources::LoadSources;
 use super::stopped::{MayStop, Stopping};
 use super::together::{self, OtherPart};
 use super::{Authoring, Driven, Glance, OnTick, Runner, Setting, Unready, aids};
@@ -8,6 +9,7 @@ use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::failure::Failure;
 use crate::part::Task;
+use crate::preflight;
 use crate::probes::{LiveServer, Watcher};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare_aided};
@@ -42,6 +44,9 @@ pub struct ThisMachine {
     other: Option<Result<OtherPart, String>>,
     /// What was made ready at the target for the load, and what went wrong when that was taken away.
     around: Option<AroundLoad>,
+    /// Where loads come from, if they may move; whether the load that is ready has moved.
+    sources: Option<LoadSources>,
+    moved: bool,
     warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
@@ -102,6 +107,7 @@ impl ThisMachine {
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
         let (around, warnings, may_stop) = (None, Vec::new(), Vec::new());
         let (authoring, stopping, other) = (None, None, None);
+        let (sources, moved) = (None, false);
         ThisMachine {
             began,
             watcher,
@@ -116,6 +122,8 @@ impl ThisMachine {
             stopping,
             other,
             around,
+            sources,
+            moved,
             warnings,
             ready,
             seen,
@@ -148,6 +156,25 @@ impl ThisMachine {
         ThisMachine { may_stop, ..self }
     }
 
+    /// Loads come from other addresses of the loopback where those before have left too many ports behind, and the target may be asked
+    /// whether it answers from there.
+    pub fn with_sources(self, may_ask: bool) -> ThisMachine {
+        ThisMachine { sources: may_ask.then(LoadSources::default), ..self }
+    }
+
+    /// Has the load that is made ready come from another address, if it is to. Says so.
+    fn take_source(&mut self) -> Option<String> {
+        let sources = self.sources.as_mut()?;
+        let plan = &self.plan;
+        let injector = sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
+        (self.injector, self.moved) = (injector, true);
+        Some(
+            "loads come from other addresses of the loopback (127.0.0.2 and on) where those before have left many ports in TIME-WAIT \
+             (--source-ip 127.0.0.1 keeps to one)"
+                .to_owned(),
+        )
+    }
+
     /// Takes the plan that a load needs; nothing is copied where it is that of the load before.
     fn take_variant(&mut self, wanted: Option<PlanChange>) {
         let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
@@ -168,6 +195,9 @@ impl Runner for ThisMachine {
     }
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+        if std::mem::take(&mut self.moved) {
+            self.injector.sources.clear();
+        }
         self.take_variant(PlanChange::of(&trial.tag));
         if let Some(setting) = &self.setting {
             setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
@@ -185,10 +215,11 @@ impl Runner for ThisMachine {
             _ => {}
         }
         self.plan.load.become_recorded(&trial.plan.load);
-        let fitted = match &self.fitting {
+        let mut fitted = match &self.fitting {
             Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,
             None => Vec::new(),
         };
+        fitted.extend(self.take_source());
         trial.plan = self.plan.record();
         Ok(fitted)
     }
@@ -251,6 +282,9 @@ impl Runner for ThisMachine {
         let seen_last = seen.end(watcher);
         self.other = None;
         self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
+        if let Some(sources) = &mut self.sources {
+            sources.left(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
+        }
         Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }
 

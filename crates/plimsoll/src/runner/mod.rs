@@ -6,6 +6,7 @@
 pub mod builds;
 pub mod machine;
 mod setting;
+mod sources;
 pub mod stopped;
 mod together;
 

@@ -1,0 +1,148 @@
+//! Which address of the loopback the next load comes from. Connections that a load leaves behind hold their ports for a minute
+//! (TIME-WAIT), and the kernel goes through them one by one to find a free port: the next load would be late, by our own doing. A
+//! target on the loopback is reached from other addresses of it just as well, and each has all ports to itself.
+//!
+//! Not here: what one load needs of addresses (`capacity`), whether the target answers from there (`preflight`).
+
+use plimsoll_model::{AddressRange, Carriage, Injector, Plan};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// So many connections from one address leave enough of its ports for a load after them.
+const LEFT_MAX: u64 = 2_000;
+/// Addresses that are used in turn, 127.0.0.1 first: once round takes longer than a port is held.
+const ADDRESSES: u8 = 254;
+
+/// The addresses that loads come from, one after the other.
+#[derive(Debug, Default)]
+pub struct LoadSources {
+    /// The number of the address in use, and the connections that loads from it have left behind.
+    number: u8,
+    left: u64,
+    /// Whether the target is known to answer from another than the first.
+    is_served: Option<bool>,
+}
+
+impl LoadSources {
+    /// A load has ended that opened so many connections.
+    pub fn left(&mut self, connections: u64) {
+        self.left = self.left.saturating_add(connections);
+    }
+
+    /// Where the next load of a plan comes from, if not from where the system has it. `is_served` says whether the target answers from
+    /// there; `None`: that could not be told now. Once it does not, no other address is tried.
+    pub fn next(
+        &mut self,
+        plan: &Plan,
+        injector: &Injector,
+        is_served: impl FnOnce(&Injector) -> Option<bool>,
+    ) -> Option<Injector> {
+        if !can_move(&plan.carriage) || !injector.sources.is_empty() {
+            return None;
+        }
+        let from = |number: u8| {
+            let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1 + number));
+            Injector { sources: AddressRange::new(address, address).into_iter().collect(), ..injector.clone() }
+        };
+        if self.left > LEFT_MAX && self.is_served != Some(false) {
+            let other = (self.number + 1) % ADDRESSES;
+            if self.is_served.is_none() {
+                self.is_served = is_served(&from(other));
+            }
+            if self.is_served == Some(true) {
+                (self.number, self.left) = (other, 0);
+            }
+        }
+        (self.number > 0).then(|| from(self.number))
+    }
+}
+
+/// Whether connections may come from other addresses, and leave ports behind at all. Those that carry one request each are given many
+/// addresses for every load.
+fn can_move(carriage: &Carriage) -> bool {
+    let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
+    let addresses = &carriage.addresses;
+    let on_loopback = !addresses.is_empty() && addresses.iter().all(|address| is_loopback(address.ip()));
+    on_loopback && carriage.unix.is_none() && carriage.keep_alive && !carriage.close_reset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape};
+
+    fn plan(address: &str) -> Plan {
+        let addresses = vec![address.parse().expect("an address")];
+        Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) })
+    }
+
+    fn last(injector: Option<Injector>) -> u8 {
+        let Some(injector) = injector else { return 0 };
+        match AddressRange::nth_of(&injector.sources, 0) {
+            Some(IpAddr::V4(v4)) => v4.octets()[3],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_load_moves_on_when_those_before_have_left_many_ports() {
+        let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
+        let mut sources = LoadSources::default();
+        let mut asked = 0;
+        let mut next = |sources: &mut LoadSources| {
+            last(sources.next(&plan, &injector, |from| {
+                asked += 1;
+                assert_eq!(last(Some(from.clone())), 2);
+                Some(true)
+            }))
+        };
+        assert_eq!(next(&mut sources), 0);
+        for (left, from) in [(1_000, 0), (1_000, 0), (1, 2), (10_000, 3), (5, 3), (1_995, 3), (1, 4)] {
+            sources.left(left);
+            assert_eq!(next(&mut sources), from, "{left}");
+        }
+        for turn in 4..=ADDRESSES {
+            sources.left(10_000);
+            // The first of all is where the system has it.
+            assert_eq!(next(&mut sources), if turn == ADDRESSES { 0 } else { turn + 1 });
+        }
+        assert_eq!(asked, 1);
+    }
+
+    #[test]
+    fn nobody_moves_where_it_is_of_no_use_or_not_served() {
+        let own = Injector {
+            sources: AddressRange::new(Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()).into_iter().collect(),
+            ..Injector::default()
+        };
+        let changed = |change: fn(&mut Carriage)| {
+            let mut plan = plan("127.0.0.1:80");
+            change(&mut plan.carriage);
+            plan
+        };
+        for (plan, injector) in [
+            (plan("10.0.0.1:80"), Injector::default()),
+            (plan("[::1]:80"), Injector::default()),
+            (plan("127.0.0.1:80"), own),
+            (changed(|carriage| carriage.keep_alive = false), Injector::default()),
+            (changed(|carriage| carriage.close_reset = true), Injector::default()),
+            (changed(|carriage| carriage.unix = Some("/run/x".into())), Injector::default()),
+        ] {
+            let mut sources = LoadSources::default();
+            sources.left(100_000);
+            assert!(sources.next(&plan, &injector, |_| panic!("nothing is asked")).is_none(), "{:?}", plan.carriage);
+        }
+        let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
+        let mut sources = LoadSources::default();
+        for (said, from, asked) in
+            [(None, 0, true), (None, 0, true), (Some(false), 0, true), (Some(true), 0, false), (Some(true), 0, false)]
+        {
+            sources.left(10_000);
+            let mut is_asked = false;
+            let next = sources.next(&plan, &injector, |_| {
+                is_asked = true;
+                said
+            });
+            assert_eq!((last(next), is_asked), (from, asked));
+        }
+    }
+}

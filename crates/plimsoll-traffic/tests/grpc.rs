@@ -174,12 +174,20 @@ fn answers_are_read_as_json_with_all_their_fields() {
 #[test]
 fn a_body_that_does_not_fit_is_told_with_its_place() {
     for (method, body, said) in [
-        ("Get", "{\"id\": \"seven\"}", &["shop.v1.Query", "id"][..]),
-        ("Get", "{\"like\": {\"part\": {\"name\": 5}}}", &["like.part.name"]),
-        ("Get", "{\"like\": {\"color\": \"BLUE\"}}", &["like.color"]),
-        ("Get", "{\"idd\": 7}", &["idd"]),
-        ("Get", "{\"id\": 7", &["shop.v1.Query"]),
-        ("Get", "{} {}", &["shop.v1.Query"]),
+        ("Get", "{\"id\": \"seven\"}", &["shop.v1.Query", "at id: ", "(int64 is expected)"][..]),
+        ("Get", "{\"like\": {\"part\": {\"name\": 5}}}", &["at like.part.name: ", "expected a string"]),
+        ("Get", "{\"like\": {\"usedYears\": -1}}", &["at like.usedYears: ", "(uint32 is expected)"]),
+        (
+            "Get",
+            "{\"like\": {\"prices\": {\"EUR\": {\"cents\": \"x\"}}}}",
+            &["at like.prices.EUR.cents: ", "(int64 is expected)"],
+        ),
+        ("Get", "{\"like\": {\"color\": \"BLUE\"}}", &["at like.color: ", "'BLUE'", "(there is COLOR_NONE, RED)"]),
+        ("Get", "{\"idd\": 7}", &["'idd'", "(there is id, like)"]),
+        ("Get", "{\"like\": {\"part\": {\"nam\": 7}}}", &["at like.part", "'nam'", "(there is name, "]),
+        ("Get", "{\"id\": 7", &["the body is no JSON: EOF"]),
+        ("Get", "{} {}", &["the body is no JSON: "]),
+        ("Put", "[{}, {]", &["the body is no JSON: "]),
         ("Get", "7", &["shop.v1.Query"]),
         ("Get", "[{}, {}]", &["shop.v1.Items.Get takes one message, the body has 2"]),
         ("Get", "[]", &["takes one message"]),

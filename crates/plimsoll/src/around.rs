@@ -150,10 +150,10 @@ impl AroundLoad {
                 Ok(reply) => reply,
                 // Nothing was asked yet.
                 Err(error @ AskError::Connect(_)) => {
-                    reasons.push(format!("{who} {}", error.text(timeout)));
+                    reasons.push(format!("{who} {}", error.text(timeout, false)));
                     continue;
                 }
-                Err(error) => return Err(format!("got no answer: {who} {}", error.text(timeout))),
+                Err(error) => return Err(format!("got no answer: {who} {}", error.text(timeout, false))),
             };
             if reply.is_h2 {
                 answer.told_apart(&reply.fields);

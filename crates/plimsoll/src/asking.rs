@@ -119,7 +119,7 @@ pub fn plans(
                         return Err(Failure::usage("--follow: calls of gRPC are not redirected; leave it out"));
                     }
                     route.label = route.request.target.trim_start_matches('/').to_owned();
-                    make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn);
+                    make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn, "--header")?;
                 }
                 Ok((Traffic { redact: request.redact, ..Traffic::one(origin, route) }, user_info))
             };
@@ -172,8 +172,8 @@ pub fn plans(
     Ok((plans, terms, file_load))
 }
 
-/// Makes a request a call.
-fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool) {
+/// Makes a request a call. `place`: where its fields are written.
+fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
     // That of a body of JSON is not that of the messages.
     let is_of_json = |name: &str, value: &str| {
         name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
@@ -185,8 +185,14 @@ fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool) {
             use base64::Engine;
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
         }
+        if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+            return Err(Failure::usage(format!(
+                "{place}: the value of {name} has characters that are not ASCII, which gRPC does not take there: send it as {name}-bin"
+            )));
+        }
     }
     route.grpc = Some(GrpcCall { ok, in_turn, ..GrpcCall::default() });
+    Ok(())
 }
 
 /// Whether a text reads as base64, with or without padding.
@@ -344,7 +350,8 @@ pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> R
                 )));
             }
             route.request.method = "POST".into();
-            make_call(route, mix.ok_grpc.unwrap_or_default(), mix.in_turn);
+            let place = format!("-f: the request '{}'", route.label);
+            make_call(route, mix.ok_grpc.unwrap_or_default(), mix.in_turn, &place)?;
         }
         Ok((traffic, user_info))
     };

@@ -5,7 +5,7 @@
 //! is tried, redirects, connections that are kept.
 
 use crate::target::system_text;
-use plimsoll_model::{HttpChoice, TlsFailure, grpc};
+use plimsoll_model::{CallFault, HttpChoice, TlsFailure, grpc};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::signal;
 use plimsoll_sys::tcp::Socket;
@@ -30,6 +30,8 @@ pub enum AskError {
     LateAnswer,
     /// TLS has failed.
     Tls(TlsFailure),
+    /// It was asked in HTTP/1.1, and what came is HTTP/2.
+    SpeaksH2,
     /// What came is no answer, or it ended before its end.
     Exchange(ExchangeError),
     /// The system failed the connection.
@@ -41,20 +43,31 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// Completes "ADDRESS ..." for a question that had so much time.
-    pub fn text(&self, within: Duration) -> String {
+    /// Completes "ADDRESS ..." for a question that had so much time; `is_call`: it was one of gRPC's.
+    pub fn text(&self, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
+        let plain = if is_call { "grpc://" } else { "http://" };
         match self {
             AskError::Connect(error) => format!("cannot be connected to: {}", system_text(error)),
             AskError::LateHandshake => {
-                format!("finished no TLS handshake within {seconds} s (write http:// if it speaks plain HTTP)")
+                format!("finished no TLS handshake within {seconds} s (write {plain} if it speaks plain HTTP)")
             }
             AskError::LateAnswer => format!("gave no whole answer within {seconds} s"),
-            AskError::Tls(reason) => tls_text(*reason),
+            AskError::Tls(TlsFailure::NothingInCommon) if is_call => {
+                "does not speak HTTP/2 there, which gRPC needs".into()
+            }
+            AskError::Tls(reason) => tls_text(*reason, plain),
+            AskError::SpeaksH2 => "speaks HTTP/2 there, and no HTTP/1.1 (add --http 2)".into(),
+            AskError::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) if is_call => {
+                "does not speak HTTP/2 there, which gRPC needs".into()
+            }
             AskError::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) => {
                 "does not speak HTTP/2 there (leave --http 2 out)".into()
             }
             AskError::Exchange(ExchangeError::Protocol(error)) => format!("does not answer in HTTP: {error}"),
+            AskError::Exchange(ExchangeError::End(EndError::NothingReceived)) if is_call => {
+                "closed the connection without an answer (write grpcs:// if it speaks TLS)".into()
+            }
             AskError::Exchange(ExchangeError::End(EndError::NothingReceived)) => {
                 "closed the connection without an answer".into()
             }
@@ -73,7 +86,8 @@ impl AskError {
     }
 }
 
-fn tls_text(reason: TlsFailure) -> String {
+fn tls_text(reason: TlsFailure, plain: &str) -> String {
+    let not_tls = format!(" (write {plain} if it speaks plain HTTP)");
     let way_out = match reason {
         TlsFailure::UnknownIssuer => " (--cacert FILE trusts it, --insecure trusts everybody)",
         TlsFailure::WrongName => " (names count in its subjectAltName only; --insecure takes it all the same)",
@@ -81,7 +95,7 @@ fn tls_text(reason: TlsFailure) -> String {
             " (--insecure takes it all the same)"
         }
         TlsFailure::ClientCertificate => " (--cert, --key)",
-        TlsFailure::NotTls => " (write http:// if it speaks plain HTTP)",
+        TlsFailure::NotTls => &not_tls,
         TlsFailure::NothingInCommon => " (leave --http out to take any protocol)",
         _ => "",
     };
@@ -145,8 +159,9 @@ pub struct FirstReply {
     pub status: u16,
     /// gRPC's, if there is one.
     pub grpc_status: Option<u16>,
-    /// What was said with that.
+    /// What was said with that, and what is wrong with the messages although the server says `OK`.
     pub call_message: Vec<u8>,
+    pub call_fault: Option<CallFault>,
     /// Over HTTP/2.
     pub is_h2: bool,
     /// Over HTTP/2 the fields of its head, where content was asked for.
@@ -157,7 +172,8 @@ impl FirstReply {
     fn of(conn: &Conn, status: u16, grpc_status: Option<u16>) -> FirstReply {
         let call_message = grpc::message_bytes(conn.call_message());
         let fields = conn.fields().to_vec();
-        FirstReply { status, grpc_status, call_message, is_h2: conn.is_h2(), fields }
+        let call_fault = conn.call_fault().filter(|_| grpc_status.is_some());
+        FirstReply { status, grpc_status, call_message, call_fault, is_h2: conn.is_h2(), fields }
     }
 }
 
@@ -240,6 +256,11 @@ impl Question<'_> {
                     Fact::Answered { status, grpc_status, .. } => {
                         return Ok(FirstReply::of(&conn, status, grpc_status));
                     }
+                    Fact::Failed { error: ExchangeError::Protocol(ProtocolError::BadStatusLine), piece, .. }
+                        if begins_h2(piece.bytes) =>
+                    {
+                        return Err(AskError::SpeaksH2);
+                    }
                     Fact::Failed { error, .. } | Fact::Refused { error, .. } => return Err(AskError::Exchange(error)),
                     Fact::Broke(error) => return Err(AskError::Exchange(error.into())),
                     // What was taken is still answered.
@@ -278,6 +299,11 @@ impl Question<'_> {
             }
         }
     }
+}
+
+/// Whether these are the first bytes of a server that speaks HTTP/2: its settings, which are whole numbers of six bytes.
+fn begins_h2(bytes: &[u8]) -> bool {
+    matches!(bytes, [0, 0, length, 4, 0, 0, 0, 0, 0, ..] if length.is_multiple_of(6))
 }
 
 /// The server has ended the connection: the answer's status, if that ends an answer.

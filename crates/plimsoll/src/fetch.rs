@@ -137,10 +137,10 @@ fn fetch_at(
         AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
             FetchError::other("cannot be connected to: connection timed out (is the server running?)")
         }
-        AskError::Connect(_) => FetchError::Other(format!("{} (is the server running?)", error.text(CONNECT))),
+        AskError::Connect(_) => FetchError::Other(format!("{} (is the server running?)", error.text(CONNECT, false))),
         AskError::TooLong => FetchError::other("sent more than any profile needs"),
         AskError::Interrupted => FetchError::other("was not waited for: the user ended it"),
-        error => FetchError::Other(error.text(CONNECT)),
+        error => FetchError::Other(error.text(CONNECT, false)),
     })?;
     Ok(Fetched { status: reply.status, body })
 }

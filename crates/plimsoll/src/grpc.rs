@@ -12,8 +12,8 @@ use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Terms};
 use plimsoll_sys::tcp::Socket;
-use plimsoll_traffic::grpc::reflection::{Learner, PATHS};
-use plimsoll_traffic::grpc::{Schema, health};
+use plimsoll_traffic::grpc::reflection::{Learner, PATHS, ReflectionError};
+use plimsoll_traffic::grpc::{Schema, SchemaError, health};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -48,7 +48,10 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         }
         let content = method.content(&request.body, is_gzip(request)?).map_err(|error| {
             let place = if terms.mix.is_some() { format!("-f: the request '{label}'") } else { "--body".into() };
-            Failure::usage(format!("{place}: {error}; a body to start from: {}", method.example()))
+            match error {
+                SchemaError::NoJson(_) => Failure::usage(format!("{place}: {error}")),
+                _ => Failure::usage(format!("{place}: {error}; a body to start from: {}", method.example())),
+            }
         })?;
         call.content = Some(content);
     }
@@ -102,7 +105,7 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     })
 }
 
-/// What the server says of the services that are called.
+/// What the server says of the services that are called; where it has none of such a name, of all that it has.
 fn of_server(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
@@ -111,19 +114,27 @@ fn of_server(plan: &Plan) -> Result<Schema, Failure> {
 
 /// What the server says of itself.
 pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
-    let mut last = None;
+    let mut why = "the server does not describe its messages (no reflection)".to_owned();
     for path in PATHS {
         match learn_by(plan, path, of()) {
             Ok(schema) => return Ok(schema),
             // The older version may be there.
-            Err(Unlearned::Unimplemented) => last = None,
-            Err(Unlearned::Other(why)) => {
-                last = Some(why);
+            Err(Unlearned::Unimplemented) => {}
+            Err(Unlearned::Unreached(why)) => return Err(Failure::start(why)),
+            // Who knows which there are can say so.
+            Err(Unlearned::NotFound(said)) => match learn_by(plan, path, Learner::of_all()) {
+                Ok(schema) => return Ok(schema),
+                Err(_) => {
+                    why = said;
+                    break;
+                }
+            },
+            Err(Unlearned::Other(said)) => {
+                why = said;
                 break;
             }
         }
     }
-    let why = last.unwrap_or_else(|| "the server does not describe its messages (no reflection)".into());
     Err(Failure::usage(format!("{why}: give --proto FILE or --descriptor-set FILE")))
 }
 
@@ -131,22 +142,29 @@ pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
 enum Unlearned {
     /// The server does not know the question.
     Unimplemented,
+    /// It does not know what was asked for; as it says it.
+    NotFound(String),
+    /// There is no answer at all, for this reason.
+    Unreached(String),
     /// Another reason, in words.
     Other(String),
 }
 
 fn learn_by(plan: &Plan, path: &str, mut learner: Learner) -> Result<Schema, Unlearned> {
-    let other = |text: String| Unlearned::Other(text);
+    let other = |error: ReflectionError| match error {
+        ReflectionError::NotFound(_) => Unlearned::NotFound(error.to_string()),
+        error => Unlearned::Other(error.to_string()),
+    };
     while let Some(content) = learner.question() {
-        let (ended, heard) = call(plan, path, content).map_err(other)?;
+        let (ended, heard) = call(plan, path, content).map_err(Unlearned::Unreached)?;
         match ended {
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(Unlearned::Unimplemented),
-            ended => return Err(other(format!("the server's reflection ends with {}", ended.name()))),
+            ended => return Err(Unlearned::Other(format!("the server's reflection ends with {}", ended.name()))),
         }
-        learner.answer(&heard).map_err(|error| other(error.to_string()))?;
+        learner.answer(&heard).map_err(other)?;
     }
-    learner.schema().map_err(|error| other(error.to_string()))
+    learner.schema().map_err(other)
 }
 
 /// Asks, where the server tells of its health at all, whether the service that is called first serves. What nobody answers is said by
@@ -198,7 +216,7 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>) -> Result<(GrpcStatus, Vec<u8
                 let said = reply.grpc_status.map(|code| GrpcStatus::of_code(code.into()));
                 return Ok((said.unwrap_or(GrpcStatus::of_http(reply.status)), heard));
             }
-            Err(error) => reasons.push(error.text(PATIENCE)),
+            Err(error) => reasons.push(error.text(PATIENCE, true)),
         }
     }
     Err(format!("{} {}", plan.traffic.origin, reasons.join("; ")))

@@ -5,7 +5,7 @@ use crate::connecting::tls_refused;
 use crate::failure::Failure;
 use crate::grpc;
 use plimsoll_model::failed_answer::KEPT_BYTES;
-use plimsoll_model::{AddressRange, FailedAnswer, HttpChoice, Injector, Plan};
+use plimsoll_model::{AddressRange, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan};
 use plimsoll_sys::probe::listener::listening_on;
 use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::tcp::{Socket, is_local};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Longer than any healthy first answer; `--timeout` can make it shorter.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
+/// Between loads: a server that is behind still is asked again before a later one.
+const SERVED_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The first answer.
 #[derive(Debug, Clone)]
@@ -33,10 +35,30 @@ pub struct Answer {
     pub text: String,
 }
 
+impl Answer {
+    /// How the call ended, if it is one.
+    pub fn ended(&self) -> GrpcStatus {
+        self.grpc_status.map_or(GrpcStatus::of_http(self.status), |code| GrpcStatus::of_code(code.into()))
+    }
+}
+
 /// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that answers
 /// is enough; the reasons of all others are in the error. Where nothing may be asked apart from the load (a mix that only
 /// posts), it is enough that connections are accepted, and there is no answer.
 pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
+    ask_within(plan, injector, TIMEOUT_MAX)
+}
+
+/// Whether the target gives what counts as success to who asks as `injector` does; `None`: it does not answer at once, or may not be
+/// asked apart from the load.
+pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
+    plan.traffic.first?;
+    let answer = ask_within(plan, injector, SERVED_TIMEOUT).ok()??;
+    let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
+    Some(plan.traffic.succeeds(answer.status) && call.is_none_or(|call| call.ok.contains(answer.ended())))
+}
+
+fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result<Option<Answer>, Failure> {
     let Some((number, route)) = plan.traffic.first.zip(plan.traffic.first()) else {
         return match is_taken(plan) {
             true => Ok(None),
@@ -49,9 +71,10 @@ pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> 
     let first = First {
         request: plimsoll_engine::first_request(plan, &grpc::texts(plan)?, number)
             .map_err(|e| Failure::usage(e.to_string()))?,
-        timeout: Duration::from_nanos(route.timeout_ns).min(TIMEOUT_MAX),
+        timeout: Duration::from_nanos(route.timeout_ns).min(timeout_max),
         http: plan.carriage.http,
         tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?,
+        is_call: route.grpc.is_some(),
     };
     let mut reasons = Vec::new();
     if let Some(path) = &plan.carriage.unix {
@@ -94,6 +117,8 @@ struct First {
     timeout: Duration,
     http: HttpChoice,
     tls: Option<Client>,
+    /// It is a call of gRPC's.
+    is_call: bool,
 }
 
 impl First {
@@ -116,9 +141,9 @@ impl First {
             })
             .map_err(|error| match error {
                 AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-                    AskError::LateAnswer.text(self.timeout)
+                    AskError::LateAnswer.text(self.timeout, self.is_call)
                 }
-                error => error.text(self.timeout),
+                error => error.text(self.timeout, self.is_call),
             })?;
         if reply.grpc_status.is_some() {
             // What is heard of a call is messages, for nobody to read.
@@ -130,12 +155,14 @@ impl First {
             kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
         }
         let status = reply.status;
+        let mut said = FailedAnswer::answer(status, 0, &kept);
+        said.reason = reply.call_fault.map_or_else(String::new, |fault| fault.text().to_owned());
         Ok(Answer {
             status,
             grpc_status: reply.grpc_status,
             is_h2: reply.is_h2,
             took_ns: began.elapsed().as_nanos() as u64,
-            text: FailedAnswer::answer(status, 0, &kept).text(),
+            text: said.text(),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! Not here: who asks, and over what.
 
 use super::schema::{Schema, SchemaError};
+use plimsoll_model::GrpcStatus;
 use plimsoll_model::grpc_message::{MessageError, Messages, write_message};
 use prost::Message;
 use prost_types::FileDescriptorProto;
@@ -86,6 +87,9 @@ pub enum ReflectionError {
     /// What came is no answer to what was asked.
     #[error("the server's reflection does not answer what it was asked")]
     Other,
+    /// The server does not have what was asked for.
+    #[error("the server's reflection says: {0}")]
+    NotFound(String),
     /// The server says no.
     #[error("the server's reflection says: {0}")]
     Said(String),
@@ -150,7 +154,9 @@ impl Learner {
         let answer = ReflectionAnswer::decode(message).map_err(|_| ReflectionError::Other)?;
         match (last, answer.answered) {
             (_, Some(ReflectionAnswered::Error(ReflectedError { code, message }))) => {
-                Err(ReflectionError::Said(if message.is_empty() { format!("error {code}") } else { message }))
+                let said = if message.is_empty() { format!("error {code}") } else { message };
+                let is_not_found = code == GrpcStatus::NotFound as i32;
+                Err(if is_not_found { ReflectionError::NotFound(said) } else { ReflectionError::Said(said) })
             }
             (Some(ReflectionAsked::ListServices(_)), Some(ReflectionAnswered::ReflectedServices(list))) => {
                 self.symbols.extend(list.services.into_iter().map(|service| service.name).take(FILES_MAX));
@@ -272,6 +278,8 @@ mod tests {
         check(&[0, 0, 0, 0, 9], ReflectionError::Message(MessageError::Cut));
         check(&content(ReflectionAnswered::ReflectedServices(ReflectedServices::default())), ReflectionError::Other);
         let said = ReflectedError { code: 5, message: "no such symbol".into() };
-        check(&content(ReflectionAnswered::Error(said)), ReflectionError::Said("no such symbol".into()));
+        check(&content(ReflectionAnswered::Error(said)), ReflectionError::NotFound("no such symbol".into()));
+        let said = ReflectedError { code: 7, message: String::new() };
+        check(&content(ReflectionAnswered::Error(said)), ReflectionError::Said("error 7".into()));
     }
 }

@@ -1,13 +1,14 @@
 //! Services, methods and the types of their messages, from wherever they are described.
 
-use super::editions;
+use super::editions::{self, is_nobodys};
 use super::example::{example, shape};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_model::grpc_message::write_message;
 use prost::Message;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions, ServiceDescriptor,
+    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    SerializeOptions, ServiceDescriptor,
 };
 use prost_types::FileDescriptorProto;
 use protox::file::{File, FileResolver, GoogleFileResolver};
@@ -48,6 +49,9 @@ pub enum SchemaError {
         /// Which there are.
         near: String,
     },
+    /// Text that is no JSON: there is no use in saying which fields there are.
+    #[error("the body is no JSON: {0}")]
+    NoJson(String),
     /// JSON that does not fit the message.
     #[error("the body does not fit {message}: {why}")]
     Body {
@@ -248,7 +252,7 @@ impl Method {
             return Ok(content);
         }
         let list: Vec<&serde_json::value::RawValue> =
-            serde_json::from_str(text).map_err(|error| unfit(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| SchemaError::NoJson(error.to_string()))?;
         if !self.takes_stream() && list.len() != 1 {
             return Err(SchemaError::Count { method: self.0.full_name().to_owned(), count: list.len() });
         }
@@ -276,7 +280,8 @@ impl Method {
 
     /// What it takes and gives, field by field, for people.
     pub fn shape(&self) -> String {
-        format!("{}\n{}", shape(&self.0.input()), shape(&self.0.output()))
+        let (input, output) = (self.0.input(), self.0.output());
+        if input == output { shape(&input) } else { format!("{}\n{}", shape(&input), shape(&output)) }
     }
 }
 
@@ -293,14 +298,54 @@ fn encoded(message: &MessageDescriptor, text: &str) -> Result<Vec<u8>, SchemaErr
     // With the place in the message, not only in the text.
     let mut track = serde_path_to_error::Track::new();
     let path = serde_path_to_error::Deserializer::new(&mut json, &mut track);
-    let read = DynamicMessage::deserialize(message.clone(), path).map_err(|error| error.to_string());
-    let read = match read {
-        Ok(read) => json.end().map(|()| read).map_err(|error| error.to_string()),
-        Err(why) => {
-            let path = track.path().to_string();
-            Err(if path.is_empty() || path == "." { why } else { format!("at {path}: {why}") })
+    let read = match DynamicMessage::deserialize(message.clone(), path) {
+        Ok(read) => json.end().map(|()| read).map_err(|error| SchemaError::NoJson(error.to_string())),
+        Err(error) if !error.is_data() => Err(SchemaError::NoJson(error.to_string())),
+        Err(error) => {
+            let (path, said) = (track.path(), error.to_string());
+            let place = path.to_string();
+            let place = if place.is_empty() || place == "." { String::new() } else { format!("at {place}: ") };
+            let wanted = if said.contains("expected") { None } else { expected(message, &path, &said) };
+            let wanted = wanted.map_or_else(String::new, |wanted| format!(" ({wanted})"));
+            Err(SchemaError::Body { message: message.full_name().to_owned(), why: format!("{place}{said}{wanted}") })
         }
     };
-    let bytes = read.map_err(|why| SchemaError::Body { message: message.full_name().to_owned(), why })?.encode_to_vec();
+    let bytes = read?.encode_to_vec();
     if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::TooLong(bytes.len())) } else { Ok(bytes) }
+}
+
+/// What would fit at a place of a message where something else was `said` to stand.
+fn expected(message: &MessageDescriptor, path: &serde_path_to_error::Path, said: &str) -> Option<String> {
+    use serde_path_to_error::Segment;
+    let mut kind = Kind::Message(message.clone());
+    // The field whose list or map what follows in the path stands in.
+    let mut holder: Option<FieldDescriptor> = None;
+    for segment in path {
+        match (segment, holder.take()) {
+            (Segment::Map { .. }, Some(map)) if map.is_map() => {
+                let Kind::Message(entry) = map.kind() else { return None };
+                kind = entry.map_entry_value_field().kind();
+            }
+            (Segment::Seq { .. }, Some(list)) => kind = list.kind(),
+            (Segment::Map { key } | Segment::Enum { variant: key }, None) => {
+                let Kind::Message(of) = &kind else { return None };
+                let Some(field) = of.get_field_by_json_name(key).or_else(|| of.get_field_by_name(key)) else { break };
+                kind = field.kind();
+                holder = (field.is_map() || field.cardinality() == Cardinality::Repeated).then_some(field);
+            }
+            _ => return None,
+        }
+    }
+    match kind {
+        Kind::Message(of) => {
+            let name = said.split('\'').nth(1).filter(|_| said.contains("field name"))?;
+            Some(near(name, of.fields().map(|field| field.json_name().to_owned()).collect()))
+        }
+        Kind::Enum(of) => {
+            let name = said.split('\'').nth(1).unwrap_or_default();
+            let names = of.values().map(|value| value.name().to_owned()).filter(|name| !is_nobodys(name));
+            Some(near(name, names.collect()))
+        }
+        simple => Some(format!("{} is expected", format!("{simple:?}").to_ascii_lowercase())),
+    }
 }

@@ -157,6 +157,12 @@ fn a_server_of_http11_is_said_to_be_one() {
 }
 
 #[test]
+fn a_server_of_http2_alone_is_said_to_be_one() {
+    let done = plimsoll(&["run", &nginx_h2().url, "-n", "1"]);
+    assert!(done.code == 2 && done.stderr.contains("no HTTP/1.1 (add --http 2)"), "{}", done.stderr);
+}
+
+#[test]
 fn the_end_of_connections_costs_no_request() {
     // It ends each connection after a thousand requests.
     let server = nginx_h2();

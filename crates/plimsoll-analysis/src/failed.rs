@@ -2,7 +2,7 @@
 //!
 //! Not here: how an answer becomes text (`plimsoll_model::failed_answer`), how it looks in a report.
 
-use plimsoll_model::{FailedAnswer, Purpose, RequestFailure, Run, Tag, Trial};
+use plimsoll_model::{CallFault, FailedAnswer, Purpose, RequestFailure, Run, Tag, Trial};
 
 /// The failed answers of a kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +65,14 @@ fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
         (Some(missed), _, _) => {
             interval.routes.get(missed.route).map_or(0, |figures| figures.ledger.failed[missed.failure as usize])
         }
-        (None, Some(ended), _) => interval.whole().grpc_statuses.get(ended),
+        (None, Some(ended), _) => match answer.call_fault {
+            Some(fault) => interval.whole().grpc_faults.get(fault as u16),
+            None if ended == CallFault::STATUS as u16 => {
+                let whole = interval.whole();
+                whole.grpc_statuses.get(ended).saturating_sub(whole.grpc_faults.total())
+            }
+            None => interval.whole().grpc_statuses.get(ended),
+        },
         (None, None, 0) => interval.whole().ledger.failed[RequestFailure::Protocol as usize],
         (None, None, status) => interval.whole().statuses.get(status),
     };

@@ -175,9 +175,11 @@ impl RouteCompiler<'_> {
         };
         let mut encoded = encode_request(self.plan, &request)?;
         let gives_stream = route.grpc.as_ref().is_some_and(|call| call.gives_stream);
-        if gives_stream && route.grpc.as_ref().is_some_and(|call| call.in_turn) {
-            encoded = encoded.in_turn();
-        }
+        encoded = match &route.grpc {
+            Some(call) if gives_stream && call.in_turn => encoded.in_turn(),
+            Some(_) if !gives_stream => encoded.with_one_message(),
+            _ => encoded,
+        };
         let is_written = form.is_some() || self.cookies || route.follow > 0;
         Ok(EncodedRoute {
             ok_status: route.ok_status.clone(),

@@ -7,7 +7,7 @@
 
 use crate::answers::AnswerText;
 use plimsoll_model::failed_answer::{AnswerMiss, KEPT_BYTES, KINDS_MAX};
-use plimsoll_model::{FailedAnswer, GrpcStatus};
+use plimsoll_model::{CallFault, FailedAnswer, GrpcStatus};
 use plimsoll_wire::ProtocolError;
 
 /// What came from a server, and fails.
@@ -17,8 +17,9 @@ pub enum AnswerKind {
     Unknown,
     /// An answer with this status.
     Status(u16),
-    /// The answer to a call of gRPC's, with its status in HTTP, that ended so.
-    Call(u16, GrpcStatus),
+    /// The answer to a call of gRPC's, with its status in HTTP, that ended so; because of what is wrong with its messages, if
+    /// anything is.
+    Call(u16, GrpcStatus, Option<CallFault>),
     /// No answer in HTTP.
     Protocol(ProtocolError),
 }
@@ -134,7 +135,7 @@ impl FailedAnswers {
             return None;
         }
         let mut kept = KeptAnswer { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
-        if let (true, AnswerKind::Status(status) | AnswerKind::Call(status, _)) = (piece.bare, kind) {
+        if let (true, AnswerKind::Status(status) | AnswerKind::Call(status, ..)) = (piece.bare, kind) {
             kept.add(format!("HTTP/2 {status}\r\n\r\n").as_bytes());
         }
         kept.add(piece.bytes);
@@ -147,8 +148,8 @@ impl FailedAnswers {
         let told = |kept: KeptAnswer| match kept.kind {
             AnswerKind::Unknown => None,
             AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes)),
-            AnswerKind::Call(status, ended) => {
-                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes).of_call(ended))
+            AnswerKind::Call(status, ended, fault) => {
+                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes).of_call(ended, fault))
             }
             AnswerKind::Protocol(error) => Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string())),
         };
@@ -193,7 +194,7 @@ mod tests {
         failed.ended(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
         // No answer to a call, and only its end tells: what it ends with is shown.
         let page = AnswerPiece { bare: true, ..piece(8, false, b"<h1>a page</h1>") };
-        failed.ended(AnswerKind::Call(200, GrpcStatus::Unknown), page);
+        failed.ended(AnswerKind::Call(200, GrpcStatus::Unknown, None), page);
         // One that is never finished is none.
         failed.begun(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);

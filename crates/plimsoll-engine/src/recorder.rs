@@ -1,8 +1,8 @@
 //! Samples become intervals: what a worker counts while a tick lasts, and hands over at its end.
 
 use plimsoll_model::{
-    CountingHistogram, GrpcStatus, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures, RouteNumber,
-    TlsFailure, WorkerTime,
+    CallFault, CountingHistogram, GrpcStatus, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures,
+    RouteNumber, TlsFailure, WorkerTime,
 };
 
 /// One finished request; times absolute in ns.
@@ -166,11 +166,15 @@ impl Recorder {
         self.load.surplus_connections += 1;
     }
 
-    /// A call of gRPC's for `route` was answered, and ended like this.
+    /// A measured call for `route` was answered, and ended like this; because of what is wrong with its messages, if anything is.
+    /// `is_large`: one of them is longer than usual clients take.
     #[inline]
-    pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, measured: bool) {
-        if measured {
-            self.routes[usize::from(route)].grpc_statuses.add(status as u16, 1);
+    pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, fault: Option<CallFault>, is_large: bool) {
+        let figures = &mut self.routes[usize::from(route)];
+        figures.grpc_statuses.add(status as u16, 1);
+        figures.grpc_large_answers += u64::from(is_large);
+        if let Some(fault) = fault {
+            figures.grpc_faults.add(fault as u16, 1);
         }
     }
 

@@ -4,7 +4,7 @@
 //! Not here: which answers fail, and how their bytes are come by (the engine).
 
 use crate::RouteNumber;
-use crate::grpc::GrpcStatus;
+use crate::grpc::{CallFault, GrpcStatus};
 use crate::ledger::RequestFailure;
 use crate::redact;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,9 @@ pub struct FailedAnswer {
     /// Of a call of gRPC's, how that ended ([`GrpcStatus`]): its kind together with the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_status: Option<u16>,
+    /// What is wrong with its messages although the server said `OK`: its kind, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_fault: Option<CallFault>,
     /// When it failed, in schedule time, ns.
     pub at_ns: u64,
     /// Its status line; empty where there is none.
@@ -51,9 +54,9 @@ pub struct AnswerMiss {
 
 impl FailedAnswer {
     /// What answers of its kind have in common.
-    pub fn kind(&self) -> (u16, Option<u16>, Option<AnswerMiss>) {
+    pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<AnswerMiss>) {
         // The first that misses something is shown, whatever its status.
-        (if self.missed.is_some() { 0 } else { self.status }, self.grpc_status, self.missed)
+        (if self.missed.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.missed)
     }
 
     /// An answer that misses something although its status counts as success, by its status line and the beginning of its content.
@@ -65,6 +68,7 @@ impl FailedAnswer {
             status,
             missed: Some(missed),
             grpc_status: None,
+            call_fault: None,
             at_ns,
             status_line,
             body,
@@ -90,13 +94,26 @@ impl FailedAnswer {
         let retry_after = (!head.starts_with("HTTP/2")).then(says_when);
         let body = if chunked { text_of(&without_chunks(content)) } else { text_of(content) };
         let (status_line, reason) = (cut(&status_line), String::new());
-        FailedAnswer { status, missed: None, grpc_status: None, at_ns, status_line, body, reason, retry_after }
+        FailedAnswer {
+            status,
+            missed: None,
+            grpc_status: None,
+            call_fault: None,
+            at_ns,
+            status_line,
+            body,
+            reason,
+            retry_after,
+        }
     }
 
-    /// The same as the answer to a call that ended so.
-    pub fn of_call(mut self, ended: GrpcStatus) -> FailedAnswer {
-        self.grpc_status = Some(ended as u16);
+    /// The same as the answer to a call that ended so, because of what is wrong with its messages, if anything is.
+    pub fn of_call(mut self, ended: GrpcStatus, fault: Option<CallFault>) -> FailedAnswer {
+        (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
+        if let Some(fault) = fault {
+            self.reason = fault.text().to_owned();
+        }
         self
     }
 
@@ -107,6 +124,7 @@ impl FailedAnswer {
             status: 0,
             missed: None,
             grpc_status: None,
+            call_fault: None,
             at_ns,
             status_line,
             body: text_of(bytes),
@@ -236,6 +254,7 @@ mod tests {
             status,
             missed: None,
             grpc_status: None,
+            call_fault: None,
             at_ns,
             status_line: String::new(),
             body: body.into(),

@@ -98,6 +98,74 @@ impl GrpcStatus {
     }
 }
 
+/// What is wrong with the messages of an answer that ends with `OK`: clients of gRPC make a failure of it all the same
+/// ([cardinality and framing](https://github.com/grpc/grpc/blob/master/doc/statuscodes.md)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u16)]
+pub enum CallFault {
+    /// There is none, and the method gives one.
+    NoMessage = 0,
+    /// There are several, and the method gives one.
+    SeveralMessages = 1,
+    /// The last one is cut short.
+    Cut = 2,
+    /// What stands before a message is no gRPC: whether it is compressed is said by something else than 0 or 1.
+    Prefix = 3,
+    /// One is compressed, and the head does not say how.
+    Compressed = 4,
+    /// One is compressed in a way that the client has not said it takes.
+    Encoding = 5,
+}
+
+impl CallFault {
+    /// Every fault, in the order of its number.
+    pub const ALL: [CallFault; 6] = [
+        CallFault::NoMessage,
+        CallFault::SeveralMessages,
+        CallFault::Cut,
+        CallFault::Prefix,
+        CallFault::Compressed,
+        CallFault::Encoding,
+    ];
+
+    /// What clients make of the call.
+    pub const STATUS: GrpcStatus = GrpcStatus::Internal;
+
+    /// The fault with this number; `None`: a later plimsoll knows it.
+    pub fn of_number(number: u16) -> Option<CallFault> {
+        CallFault::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            CallFault::NoMessage => "no_message",
+            CallFault::SeveralMessages => "several_messages",
+            CallFault::Cut => "cut",
+            CallFault::Prefix => "prefix",
+            CallFault::Compressed => "compressed",
+            CallFault::Encoding => "encoding",
+        }
+    }
+
+    /// In words, behind what the server said.
+    pub fn text(self) -> &'static str {
+        match self {
+            CallFault::NoMessage => "the server says OK, but gives no message where the method gives one",
+            CallFault::SeveralMessages => "the server says OK, but gives several messages where the method gives one",
+            CallFault::Cut => "the server says OK, but the last message is cut short",
+            CallFault::Prefix => "the server says OK, but the content is no messages of gRPC's",
+            CallFault::Compressed => {
+                "the server says OK, but a message is compressed, and grpc-encoding does not say how"
+            }
+            CallFault::Encoding => {
+                "the server says OK, but a message is compressed in a way that was not asked for (grpc-encoding)"
+            }
+        }
+    }
+}
+
 /// What makes a request a call: how it may end, and what its body stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GrpcCall {
@@ -217,6 +285,15 @@ mod tests {
         }
         assert_eq!(GrpcStatus::of_code(17), GrpcStatus::Unknown);
         assert_eq!(GrpcStatus::of_code(u32::MAX), GrpcStatus::Unknown);
+    }
+
+    #[test]
+    fn faults_have_the_number_they_stand_at() {
+        for (number, fault) in CallFault::ALL.into_iter().enumerate() {
+            assert_eq!((fault as usize, CallFault::of_number(number as u16)), (number, Some(fault)));
+            assert_eq!(serde_json::to_value(fault).expect("a name"), fault.name());
+        }
+        assert_eq!(CallFault::of_number(CallFault::ALL.len() as u16), None);
     }
 
     #[test]

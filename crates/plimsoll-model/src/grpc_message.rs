@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// Bytes before each message.
 const PREFIX_BYTES: usize = 5;
 
+/// Longer messages are refused by the usual clients of gRPC, unless they are told to take them.
+pub const MESSAGE_BYTES_USUAL: u32 = 4 << 20;
+
 /// Appends a message, as it is sent.
 pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
     out.push(u8::from(is_compressed));
@@ -87,6 +90,10 @@ pub struct MessageCount {
     /// Of the bytes before a message, how many have come; and of its length.
     prefix: u8,
     length: u32,
+    /// Messages say that they are compressed, or something that is neither yes nor no.
+    compressed: bool,
+    odd: bool,
+    large: bool,
 }
 
 impl MessageCount {
@@ -99,18 +106,45 @@ impl MessageCount {
                 self.left -= bytes as u32;
                 piece = &piece[bytes..];
             } else {
-                self.length = if self.prefix == 0 { 0 } else { self.length << 8 | u32::from(*first) };
+                if self.prefix == 0 {
+                    self.length = 0;
+                    self.compressed |= *first == 1;
+                    self.odd |= *first > 1;
+                } else {
+                    self.length = self.length << 8 | u32::from(*first);
+                }
                 self.prefix += 1;
                 piece = after;
                 if usize::from(self.prefix) < PREFIX_BYTES {
                     continue;
                 }
                 (self.prefix, self.left) = (0, self.length);
+                self.large |= self.length > MESSAGE_BYTES_USUAL;
             }
             // In a stream without end they are counted round.
             self.whole = self.whole.wrapping_add(u32::from(self.left == 0));
         }
         self.whole.wrapping_sub(before)
+    }
+
+    /// How many are whole.
+    pub fn whole(&self) -> u32 {
+        self.whole
+    }
+
+    /// Whether any says that it is compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// Whether what stands before any is no gRPC's: what comes behind it means nothing.
+    pub fn is_odd(&self) -> bool {
+        self.odd
+    }
+
+    /// Whether any is longer than [`MESSAGE_BYTES_USUAL`].
+    pub fn has_large(&self) -> bool {
+        self.large
     }
 
     /// Whether a message has begun that is not whole.
@@ -150,7 +184,18 @@ mod tests {
         let mut content = Vec::new();
         write_message(b"xyz", true, &mut content);
         assert_eq!(content, [1, 0, 0, 0, 3, b'x', b'y', b'z']);
+        for cut in 0..=content.len() {
+            let mut count = MessageCount::default();
+            assert_eq!(count.take(&content[..cut]) + count.take(&content[cut..]), 1);
+            assert_eq!((count.whole(), count.is_cut(), count.is_compressed(), count.is_odd()), (1, false, true, false));
+        }
+        for (length, is_large) in [(MESSAGE_BYTES_USUAL, false), (MESSAGE_BYTES_USUAL + 1, true)] {
+            let mut count = MessageCount::default();
+            count.take(&[&[0][..], &length.to_be_bytes()].concat());
+            assert_eq!((count.has_large(), count.is_cut()), (is_large, true));
+        }
         let mut count = MessageCount::default();
-        assert_eq!((count.take(&content), count.is_cut()), (1, false));
+        count.take(b"<html>");
+        assert!(count.is_odd() && !count.is_compressed());
     }
 }

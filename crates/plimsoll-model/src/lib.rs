@@ -62,7 +62,7 @@ pub use curve::{Curve, CurveError, Stage};
 pub use drawn::{ListedSessions, SessionsFacts};
 pub use failed_answer::FailedAnswer;
 pub use given::GivenArrivals;
-pub use grpc::{GrpcCall, GrpcStatus, GrpcStatusSet};
+pub use grpc::{CallFault, GrpcCall, GrpcStatus, GrpcStatusSet};
 pub use h2::H2Error;
 pub use histogram::{CountingHistogram, Histogram, SparseHistogram};
 pub use injector::{Injector, Spin};

@@ -46,6 +46,8 @@ pub enum Key {
     H2Error,
     /// A code of gRPC ([`crate::GrpcStatus`]).
     GrpcStatus,
+    /// The number of what is wrong with an answer's messages ([`crate::CallFault`]).
+    CallFault,
     /// The number of a worker.
     Worker,
 }
@@ -300,6 +302,11 @@ table! {
     13 first_message: Times of Ns, json "first_message_ns";
     /// From one message of such an answer to the next, by the moments at which they were read: those read together are 0 apart.
     14 message_gap: Times of Ns, json "message_gap_ns";
+    /// Calls whose server said `OK` and whose messages were wrong ([`crate::CallFault`]); they count as `INTERNAL`.
+    15 grpc_faults: Tally(CallFault) of Requests, json "grpc_faults";
+    /// Calls that were answered with a message that usual clients refuse for its length
+    /// ([`crate::grpc_message::MESSAGE_BYTES_USUAL`]).
+    16 grpc_large_answers: Counter of Requests, json "grpc_large_answers";
 }
 
 table! {

@@ -24,7 +24,8 @@ use plimsoll_analysis::{
 };
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
-    Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally, TlsFailure,
+    CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally,
+    TlsFailure,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -231,6 +232,10 @@ fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
                 Kind::Tally(Key::Address) => summary.address(key).to_owned(),
                 Kind::Tally(Key::H2Error) => H2Error::of_code(key.into()).name().to_owned(),
                 Kind::Tally(Key::GrpcStatus) => GrpcStatus::of_code(key.into()).name().to_owned(),
+                Kind::Tally(Key::CallFault) => match CallFault::of_number(key) {
+                    Some(fault) => fault.name().to_owned(),
+                    None => key.to_string(),
+                },
                 Kind::Tally(Key::TlsFailure) => TlsFailure::of_number(key).name().to_owned(),
                 _ => key.to_string(),
             };

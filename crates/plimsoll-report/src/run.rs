@@ -7,6 +7,7 @@ use crate::replay;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, RouteSummary, Summary};
+use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
 use plimsoll_model::{
     Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, LoadFigures, LoadShape, PlanRecord, RequestFailure, Spin,
     Stop, Tally, TlsFailure,
@@ -360,7 +361,15 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         let calls = keyed(&summary.whole.grpc_statuses, |code| GrpcStatus::of_code(code.into()).name().to_owned());
         let calls: Vec<String> = calls.iter().map(|(name, calls)| format!("{name}: {}", count(*calls))).collect();
         let messages = count(summary.whole.grpc_messages);
-        facts.push(("calls", format!("{}; messages in their answers: {messages}", calls.join(", "))));
+        let large = match summary.whole.grpc_large_answers {
+            0 => String::new(),
+            answers => format!(
+                "; {} answers have a message above {} MiB, which clients refuse unless they are told to take it",
+                count(answers),
+                MESSAGE_BYTES_USUAL >> 20
+            ),
+        };
+        facts.push(("calls", format!("{}; messages in their answers: {messages}{large}", calls.join(", "))));
     }
     facts.extend(failed::facts(&summary.failed_answers));
     facts.extend(sessions_fact(summary));

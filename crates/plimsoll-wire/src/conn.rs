@@ -17,7 +17,7 @@ use crate::h1::H1;
 use crate::h2::H2;
 use crate::request::EncodedRequest;
 use crate::tls::{Client, Session, TlsAgreed};
-use plimsoll_model::TlsFailure;
+use plimsoll_model::{CallFault, TlsFailure};
 
 /// The client's side of one connection.
 #[derive(Debug)]
@@ -147,6 +147,25 @@ impl Conn {
         match &self.protocol {
             Protocol::H1(_) => &[],
             Protocol::H2(h2) => h2.call_message(),
+        }
+    }
+
+    /// What is wrong with the messages of the call that was answered last, although its server says `OK`: the answer tells the
+    /// status that clients make of it.
+    #[inline]
+    pub fn call_fault(&self) -> Option<CallFault> {
+        match &self.protocol {
+            Protocol::H1(_) => None,
+            Protocol::H2(h2) => h2.call_fault(),
+        }
+    }
+
+    /// Whether the call that was answered last has a message that usual clients of gRPC refuse for its length.
+    #[inline]
+    pub fn call_is_large(&self) -> bool {
+        match &self.protocol {
+            Protocol::H1(_) => false,
+            Protocol::H2(h2) => h2.call_is_large(),
         }
     }
 

@@ -33,7 +33,7 @@ impl EncodedRequest {
         let expect = Expect {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
             content: false,
-            call: if parts.headers.iter().any(is_of_call) { Called::AtOnce } else { Called::No },
+            call: called(parts.headers),
         };
         let (h1, body_bytes) = (h1::encode(parts)?.into(), parts.body.len());
         Ok(EncodedRequest { h1, body_bytes, h2: None, expect, keep_alive: parts.keep_alive, heads_only: Vec::new() })
@@ -57,7 +57,13 @@ impl EncodedRequest {
     /// The same with each message of its content sent when one more of the answer has come, instead of all in one go. Its content is
     /// messages of gRPC's.
     pub fn in_turn(mut self) -> EncodedRequest {
-        self.expect.call = Called::InTurn;
+        self.expect.call = self.expect.call.and(Called::IN_TURN);
+        self
+    }
+
+    /// The same as a call whose answer has one message: any other number is a failure, whatever the server says.
+    pub fn with_one_message(mut self) -> EncodedRequest {
+        self.expect.call = self.expect.call.and(Called::ONE_MESSAGE);
         self
     }
 
@@ -87,7 +93,7 @@ impl EncodedRequest {
         }
         (self.h2, self.body_bytes) = (None, 0);
         // Whether the connection goes on is the server's to say, which has read the request, unless it is for one alone.
-        self.expect = Expect { head_request, content, call: Called::No };
+        self.expect = Expect { head_request, content, call: Called::NO };
     }
 
     /// How many messages it is, each with an answer of its own.
@@ -141,7 +147,19 @@ impl EncodedRequest {
     }
 }
 
-/// Whether a field says that the request is a call of gRPC's.
-fn is_of_call((name, value): &(String, String)) -> bool {
-    name.eq_ignore_ascii_case("content-type") && value.starts_with("application/grpc")
+/// Whether fields say that the request is a call of gRPC's, and what they say of its answer.
+fn called(headers: &[(String, String)]) -> Called {
+    let values = |of: &'static str| {
+        headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())
+    };
+    if !values("content-type").any(|value| value.starts_with("application/grpc")) {
+        return Called::NO;
+    }
+    // Who names others can read them.
+    let is_usual = |coding: &str| matches!(coding.trim(), "" | "identity" | "gzip");
+    let is_other = |value: &str| !value.split(',').all(is_usual);
+    match values("grpc-accept-encoding").any(is_other) {
+        true => Called::ANY_ENCODING,
+        false => Called::CALL,
+    }
 }

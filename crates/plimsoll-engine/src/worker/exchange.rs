@@ -588,8 +588,12 @@ impl<N: Net> Worker<N> {
             if let Some(ok) = route.ok_grpc {
                 let ended = grpc_status.map_or(GrpcStatus::of_http(status), |code| GrpcStatus::of_code(code.into()));
                 succeeds &= ok.contains(ended);
-                kind = AnswerKind::Call(status, ended);
-                self.recorder.call_ended(asked, ended, is_measured);
+                let conn = &self.connections[exchange.slot as usize].conn;
+                let fault = conn.call_fault();
+                kind = AnswerKind::Call(status, ended, fault);
+                if is_measured {
+                    self.recorder.call_ended(asked, ended, fault, conn.call_is_large());
+                }
                 if last.messages > 0 {
                     self.note_messages(number, first, last.messages);
                 }

@@ -37,16 +37,39 @@ pub struct Expect {
     pub call: Called,
 }
 
-/// Whether a request is a call of gRPC's, and how the messages in its content are sent.
+/// Whether a request is a call of gRPC's, and what is known of its messages: a set, in one byte since there is one of it for each
+/// connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Called {
+pub struct Called(u8);
+
+impl Called {
     /// It is none.
-    #[default]
-    No,
-    /// In one go.
-    AtOnce,
-    /// Each when one more of the answer has come, over HTTP/2.
-    InTurn,
+    pub const NO: Called = Called(0);
+    /// It is one.
+    pub const CALL: Called = Called(1);
+    /// Each message is sent when one more of the answer has come, over HTTP/2; else all in one go.
+    pub const IN_TURN: Called = Called(1 | 1 << 1);
+    /// Its answer has one message, no more and no less.
+    pub const ONE_MESSAGE: Called = Called(1 | 1 << 2);
+    /// Messages of its answer may be compressed in whatever way.
+    pub const ANY_ENCODING: Called = Called(1 | 1 << 3);
+
+    /// Both.
+    pub const fn and(self, other: Called) -> Called {
+        Called(self.0 | other.0)
+    }
+
+    /// Whether it is a call at all.
+    #[inline]
+    pub const fn is_call(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Whether all of this is in it.
+    #[inline]
+    pub const fn has(self, other: Called) -> bool {
+        self.0 & other.0 == other.0
+    }
 }
 
 /// What feeding bytes came to.
@@ -117,7 +140,7 @@ impl ResponseParser {
             line: Vec::new(),
             status: 0,
             keep_alive: false,
-            expect: Expect { head_request: false, content: false, call: Called::No },
+            expect: Expect { head_request: false, content: false, call: Called::NO },
             started: false,
             interims: 0,
         }

@@ -10,6 +10,18 @@ use crate::h1::{TOKEN, content_length};
 /// The most bytes that the fields of a head may have, each counting 32 more than its text.
 pub(super) const FIELDS_BYTES_MAX: usize = 64 * 1024;
 
+/// How messages of gRPC's are compressed that say so of themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) enum MessageEncoding {
+    /// It is not said, or that they are not.
+    #[default]
+    Identity,
+    /// As every client can read it.
+    Gzip,
+    /// In another way.
+    Other,
+}
+
 /// What a head of the server's says: of an answer, or trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct AnswerHead {
@@ -19,6 +31,8 @@ pub(super) struct AnswerHead {
     pub(super) length: Option<u64>,
     /// gRPC's status, if it is said.
     pub(super) grpc_status: Option<u16>,
+    /// How messages of gRPC's are compressed.
+    pub(super) encoding: MessageEncoding,
     /// What is wrong with it.
     pub(super) fault: Option<ProtocolError>,
     /// A field that is no pseudo-header has been seen.
@@ -57,6 +71,13 @@ impl AnswerHead {
         if name == b"grpc-status" {
             // What is no number is of no use to anybody, and no fault of HTTP's.
             self.grpc_status = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+        }
+        if name == b"grpc-encoding" {
+            self.encoding = match value {
+                b"" | b"identity" => MessageEncoding::Identity,
+                b"gzip" => MessageEncoding::Gzip,
+                _ => MessageEncoding::Other,
+            };
         }
         Ok(())
     }

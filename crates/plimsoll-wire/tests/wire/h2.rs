@@ -4,7 +4,7 @@
 use crate::driver::{Random, request};
 use crate::h2_driver::{H2Heard, H2Outcome, h2_requests, same_h2_facts_in_all_splits};
 use H2Outcome::{Answered, Failed, Refused};
-use plimsoll_model::H2Error;
+use plimsoll_model::{CallFault, H2Error};
 use plimsoll_wire::h2::{Secrecy, write_field};
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError, h1};
 
@@ -107,6 +107,8 @@ cases! {
     padding_is_no_content: answered(
         [frame(HEADERS, END_HEADERS | PADDED, 1, &[&[4][..], &block(&[STATUS]), &[0; 4]].concat()),
          frame(DATA, END | PADDED, 1, b"\x03hello\0\0\0")], 200, 5);
+    a_table_that_a_server_keeps_although_it_was_refused_is_understood: answered(
+        [frame(HEADERS, END_HEADERS, 1, b"\x88\x40\x01a\x01b"), frame(DATA, 0, 1, b"hello"), frame(HEADERS, WHOLE, 1, &[0xbe])], 200, 5);
     content_that_is_all_padding_is_none:
         answered([head(1, 0, &[STATUS]), frame(DATA, END | PADDED, 1, b"\x03\0\0\0")], 200, 0);
     a_priority_in_a_head_is_passed_over:
@@ -305,6 +307,22 @@ fn connection_fails_late(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error)
     let failed = Some(Failed(error.into()));
     assert_eq!(heard.outcomes, [Some(Answered(200, 0)), failed.clone(), failed]);
     assert_eq!(heard.went_away, Some(code as u32));
+}
+
+#[test]
+fn heads_that_fill_a_table_are_each_read() {
+    // The same block twice: two entries, of which the third head names the older.
+    let fills = b"\x88\x40\x01a\x01b";
+    let heads =
+        [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, fills), frame(HEADERS, WHOLE, 5, &[0x88, 0xbf])];
+    let ok = Some(Answered(200, 0));
+    assert_eq!(hear(&[begun(), heads.concat()].concat()).outcomes, [ok.clone(), ok.clone(), ok.clone()]);
+    // Until the table is given up.
+    let gives_up = [&[0x20, 0x88][..], &fills[1..]].concat();
+    let heads =
+        [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, &gives_up), frame(HEADERS, WHOLE, 5, &[0x88, 0xbe])];
+    let heard = hear(&[begun(), heads.concat()].concat());
+    assert_eq!(heard.outcomes, [ok.clone(), ok, Some(Failed(ProtocolError::Compression.into()))]);
 }
 
 #[test]
@@ -692,6 +710,69 @@ fn call(messages: &[Vec<u8>]) -> EncodedRequest {
         keep_alive: true,
     };
     EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false)
+}
+
+#[test]
+fn messages_that_no_client_of_grpc_takes_make_internal_of_ok() {
+    let one = |flag: u8| [&[flag][..], &message(3)[1..]].concat();
+    let call = || call(&[message(1)]);
+    let takes = |coding: &str| {
+        let headers = [("content-type", "application/grpc"), ("grpc-accept-encoding", coding)];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let parts = h1::RequestParts {
+            method: "POST",
+            target: "/s/m",
+            host: "h",
+            headers: &headers,
+            body: &message(1),
+            keep_alive: true,
+        };
+        EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false)
+    };
+    let encoding = |name: &'static str| vec![STATUS, ("grpc-encoding", name)];
+    let (none, two) = (Vec::new(), [one(0), one(0)].concat());
+    for (asked, fields, content, fault) in [
+        (call(), vec![STATUS], none.clone(), None),
+        (call(), vec![STATUS], two.clone(), None),
+        (call().in_turn(), vec![STATUS], two.clone(), None),
+        (call().with_one_message(), vec![STATUS], one(0), None),
+        (call().with_one_message(), vec![STATUS], none, Some(CallFault::NoMessage)),
+        (call().with_one_message(), vec![STATUS], two.clone(), Some(CallFault::SeveralMessages)),
+        (call().with_one_message(), vec![STATUS], two[..15].to_vec(), Some(CallFault::Cut)),
+        (call(), vec![STATUS], two[..9].to_vec(), Some(CallFault::Cut)),
+        (call(), vec![STATUS], [one(0), one(2)].concat(), Some(CallFault::Prefix)),
+        (call(), vec![STATUS], one(1), Some(CallFault::Compressed)),
+        (call(), encoding("identity"), one(1), Some(CallFault::Compressed)),
+        (call(), encoding("gzip"), [one(0), one(1)].concat(), None),
+        (call(), encoding("zstd"), one(0), None),
+        (call(), encoding("zstd"), one(1), Some(CallFault::Encoding)),
+        (takes("gzip,identity"), encoding("zstd"), one(1), Some(CallFault::Encoding)),
+        (takes("zstd , gzip"), encoding("zstd"), one(1), None),
+    ] {
+        // What the server says of itself stands, and so does what nobody called.
+        for (asked, status, fault) in
+            [(&asked, "0", fault), (&asked, "5", None), (&request("GET", b"", false), "0", None)]
+        {
+            let answer =
+                [begun(), head(1, 0, &fields), frame(DATA, 0, 1, &content), head(1, END, &[("grpc-status", status)])];
+            let answer = answer.concat();
+            for step in [answer.len(), 1] {
+                let (mut conn, mut plain, mut told) = (Conn::h2(1), Vec::new(), None);
+                conn.start(0, asked);
+                sent_now(&mut conn, asked);
+                for bytes in answer.chunks(step) {
+                    let mut received = conn.receive(bytes, &mut plain);
+                    while let Some(fact) = conn.next(&mut received) {
+                        if let Fact::Answered { grpc_status, .. } = fact {
+                            told = Some((grpc_status, conn.call_fault()));
+                        }
+                    }
+                }
+                let ended = if fault.is_some() { Some(CallFault::STATUS as u16) } else { status.parse().ok() };
+                assert_eq!(told, Some((ended, fault)), "{fields:?} {content:?}");
+            }
+        }
+    }
 }
 
 /// All that is to be sent now.

@@ -105,11 +105,57 @@ fn messages_of_streams_are_counted_and_a_cut_one_is_a_failure() {
             let trailers = head(1, stream, &[("grpc-status", "0")]);
             [head_of, frame(0, 0, stream, one), frame(0, 0, stream, other), trailers].concat()
         });
-        let call = format!("{url}shop.Items/Put");
-        let document =
-            json(&["run", &call, "--proto", &proto, "-b", "[{}, {}]", "-c", "2", "-n", "20", "--no-preflight"]);
+        let call = format!("{url}shop.Items/Watch");
+        let document = json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "20", "--no-preflight"]);
         assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 20.0, "{:#}", document["grpc_statuses"]);
         assert_eq!(number(&document, "grpc_messages"), 20.0 * count);
+    }
+}
+
+#[test]
+fn what_clients_of_grpc_refuse_in_an_answer_is_a_failure_whatever_its_status() {
+    let proto = protos().join("items.proto").display().to_string();
+    let one = |flag: u8| [flag, 0, 0, 0, 2, 10, 0];
+    let encoding = |name: &'static str| Some(("grpc-encoding", name));
+    for (method, content, field, flags, fault) in [
+        ("Get", vec![], None, &[][..], "no_message"),
+        ("Get", [one(0), one(0)].concat(), None, &[], "several_messages"),
+        ("Put", [one(0), one(0), one(0)].concat(), None, &[], "several_messages"),
+        ("Get", one(0)[..6].to_vec(), None, &[], "cut"),
+        ("Watch", b"<html>not found</html>".to_vec(), None, &[], "prefix"),
+        ("Get", one(1).to_vec(), None, &[], "compressed"),
+        ("Watch", [one(0), one(1)].concat(), encoding("identity"), &[], "compressed"),
+        ("Get", one(1).to_vec(), encoding("snappy"), &[], "encoding"),
+        // Well: nothing is looked into.
+        ("Get", one(0).to_vec(), encoding("snappy"), &[], ""),
+        ("Get", one(1).to_vec(), encoding("gzip"), &[], ""),
+        ("Get", one(1).to_vec(), encoding("snappy"), &["-H", "grpc-accept-encoding: snappy, gzip"], ""),
+        ("Watch", vec![], None, &[], ""),
+        ("Chat", [one(0), one(0)].concat(), None, &["--in-turn"], ""),
+    ] {
+        let said = content.clone();
+        let url = server(move |_, stream| {
+            let mut fields = vec![(":status", "200"), ("content-type", "application/grpc")];
+            fields.extend(field);
+            [head(0, stream, &fields), frame(0, 0, stream, &said), head(1, stream, &[("grpc-status", "0")])].concat()
+        });
+        let call = format!("{url}shop.Items/{method}");
+        let load = ["run", &call, "--proto", &proto, "-c", "2", "--streams", "2", "-n", "12", "--no-preflight"];
+        let document = json(&[&load[..], flags].concat());
+        let name = if fault.is_empty() { "OK" } else { "INTERNAL" };
+        assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 12.0, "{method} {fault}: {document:#}");
+        if fault.is_empty() {
+            assert_eq!(number(&document, "ledger.succeeded"), 12.0, "{method}");
+            continue;
+        }
+        assert_eq!(number(&document, &format!("grpc_faults.{fault}")), 12.0, "{:#}", document["grpc_faults"]);
+        let failed = &document["failed_answers"][0];
+        assert_eq!((&failed["status_line"], number(failed, "requests")), (&"HTTP/2 200, INTERNAL".into(), 12.0));
+        let reason = failed["reason"].as_str().unwrap_or_default();
+        assert!(reason.starts_with("the server says OK, but "), "{fault}: {failed:#}");
+        let done = plimsoll(&[&load[..10], flags].concat());
+        // Of the first call, which is not counted, and of the load.
+        assert_eq!(done.stdout.matches(reason).count(), 2, "{fault}: {} {}", done.stdout, done.stderr);
     }
 }
 
@@ -367,6 +413,14 @@ fn what_cannot_be_called_is_said() {
         ("shop.Items/Get", &["-X", "PUT", "--proto", &proto], "--method"),
         ("shop.Items/Get", &["--ok-grpc", "FINE", "--proto", &proto], "--ok-grpc"),
         ("shop.Items/Get", &["-H", "grpc-encoding: br", "--proto", &proto], "grpc-encoding: gzip"),
+        ("shop.Items/Get", &["-H", "Trace: caf\u{e9}", "--proto", &proto], "send it as Trace-bin"),
+        (
+            "shop.Items/Get",
+            &["-b", "{\"id\": \"x\"}", "--proto", &proto],
+            "at id: invalid digit found in string at line 1 column 10 (int64 is expected)",
+        ),
+        ("shop.Items/Get", &["-b", "{\"idd\": 1}", "--proto", &proto], "(there is id, most); a body to start from"),
+        ("shop.Items/Get", &["-b", "{\"id\":", "--proto", &proto], "--body: the body is no JSON: EOF"),
     ] {
         let call = format!("{url}{path}");
         let done = plimsoll(&[&["run", &call, "-n", "1"], flags].concat());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sim::server::SimH2;
-use plimsoll_model::{GrpcCall, HttpChoice};
+use plimsoll_model::{CallFault, GrpcCall, HttpChoice};
 
 /// The plan over HTTP/2, with up to so many streams a connection.
 fn over_streams(plan: Setup, streams: u32) -> Setup {
@@ -138,6 +138,23 @@ fn messages_of_streams_are_timed_as_they_come() {
         }
         // Two more from the last message to the end.
         assert!(near(whole.service.quantile_ns(0.5), 11_100_000));
+    }
+}
+
+#[test]
+fn a_call_with_one_answer_has_one_message() {
+    for (messages, succeeded) in [(1, 40), (2, 0)] {
+        let plan = over_streams(closed("4"), 4).with(|plan| {
+            plan.load.requests_max = Some(40);
+            plan.traffic.routes[0].request.method = "POST".into();
+            plan.traffic.routes[0].grpc = Some(GrpcCall { content: Some(vec![0; 5]), ..GrpcCall::default() });
+        });
+        let server = h2_server(MS, SimH2 { messages: (messages, MS), ..SimH2::new(100) });
+        let sim = run(&plan, &server, first_seed());
+        let whole = sim.run.totals().whole;
+        assert_eq!((whole.ledger.succeeded, whole.grpc_messages), (succeeded, 40 * u64::from(messages)));
+        assert_eq!(whole.grpc_faults.get(CallFault::SeveralMessages as u16), 40 - succeeded);
+        assert_eq!(whole.grpc_statuses.get(CallFault::STATUS as u16), 40 - succeeded);
     }
 }
 

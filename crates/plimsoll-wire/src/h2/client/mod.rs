@@ -14,15 +14,15 @@
 mod reading;
 
 use super::frame::{self, FrameReader, PAYLOAD_BYTES_MAX, PREFACE};
-use super::head::{AnswerHead, FIELDS_BYTES_MAX};
+use super::head::{AnswerHead, FIELDS_BYTES_MAX, MessageEncoding};
 use super::hpack::{HpackDecoder, TABLE_BYTES};
 use super::request::H2Request;
 use super::window::{OurWindow, PeerWindow, WINDOW_FIRST};
 use crate::error::{EndError, ExchangeError, ProtocolError};
 use crate::fact::{ExchangeNumber, Fact, Piece};
 use crate::h1::{Called, Expect};
-use plimsoll_model::H2Error;
 use plimsoll_model::grpc_message::MessageCount;
+use plimsoll_model::{CallFault, H2Error};
 use std::collections::VecDeque;
 
 /// The window of each stream and of the connection: more than the network holds.
@@ -56,6 +56,7 @@ struct H2Stream {
     body_bytes: u64,
     /// Of an answer to a call.
     messages: MessageCount,
+    encoding: MessageEncoding,
     /// How much of the content may be sent before more of the answer comes, as far as that is worked out, and how many messages more.
     turn_bytes: usize,
     turns: u32,
@@ -72,6 +73,21 @@ impl H2Stream {
             self.turns -= 1;
         }
         self.turns = 0;
+    }
+
+    /// What is wrong with the messages of the answer, which is whole.
+    fn call_fault(&self) -> Option<CallFault> {
+        let (messages, call) = (self.messages, self.expect.call);
+        let is_read = self.encoding != MessageEncoding::Other || call.has(Called::ANY_ENCODING);
+        match messages.whole() {
+            _ if messages.is_odd() => Some(CallFault::Prefix),
+            _ if messages.is_cut() => Some(CallFault::Cut),
+            _ if messages.is_compressed() && self.encoding == MessageEncoding::Identity => Some(CallFault::Compressed),
+            _ if messages.is_compressed() && !is_read => Some(CallFault::Encoding),
+            0 if call.has(Called::ONE_MESSAGE) => Some(CallFault::NoMessage),
+            2.. if call.has(Called::ONE_MESSAGE) => Some(CallFault::SeveralMessages),
+            _ => None,
+        }
     }
 
     /// Whether the next message waits for one of the answer.
@@ -133,8 +149,11 @@ pub struct H2 {
     kept_heads: [KeptHead; 2],
     /// Fields are kept: an exchange of the connection has asked for content.
     keeps_fields: bool,
-    /// Which of them ended the last answer.
+    /// Which of them ended the last answer, and what is wrong with its messages, if it is a call's.
     ended_by: usize,
+    call_fault: Option<CallFault>,
+    /// Whether that has a message that usual clients refuse for its length.
+    call_large: bool,
 }
 
 /// A head that was read, and what it says.
@@ -180,6 +199,8 @@ impl H2 {
             kept_heads: Default::default(),
             keeps_fields: false,
             ended_by: 0,
+            call_fault: None,
+            call_large: false,
         }
     }
 
@@ -303,8 +324,9 @@ impl H2 {
                 length: None,
                 body_bytes: 0,
                 messages: MessageCount::default(),
-                turn_bytes: if request.expect.call == Called::InTurn { 0 } else { usize::MAX },
-                turns: u32::from(request.expect.call == Called::InTurn),
+                encoding: MessageEncoding::Identity,
+                turn_bytes: if request.expect.call.has(Called::IN_TURN) { 0 } else { usize::MAX },
+                turns: u32::from(request.expect.call.has(Called::IN_TURN)),
             });
         }
         if !self.sending.is_empty() {
@@ -352,7 +374,7 @@ impl H2 {
             // What lets content go on is no idle frame, however little it lets go.
             self.idle_frames = 0;
             stream.body_left -= count;
-            if stream.expect.call == Called::InTurn {
+            if stream.expect.call.has(Called::IN_TURN) {
                 stream.turn_bytes -= count;
             }
             let waits = stream.waits_for_turn();
@@ -388,6 +410,18 @@ impl H2 {
     /// What was said with gRPC's status of the call that was answered last, as it stands on the wire.
     pub fn call_message(&self) -> &[u8] {
         &self.kept_heads[self.ended_by].call_message
+    }
+
+    /// What is wrong with the messages of the call that was answered last, although its server says `OK`.
+    #[inline]
+    pub fn call_fault(&self) -> Option<CallFault> {
+        self.call_fault
+    }
+
+    /// Whether the call that was answered last has a message that usual clients refuse for its length.
+    #[inline]
+    pub fn call_is_large(&self) -> bool {
+        self.call_large
     }
 
     /// Takes an exchange away, any.

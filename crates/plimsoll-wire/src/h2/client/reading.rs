@@ -8,7 +8,7 @@ use crate::h2::frame::{self, H2Frame, H2Settings};
 use crate::h2::head::{AnswerHead, FIELDS_BYTES_MAX};
 use crate::h2::hpack::{HpackDecoder, HpackError};
 use crate::h2::window::{WindowUse, resize};
-use plimsoll_model::{GrpcStatus, H2Error};
+use plimsoll_model::{CallFault, GrpcStatus, H2Error};
 
 /// Frames in a row that bring no answer forward: a server that keeps a connection alive sends one now and then.
 const IDLE_FRAMES_MAX: u32 = 10_000;
@@ -179,6 +179,7 @@ impl H2 {
                 stream.status = status;
                 let is_empty = stream.expect.head_request || matches!(status, 204 | 304);
                 stream.length = if is_empty { None } else { head.length };
+                stream.encoding = head.encoding;
                 None
             }
         };
@@ -202,13 +203,12 @@ impl H2 {
     #[inline]
     fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
         let block = block.unwrap_or(self.reader.block());
-        let is_stateless = self.decoder.is_stateless();
         let kept = &mut self.kept_heads[usize::from(is_trailers)];
-        if is_stateless && !block.is_empty() && *block == *kept.block {
+        if !block.is_empty() && *block == *kept.block {
             return Ok(kept.head);
         }
         kept.read(&mut self.decoder, block, self.keeps_fields)?;
-        if is_stateless && block.len() <= HEAD_KEPT_BYTES {
+        if self.decoder.is_stateless() && block.len() <= HEAD_KEPT_BYTES {
             kept.block.extend_from_slice(block);
         }
         Ok(kept.head)
@@ -259,8 +259,8 @@ impl H2 {
         if let Some(fault) = fault {
             return Ok(Some(self.fail(at, fault)));
         }
-        let messages = if stream.expect.call != Called::No { stream.messages.take(content) } else { 0 };
-        if messages > 0 && stream.expect.call == Called::InTurn && stream.body_left > 0 {
+        let messages = if stream.expect.call.is_call() { stream.messages.take(content) } else { 0 };
+        if messages > 0 && stream.expect.call.has(Called::IN_TURN) && stream.body_left > 0 {
             if stream.waits_for_turn() {
                 self.sending.push_back(id);
             }
@@ -291,9 +291,11 @@ impl H2 {
         }
         let (exchange, status, body_bytes) = (stream.exchange, stream.status, stream.body_bytes);
         let mut grpc_status = stream.grpc_status;
-        if stream.expect.call != Called::No && stream.messages.is_cut() && grpc_status == Some(GrpcStatus::Ok as u16) {
+        (self.call_fault, self.call_large) = (None, stream.messages.has_large());
+        if stream.expect.call.is_call() && grpc_status == Some(GrpcStatus::Ok as u16) {
+            self.call_fault = stream.call_fault();
             // As every client of gRPC's has it.
-            grpc_status = Some(GrpcStatus::Internal as u16);
+            grpc_status = self.call_fault.map_or(grpc_status, |_| Some(CallFault::STATUS as u16));
         }
         if stream.body_left > 0 {
             // Answered before all of the request was sent: the rest is not wanted.
@@ -322,7 +324,7 @@ impl H2 {
         self.count_idle()?;
         match frame {
             H2Frame::Settings(settings) => self.on_settings(settings)?,
-            // Ours hold from now on: blocks need no table.
+            // Ours hold from now on: no table is to be chosen.
             H2Frame::SettingsAck => self.decoder.set_limit(0),
             H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
             H2Frame::Push => return Err(ProtocolError::Pushed),

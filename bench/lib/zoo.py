@@ -185,7 +185,7 @@ def _network(words):
 
 @contextlib.contextmanager
 def _started(command, environment, groups=(), files=None, within=()):
-    """A process with its group until the block ends; gives the address that it prints."""
+    """A process with its group until the block ends; gives the address that it prints, and its number."""
     def before():
         os.setsid()
         for group in groups:
@@ -200,7 +200,7 @@ def _started(command, environment, groups=(), files=None, within=()):
         if not said.startswith("127.0.0.1:"):
             raise Failure(f"a server of the zoo did not start: {command[0]} said '{said[-200:]}'")
         _answers(said, within)
-        yield said
+        yield said, child.pid
     finally:
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
@@ -247,20 +247,31 @@ def _store(kind, folder, within):
     elif kind == "redis":
         port = _free_port()
         words = f"--port {port} --bind 127.0.0.1 --save '' --dir {folder}"
-        with _started(["sh", "-c", f"echo 127.0.0.1:{port}; exec {_wanted('redis-server')} {words} >/dev/null"], {}, within=within) as address:
+        with _started(["sh", "-c", f"echo 127.0.0.1:{port}; exec {_wanted('redis-server')} {words} >/dev/null"], {}, within=within) as (address, _):
             yield address
     elif kind == "mariadb":
-        with _started(_mariadb(folder), {}, within=within) as address:
+        with _started(_mariadb(folder), {}, within=within) as (address, _):
             yield address
     else:
-        with _started([_wanted("python3"), _source("store.py")], {"ZOO": json.dumps(kind)}, within=within) as address:
+        with _started([_wanted("python3"), _source("store.py")], {"ZOO": json.dumps(kind)}, within=within) as (address, _):
             yield address
 
 
 @contextlib.contextmanager
+def _front(kind, address, within):
+    """What passes on to a server, where there is such a thing; gives the address to ask."""
+    if kind is None:
+        yield address
+    else:
+        relay = [_wanted("python3"), _source("relay.py")]
+        with _started(relay, {"ZOO": json.dumps({**kind, "to": address})}, within=within) as (front, _):
+            yield front
+
+
+@contextlib.contextmanager
 def _serving(case, budget):
-    """The server of a case, on all cores; gives its address and what a command that is to reach it begins with. What it does for
-    a part of the time is a part of the budget."""
+    """The server of a case, on all cores; gives the address to ask, what a command that is to reach it begins with, and flags that
+    name its process where the case wants that. What it does for a part of the time is a part of the budget."""
     if "warm_part" in case:
         case = {**case, "set": {**case["set"], "warm_s": round(case["warm_part"] * budget)}}
     with (tempfile.TemporaryDirectory(dir=report.OUTPUT) as folder, _network(case.get("network")) as within,
@@ -271,9 +282,10 @@ def _serving(case, budget):
             case = {**case, "set": {**case["set"], "store": store}}
         command, environment = _command(case, folder)
         with (_group(case) as groups,
-              _started(command, environment, groups, case.get("files"), within) as address,
+              _started(command, environment, groups, case.get("files"), within) as (address, pid),
+              _front(case.get("front"), address, within) as asked,
               _beside(case.get("beside", 0))):
-            yield address, within
+            yield asked, within, ["--pid", str(pid)] if case.get("named") else []
 
 
 def _digest(case):
@@ -288,10 +300,10 @@ def _digest(case):
 
 
 def _explained(case, name, budget):
-    with _serving(case, budget) as (address, within):
+    with _serving(case, budget) as (address, within, named):
         path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
         command = [*within, need("plimsoll"), "explain", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
-                   f"{budget}s", "--seed", "1", "-o", path, *case.get("flags", [])]
+                   f"{budget}s", "--seed", "1", "-o", path, *named, *case.get("flags", [])]
         began = time.monotonic()
         # Exit code 1: nothing is named, which is something that may be said.
         found = run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()
@@ -322,7 +334,7 @@ def _told(found):
 
 def _cured_line(case, cure, budget):
     """The line with the limit taken away, by a search of its own."""
-    with _serving({**case, **cure}, budget) as (address, within):
+    with _serving({**case, **cure}, budget) as (address, within, _):
         command = [*within, need("plimsoll"), "find", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", *case.get("flags", [])]
         return run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()["load_line_rps"]["lower"]

@@ -15,6 +15,7 @@ use plimsoll_analysis::prove::looks;
 use plimsoll_analysis::study::blocks::Stand;
 use plimsoll_analysis::study::explain::HoldLevel;
 use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
+use plimsoll_analysis::study::search::planned_tag;
 use plimsoll_analysis::study::{History, Search, Step, Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::intervention::varied_number;
@@ -256,8 +257,11 @@ impl<'a> Conduct<'a> {
             }
             Study::Find(search) => {
                 let so_far = search.so_far(self.runner.elapsed_ns());
-                let (doing, why) = search_text(trial.tag.purpose, &trial.plan, so_far);
-                (doing, why, s(search.settings.budget_ns))
+                let (doing, why) = match trial.tag == planned_tag() {
+                    true => (format!("holding what to plan with: {}", load()), "the line less the headroom".to_owned()),
+                    false => search_text(trial.tag.purpose, &trial.plan, so_far),
+                };
+                (doing, why, s(search.whole_ns()))
             }
             Study::Explain(explain) => {
                 let load = load();

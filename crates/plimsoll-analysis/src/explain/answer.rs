@@ -2,7 +2,7 @@
 
 use super::cause::Cause;
 use super::contrast::Contrast;
-use super::rules::{collected, stops_to_collect};
+use super::laws::{collected, reads_late, stops_to_collect};
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
@@ -48,7 +48,7 @@ pub fn subject(case: &Contrast, cause: Cause) -> String {
         Cause::CpuQuota => format!("the quota of {:.2} cores of the server's control group", top(Signal::Quota)),
         Cause::Pool => match case.peer() {
             Some((peer, count)) => format!("{} to {peer}", number(count, "connection", "connections")),
-            None => "a pool".to_owned(),
+            None => format!("a pool of {:.0} in {}", case.at_a_time().unwrap_or(0.0).round(), server(case)),
         },
         Cause::Workers if top(Signal::FullThreads) >= 2.0 => {
             format!("{} of {}", number(top(Signal::FullThreads), "thread", "threads"), server(case))
@@ -67,6 +67,9 @@ pub fn subject(case: &Contrast, cause: Cause) -> String {
         },
         Cause::Lock => format!("a lock in {}", server(case)),
         Cause::Gc => format!("garbage collection of {}", server(case)),
+        Cause::SlowReader if reads_late(case) == Some(true) => {
+            format!("{}, which reads late what it is answered from behind,", server(case))
+        }
         Cause::Files => format!("open files of {}", server(case)),
         Cause::Ports if case.line.no_port + case.past.no_port > 0 => "local ports of this machine".to_owned(),
         Cause::Ports => format!("local ports of {}", server(case)),
@@ -124,7 +127,16 @@ pub fn how(case: &Contrast, cause: Cause) -> Option<String> {
         Cause::Disk => {
             format!("{:.1} of its threads wait for it{idle}", top(Signal::Blocked).max(top(Signal::InDisk)))
         }
-        Cause::Memory | Cause::Network | Cause::SlowReader | Cause::Ports => {
+        Cause::SlowReader if reads_late(case) == Some(true) => {
+            format!("{} of answers lie unread{idle}", format::bytes(top(Signal::PeerUnread)))
+        }
+        Cause::SlowReader => {
+            format!(
+                "for {} of the time it takes no more of what is ready to be sent{idle}",
+                share(Signal::WindowLimited)
+            )
+        }
+        Cause::Memory | Cause::Network | Cause::Ports => {
             format!("more load brings no more answers{idle}")
         }
     })
@@ -154,6 +166,9 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
                     ))
                     .remedy(Remedy::MaxConnections)
                     .words(")")
+                }
+                _ if why.is_none() && case.top(Signal::WindowLimited).is_some_and(|share| share >= 0.5) => {
+                    "it took answers later than the server could send them".into()
                 }
                 _ => why.unwrap_or_else(|| "it could offer no more".into()),
             };
@@ -207,6 +222,16 @@ fn plural(case: &Contrast, cause: Cause) -> bool {
 
 /// That it is not known, and what may be.
 pub fn not_known(case: &Contrast, possible: &[&Candidate]) -> String {
+    if let Some(share) = case.fails_anyhow() {
+        let most = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
+        return format!(
+            "not known: {} of the requests fail at a low load already ({most}), where nobody waits: that breaks the promise before any limit does",
+            format::share(share)
+        );
+    }
+    if case.best_rps > 0.0 && [&case.low, &case.line, &case.past].iter().all(|sight| !sight.is_seen()) {
+        return "not known: the budget was too short for the steady loads that tell".to_owned();
+    }
     let names: Vec<&str> = possible.iter().map(|candidate| candidate.cause.word()).collect();
     match names.as_slice() {
         [] if case.best_rps <= 0.0 => "not known: nothing was answered".to_owned(),

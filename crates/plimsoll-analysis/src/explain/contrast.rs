@@ -169,11 +169,17 @@ impl Contrast {
 
     /// Requests that are served at the same time when the server does all it can: the most that it answers, times what a
     /// request takes that is alone (Little's law). Of a resource that serves k at a time it is k; below 1 nothing works all
-    /// the time.
+    /// the time. Where nothing was offered past the line it is not known what the server can do.
     pub fn at_a_time(&self) -> Option<f64> {
+        self.past.get(Signal::Goodput)?;
+        (self.best_rps > 0.0).then_some(self.best_rps * self.taken_ns()? / 1e9)
+    }
+
+    /// How long a request that is alone occupies whoever serves it, ns.
+    pub fn taken_ns(&self) -> Option<f64> {
         // Who has written the rest of an answer does not wait until it may leave.
         let written_ns = self.held_back_ns.and_then(|_| self.low.get(Signal::FirstByte)).unwrap_or(f64::INFINITY);
-        (self.best_rps > 0.0).then_some(self.best_rps * written_ns.min(self.alone_ns?) / 1e9)
+        Some(written_ns.min(self.alone_ns?))
     }
 
     /// Whether it is our connections that are few: as many requests are served at a time as we let be under way; or some were not
@@ -194,9 +200,10 @@ impl Contrast {
         Some(self.past_held? && self.past.get(Signal::Offered)? >= 0.98 * self.upper_rps?)
     }
 
-    /// Whether more was asked past the line, and no more came of it.
+    /// Whether more was asked past the line, and no more came of it. What fails at any load is not asked too much.
     pub fn plateau(&self) -> Option<bool> {
         let (asked, got) = (self.past.get(Signal::Offered)?, self.past.get(Signal::Goodput)?);
+        let asked = asked * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
         // Not more than a little above the line, or than what did not hold; where there is no line, whatever it is.
         let most = if self.lower_rps > 0.0 { (line * 1.12).max(self.upper_rps.unwrap_or(0.0)) } else { f64::INFINITY };
@@ -258,6 +265,15 @@ impl Contrast {
     /// Workers of a server of several processes: all but the first parent.
     pub fn worker_processes(&self) -> Option<f64> {
         self.top(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
+    }
+
+    /// The share of the requests that fails at any load, where that alone breaks the promise: nobody waits at a low load, so that no
+    /// limit is behind it.
+    pub fn fails_anyhow(&self) -> Option<f64> {
+        let failed: u64 = self.low.failures.iter().map(|(_, times)| times).sum();
+        let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
+        // One that fails by chance is none.
+        (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share)
     }
 
     /// Whether the low load breaks the latency promised by itself. What answers take by themselves they take at half the line,

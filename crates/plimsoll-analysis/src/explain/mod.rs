@@ -16,6 +16,7 @@ pub mod vary;
 pub mod weigh;
 
 mod answer;
+mod laws;
 #[cfg(test)]
 mod tests;
 
@@ -31,9 +32,9 @@ pub use vary::{VariedSetting, VariedStep};
 use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::find::{Bracket, Findings};
 use crate::others::Others;
-use crate::sentence::Sentence;
+use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::Intervention;
-use rules::Sign;
+use rules::{RuleStage, Sign};
 use std::collections::BTreeMap;
 use weigh::{Candidate, Weighed, weigh};
 
@@ -165,7 +166,11 @@ fn with_experiments(
 }
 
 fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation {
-    let first = weighed.candidates.first().filter(|_| weighed.named);
+    // What ends with errors of its own names its cause, and what is late by itself may be given up; else no limit is told of what
+    // fails at any load.
+    let by_itself = |first: &&Candidate| first.rule.stage <= RuleStage::Errors || first.cause == Cause::Delay;
+    let tells = |first: &&Candidate| case.fails_anyhow().is_none() || by_itself(first);
+    let first = weighed.candidates.first().filter(|_| weighed.named).filter(tells);
     let shown: Vec<&Candidate> = match first {
         // Others are told that are established as well.
         Some(first) => std::iter::once(first)
@@ -240,7 +245,12 @@ fn to_tell(case: &Contrast, weighed: &Weighed) -> Vec<Sentence> {
             }
         }
     }
-    if case.line.get(Signal::ServerCores).is_none() {
+    if case.fails_anyhow().is_some() {
+        told = vec![Sentence::from("what fails, and how: plimsoll run at a low rate shows it")];
+    } else if [&case.low, &case.line, &case.past].iter().all(|sight| !sight.is_seen()) {
+        let more = Sentence::from("loads at a low rate, at the line and past it: give it more time (");
+        told = vec![more.remedy(Remedy::Budget).words(")")];
+    } else if case.line.get(Signal::ServerCores).is_none() {
         told.insert(0, format!("the server's own figures were not seen: {}", answer::why_unseen(case)).into());
     }
     told
@@ -298,7 +308,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
 /// Where the collector fills cores with the work: without it they would be left for requests.
 fn without_collecting(case: &Contrast) -> Option<Predicted> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
-    let share = rules::collected(case).filter(|share| full && (0.0..0.95).contains(share))?;
+    let share = laws::collected(case).filter(|share| full && (0.0..0.95).contains(share))?;
     let line_rps = case.best_rps / (1.0 - share) / case.requests_each;
     Some(Predicted { line_rps, next_cause: Cause::Cpu, doubled_rps: None })
 }

@@ -7,6 +7,11 @@
 use super::cause::Cause;
 use super::contrast::Contrast;
 use super::demands::UsedResource;
+use super::laws::{
+    collected, downstream_full, downstream_slower, held_to_cores, locked, one_cores_worth, overflows, pool_full,
+    reads_late, shares_an_interpreter, stops_to_collect, takes_turns, threads_at_work, unaccepted, waits_for_data,
+    waits_in_line, window_full,
+};
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
 use crate::sentence::{Remedy, SentencePart};
@@ -130,16 +135,18 @@ pub const RULES: &[Rule] = &[
         stage: RuleStage::Ourselves,
         signs: &[must(
             6.0,
-            "plimsoll could not make the load",
+            "plimsoll could not make the load, or takes answers later than the server sends them",
             "plimsoll had room",
-            &[Signal::Generator, Signal::ClientCores, Signal::InFlight],
+            &[Signal::Generator, Signal::ClientCores, Signal::InFlight, Signal::WindowLimited],
             |case| {
                 // Where others use the machine up it is they who leave us no room.
                 let of = |sight: &LoadSignals| sight.limited.is_some() && sight.disturbed.is_none();
                 let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
                 let whole = case.stopped_by == StoppedBy::Client && case.line.disturbed.is_none();
                 let few = case.held_by_our_connections().unwrap_or(false);
-                Some(whole || here || few)
+                let ours = !case.line.read_by_others && window_full(case).unwrap_or(false);
+                let slow = ours && case.nothing_full() == Some(true) && case.plateau() == Some(true);
+                Some(whole || here || few || slow)
             },
         )],
         yields_to: &[Cause::Ports],
@@ -273,10 +280,13 @@ pub const RULES: &[Rule] = &[
                 },
             ),
             must_not(
-                "the server has no core or thread to spare: it takes connections late since it is full",
+                "the server has no core or thread to spare, or is stopped by a quota: it takes connections late since it is full",
                 "the server has room",
-                &[Signal::Idle, Signal::FullestThread],
-                |case| Some(case.thread_full()? || case.cores_full()?),
+                &[Signal::Idle, Signal::FullestThread, Signal::Throttled],
+                |case| {
+                    let stopped = case.reaches(Signal::Throttled, 0.05).unwrap_or(false);
+                    Some(stopped || case.thread_full()? || case.cores_full()?)
+                },
             ),
             speaks(2.0, "the kernel turned connections away from a full queue", &[Signal::ListenOverflows], overflows),
             speaks(1.0, "the queue of connections to be accepted was full", &[Signal::ListenQueue], |case| {
@@ -612,6 +622,18 @@ pub const RULES: &[Rule] = &[
                 |case| Some(case.past.get(Signal::Threads)? > case.line.get(Signal::Threads)? * 1.1 + 1.0),
             ),
             must_not(
+                "its threads wait for each other: it has more of them than it lets in",
+                "its threads do not wait for each other",
+                &[Signal::InLock],
+                locked,
+            ),
+            must_not(
+                "its interpreter runs one thread at a time, and that one works all the time",
+                "its threads do not take turns at a core",
+                &[Signal::ServerCores, Signal::FullestThread],
+                takes_turns,
+            ),
+            must_not(
                 "its connections to others are fewer than its workers, and all in use",
                 "no fixed number of connections is below that of its workers",
                 &[Signal::PeerConnections],
@@ -636,21 +658,10 @@ pub const RULES: &[Rule] = &[
                 3.0,
                 "as many of its threads are at a request as are served at a time",
                 &[Signal::InSleep, Signal::InRead, Signal::InDisk],
-                |case| {
-                    let at_work = |sight: &LoadSignals| {
-                        let waits =
-                            [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|signal| sight.get(signal));
-                        waits.reduce(|a, b| a + b)
-                    };
-                    let (line, past) = (at_work(&case.line)?, at_work(&case.past)?);
-                    let parallel = case.at_a_time()?;
-                    Some(
-                        parallel >= 1.6 && (line / parallel - 1.0).abs() < 0.25 && (past / parallel - 1.0).abs() < 0.25,
-                    )
-                },
+                |case| Some(case.at_a_time()? >= 1.6 && threads_at_work(case)?),
             ),
         ],
-        yields_to: &[Cause::Lock, Cause::Pool, Cause::Network, Cause::SlowReader],
+        yields_to: &[Cause::Lock, Cause::Pool, Cause::Disk, Cause::Network, Cause::SlowReader],
         to_tell: PROBES,
     },
     Rule {
@@ -683,6 +694,30 @@ pub const RULES: &[Rule] = &[
         to_tell: &[words("the server's connections to others (probes, as its user or as root)")],
     },
     Rule {
+        cause: Cause::Pool,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                4.0,
+                "several requests are served at a time, and threads of the others wait in a line, each to be let in by itself",
+                "no line of threads waits to be let in, or not each by itself",
+                &[Signal::InLock, Signal::InSameLock, Signal::InSleep],
+                |case| Some(case.at_a_time()? >= 1.6 && waits_in_line(case)?),
+            ),
+            must(
+                1.0,
+                "as many threads are at a request as are served at a time",
+                "other threads are at a request than are served at a time",
+                &[Signal::InSleep, Signal::InRead, Signal::InDisk],
+                threads_at_work,
+            ),
+        ],
+        yields_to: &[],
+        to_tell: PROBES,
+    },
+    Rule {
         cause: Cause::Downstream,
         stage: RuleStage::Server,
         signs: &[
@@ -703,6 +738,12 @@ pub const RULES: &[Rule] = &[
                     let less = case.top(Signal::DownstreamCores).is_some_and(|cores| cores > own);
                     Some(!case.thread_full()? && (case.cores_spare()? || less))
                 },
+            ),
+            must_not(
+                "its answers lie unread: they are not what is waited for",
+                "its answers are read as they come",
+                &[Signal::PeerUnread],
+                reads_late,
             ),
             speaks(3.0, "what is behind it has no core's worth left", &[Signal::DownstreamCores], downstream_full),
             speaks(
@@ -760,6 +801,12 @@ pub const RULES: &[Rule] = &[
                 takes_turns,
             ),
             must_not(
+                "those who wait wait in a line, each to be let in by itself, and several are served at a time",
+                "those who wait wait for one thing, or it is not known",
+                &[Signal::InLock, Signal::InSameLock],
+                |case| Some(case.at_a_time()? >= 1.6 && waits_in_line(case)?),
+            ),
+            must_not(
                 "as many requests are served at a time as it has workers",
                 "fewer requests are served at a time than it could",
                 &[Signal::Processes],
@@ -793,7 +840,8 @@ pub const RULES: &[Rule] = &[
                 Some(case.past.get(Signal::Goodput)? < 0.93 * case.line.get(Signal::Goodput)?)
             }),
         ],
-        yields_to: &[Cause::Disk],
+        // One reader for all answers lets one through at a time, too.
+        yields_to: &[Cause::Disk, Cause::SlowReader],
         to_tell: PROBES,
     },
     Rule {
@@ -831,14 +879,16 @@ pub const RULES: &[Rule] = &[
         signs: &[
             must(
                 5.0,
-                "for most of the time the server could send no more since the reader took no more",
-                "the reader took what was sent",
-                &[Signal::WindowLimited, Signal::SendQueue],
+                "what is sent is not read: the reader's window was full for most of the time, or answers lie unread",
+                "whoever reads the answers took what was sent",
+                &[Signal::WindowLimited, Signal::WindowWaiting, Signal::SendQueue, Signal::PeerUnread],
                 |case| {
-                    let low = case.low.get(Signal::WindowLimited)?;
-                    Some(case.top(Signal::WindowLimited)? >= 0.5 && case.top(Signal::WindowLimited)? >= low + 0.2)
+                    let by_others = case.line.read_by_others || case.past.read_by_others;
+                    let (window, unread) = (window_full(case), reads_late(case));
+                    window.map(|full| full && by_others).into_iter().chain(unread).reduce(|a, b| a || b)
                 },
             ),
+            NOTHING_FULL,
             PLATEAU,
         ],
         yields_to: &[],
@@ -867,6 +917,12 @@ pub const RULES: &[Rule] = &[
                 case.reaches(Signal::WindowLimited, 0.5)
             }),
             must_not(
+                "what is sent again was sent to a server that had not read what came before",
+                "what came was read",
+                &[Signal::PeerUnread],
+                reads_late,
+            ),
+            must_not(
                 "what is sent again asks for connections, which a full queue turned away",
                 "no connection was turned away",
                 &[Signal::ListenOverflows],
@@ -877,123 +933,3 @@ pub const RULES: &[Rule] = &[
         to_tell: &[words("the kernel's account of the connections (probes)")],
     },
 ];
-
-/// Whether half of what is under way past the line waits for its connection to be accepted, while hardly anything is worked on
-/// (who serves one request for each connection takes none of the others).
-fn unaccepted(case: &Contrast) -> Option<bool> {
-    let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
-    let under_way = case.past.get(Signal::InFlight)?;
-    Some(past >= 4.0 && past >= 0.5 * under_way && low <= 0.1 * past && case.at_a_time()? < 0.6)
-}
-
-/// Share of the server's CPU time that collects garbage. Of a collector that works beside requests it is that past the line: before it,
-/// cores that nobody wants may collect, which costs nothing (Go's idle workers do).
-pub(super) fn collected(case: &Contrast) -> Option<f64> {
-    let past = case.past.get(Signal::Gc).filter(|_| case.past.collects_beside);
-    past.or(case.top(Signal::Gc))
-}
-
-/// Whether the server stands still for a tenth of the time to collect garbage: that takes from the tail of the answers long before it
-/// takes from the rate.
-pub(super) fn stops_to_collect(case: &Contrast) -> bool {
-    case.top(Signal::GcPauses).unwrap_or(0.0) >= 0.1
-}
-
-/// Whether the kernel turned connections away from a full queue, and did not at a low load.
-fn overflows(case: &Contrast) -> Option<bool> {
-    let low = case.low.get(Signal::ListenOverflows)?;
-    Some(case.top(Signal::ListenOverflows)? > (10.0 * low).max(0.5))
-}
-
-/// Whether threads of a server whose interpreter lets one run at a time use one core's worth together: those of one process,
-/// beside a parent that works on nothing.
-fn takes_turns(case: &Contrast) -> Option<bool> {
-    Some(case.worker_processes()? <= 1.0 && in_turns(case)? && shares_an_interpreter(case))
-}
-
-/// Whether all threads of a process together use one core's worth: they take turns.
-fn one_cores_worth(case: &Contrast) -> Option<bool> {
-    Some(case.top(Signal::Processes)? <= 1.0 && in_turns(case)?)
-}
-
-/// Whether several threads use one core's worth, with no thread full and cores idle.
-fn in_turns(case: &Contrast) -> Option<bool> {
-    let used = case.top(Signal::ServerCores)?;
-    let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
-    // Who takes turns waits for the others, not for a core; being woken in vain looks like the latter.
-    let in_turn = waits < 0.5 || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= 2.0 * waits);
-    let many = case.top(Signal::Threads)? >= 3.0;
-    Some((0.85..1.2).contains(&used) && in_turn && many && !case.thread_full()? && case.cores_spare()?)
-}
-
-/// Runtimes whose threads take turns at one interpreter, by the names of their processes.
-fn shares_an_interpreter(case: &Contrast) -> bool {
-    let names = ["python", "pypy", "gunicorn", "uvicorn", "hypercorn", "uwsgi", "ruby", "puma", "unicorn", "thin"];
-    let server = case.past.server.as_deref().or(case.line.server.as_deref()).unwrap_or_default();
-    names.iter().any(|name| server.starts_with(name))
-}
-
-/// Whether threads wait for cores while others are idle: the server is held to some of them.
-fn held_to_cores(case: &Contrast) -> Option<bool> {
-    let used = case.top(Signal::ServerCores)?;
-    let whole = used.round();
-    let near = whole >= 1.0 && (used / whole - 1.0).abs() <= 0.08;
-    let waiting = case.top(Signal::RunQueue)?;
-    let for_each_other = case.past.get(Signal::InLock).unwrap_or(0.0) - case.low.get(Signal::InLock).unwrap_or(0.0);
-    Some(near && waiting >= 0.5 && for_each_other < waiting && case.cores_spare()?)
-}
-
-/// Whether the server's connections to its main peer are a fixed number while more requests wait.
-fn pool_full(case: &Contrast) -> Option<bool> {
-    let (line, past) = case.peer_counts()?;
-    let waiting = case.past.get(Signal::InFlight)?;
-    Some(past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
-}
-
-/// Whether what is behind the server has used up its cores: a single process one, several as many as there are.
-fn downstream_full(case: &Contrast) -> Option<bool> {
-    let (Some(cores), Some(processes)) = (case.top(Signal::DownstreamCores), case.top(Signal::DownstreamProcesses))
-    else {
-        return Some(false);
-    };
-    let own = case.top(Signal::ServerCores)?;
-    let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
-    let one = processes <= 1.0 && (0.9..1.15).contains(&cores) && own < 0.85;
-    let all = case.cores_full()? && cores > own && cores > 0.3 * case.top(Signal::Cores)?;
-    Some((one || all) && low < 0.6 * cores)
-}
-
-/// Whether more threads wait for each other past the line than at a low load.
-fn locked(case: &Contrast) -> Option<bool> {
-    Some(case.past.get(Signal::InLock)? >= case.low.get(Signal::InLock)? + 2.0)
-}
-
-/// Whether as many threads wait for data as requests are under way past the line, and none for another.
-fn waits_for_data(case: &Contrast) -> Option<bool> {
-    let (reading, under_way) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
-    let locking = case.past.get(Signal::InLock)? - case.low.get(Signal::InLock)?;
-    let sleeping = case.past.get(Signal::InSleep)?;
-    Some(under_way >= 4.0 && reading >= 0.8 * under_way && locking + sleeping < 0.2 * under_way)
-}
-
-/// Whether calls that are not answered become more than what is served at a time (Little's law): each takes longer than alone.
-fn calls_pile_up(case: &Contrast) -> Option<bool> {
-    let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
-    Some(past >= 3.0 * low + 3.0 && case.at_a_time()? < 0.6 * past)
-}
-
-/// Whether calls to what is behind the server take longer under load: connections are all in use, and fewer requests are
-/// served at a time than there are of them; or they become more and more, and nothing else does; or there are enough, and
-/// the threads of all requests wait for data; or more calls are not answered than there would be if each took what it takes alone.
-fn downstream_slower(case: &Contrast) -> Option<bool> {
-    if calls_pile_up(case).unwrap_or(false) {
-        return Some(case.plateau()? && case.nothing_full()?);
-    }
-    let (line, past) = case.peer_counts()?;
-    let waiting = case.past.get(Signal::InFlight)?;
-    let at_a_time = case.at_a_time()?;
-    let full = pool_full(case)? && at_a_time < 0.7 * past && past > 1.0;
-    let grows = past >= 1.3 * line && past >= line + 2.0 && waiting <= 1.5 * past;
-    let enough = past >= 0.8 * waiting && at_a_time < 0.7 * waiting && waits_for_data(case).unwrap_or(false);
-    Some((full || grows || enough) && case.plateau()? && case.nothing_full()?)
-}

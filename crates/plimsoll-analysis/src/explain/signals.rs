@@ -9,7 +9,7 @@ use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{GrpcStatus, Probes, Run, SeriesKind};
+use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
 use std::collections::BTreeMap;
 
 /// How far from an edge of the window a reading may be: what is read in turn comes once a second.
@@ -88,6 +88,8 @@ pub enum Signal {
     SendQueue,
     /// Share of the sending time in which the reader's window was full.
     WindowLimited,
+    /// Connections on which more could not be sent for that, on average.
+    WindowWaiting,
     /// Cores that what is behind the server used on this machine.
     DownstreamCores,
     /// Processes of that.
@@ -96,6 +98,8 @@ pub enum Signal {
     PeerConnections,
     /// Those of them that wait for an answer, on average.
     PeerWaiting,
+    /// Bytes from them that the server has not read, on average.
+    PeerUnread,
     /// Share of the server's CPU time that collects garbage.
     Gc,
     /// Share of the time in which the runtime stood still for that.
@@ -126,6 +130,8 @@ pub enum Signal {
     TimeWait,
     /// Threads that wait for another, on average.
     InLock,
+    /// Of these, those that wait at the same place in memory; the most at one place.
+    InSameLock,
     /// Threads that sleep for a time.
     InSleep,
     /// Threads that wait for an answer from a connection.
@@ -190,10 +196,14 @@ impl Signal {
             Signal::Accepted => ("accepted", "", "connections accepted", "sockets"),
             Signal::SendQueue => ("send_queue", "bytes", "bytes waiting to leave the server", "sockets"),
             Signal::WindowLimited => ("window_limited", "share", "time that the reader's window was full", "sockets"),
+            Signal::WindowWaiting => ("window_waiting", "", "connections whose reader's window is full", "sockets"),
             Signal::DownstreamCores => ("downstream_cores", "cores", "cores of what is behind it", "processes"),
             Signal::DownstreamProcesses => ("downstream_processes", "", "processes behind it", "processes"),
             Signal::PeerConnections => ("peer_connections", "", "connections to what is behind it", "sockets"),
             Signal::PeerWaiting => ("peer_waiting", "", "calls to what is behind it that are not answered", "sockets"),
+            Signal::PeerUnread => {
+                ("peer_unread", "bytes", "bytes from what is behind it that it has not read", "sockets")
+            }
             Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime, or its functions"),
             Signal::GcPauses => ("gc_pauses", "share", "time stopped by garbage collection", "the runtime"),
             Signal::Compiling => ("compiling", "share", "CPU time that compiles code", "the runtime's threads"),
@@ -211,6 +221,7 @@ impl Signal {
                 ("time_wait", "share", "ports held by connections that are over, of one peer's", "the kernel's TCP")
             }
             Signal::InLock => ("in_lock", "", "threads that wait for another", "what threads wait in"),
+            Signal::InSameLock => ("in_same_lock", "", "threads that wait for the same thing", "what threads wait in"),
             Signal::InSleep => ("in_sleep", "", "threads that sleep for a time", "what threads wait in"),
             Signal::InRead => ("in_read", "", "threads that wait for data", "what threads wait in"),
             Signal::InDisk => ("in_disk", "", "threads that wait for storage", "what threads wait in"),
@@ -238,6 +249,10 @@ pub struct LoadSignals {
     pub disturbed: Option<String>,
     /// Statuses of answers that did not succeed (of calls of gRPC's: their ends), with their counts.
     pub refusals: Vec<(String, u64)>,
+    /// Requests that failed, by how, in words, with their counts.
+    pub failures: Vec<(String, u64)>,
+    /// Whether the server's connections are those of others, who ask it for us, and not the load's own.
+    pub read_by_others: bool,
     /// Connections that failed since no local port was left for them.
     pub no_port: u64,
     /// Length of the measured window, s.
@@ -310,6 +325,11 @@ impl LoadSignals {
         self.values.get(&signal).copied()
     }
 
+    /// Whether there was such a load.
+    pub fn is_seen(&self) -> bool {
+        !self.values.is_empty()
+    }
+
     fn put(&mut self, signal: Signal, value: impl Into<Option<f64>>) {
         if let Some(value) = value.into().filter(|value| value.is_finite()) {
             self.values.insert(signal, value);
@@ -335,6 +355,9 @@ impl LoadSignals {
         let behind_ns = [behind(service.p50_ns, ttfb.p50_ns), behind(service.p99_ns, ttfb.p99_ns)];
         self.held_back_ns = held_back_ns(behind_ns, whole.answers_bytes as f64 / ttfb.count.max(1) as f64);
         self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
+        let failed = RequestFailure::ALL.into_iter().filter(|kind| *kind != RequestFailure::Status);
+        let failed = failed.map(|kind| (kind.name().replace('_', " "), ledger.failed[kind as usize]));
+        self.failures = failed.filter(|(_, times)| *times > 0).collect();
         let traffic = &run.plan.traffic;
         let statuses = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
         let statuses = statuses.map(|(status, times)| (status.to_string(), TOO_MUCH.contains(&status), times));
@@ -346,6 +369,7 @@ impl LoadSignals {
             if whole.grpc_statuses.is_empty() { statuses.collect() } else { ends.collect() };
         let too_much: u64 = refusals.iter().filter(|(_, is_too_much, _)| *is_too_much).map(|(_, _, times)| times).sum();
         self.refusals = refusals.into_iter().map(|(status, _, times)| (status, times)).collect();
+        self.failures.extend(self.refusals.iter().map(|(status, times)| (format!("status {status}"), *times)));
         self.put(Signal::Refused, too_much as f64 / requests);
         self.put(Signal::FailedAfter, count(whole.failed.count, whole.failed.p50_ns));
         self.put(Signal::Connect, count(load.connect.count, load.connect.p99_ns));
@@ -431,6 +455,10 @@ impl LoadSignals {
         self.put(Signal::Accepted, most("accepted.connections"));
         self.put(Signal::SendQueue, mean("accepted.send_queue"));
         self.put(Signal::WindowLimited, mean("accepted.window_limited"));
+        self.put(Signal::WindowWaiting, mean("accepted.window_waiting"));
+        self.read_by_others = mean("accepted.by_others").is_some_and(|share| share > 0.5);
+        let unread = probes.series.keys().filter(|name| name.starts_with("peer.") && name.ends_with(".unread"));
+        self.put(Signal::PeerUnread, unread.filter_map(|name| mean(name)).reduce(|a, b| a + b));
         self.put(Signal::DownstreamCores, cores("downstream.cpu"));
         self.put(Signal::DownstreamProcesses, most("downstream.processes"));
         for name in probes.series.keys() {
@@ -460,6 +488,7 @@ impl LoadSignals {
         let rests = of(most("tcp.time_wait"), most("tcp.local_ports").or(Some(USUAL_PORTS)));
         self.put(Signal::TimeWait, rests.map(|share| share.min(1.0)));
         self.put(Signal::InLock, mean("server.in_lock"));
+        self.put(Signal::InSameLock, mean("server.in_same_lock"));
         self.put(Signal::InSleep, mean("server.in_sleep"));
         self.put(Signal::InRead, mean("server.in_read"));
         self.put(Signal::InDisk, mean("server.in_disk"));

@@ -136,10 +136,20 @@ fn each_cause_by_its_law() {
     let refusing =
         [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
     let usual_queue = [(ListenQueue, 0.0, 0.0, 0.8)];
+    let unread = [
+        (WindowLimited, 0.8, 0.8, 0.9),
+        (WindowWaiting, 0.3, 9.0, 40.0),
+        (SendQueue, 0.0, 2e5, 4e6),
+        (BytesIn, 1e6, 9e6, 1e7),
+    ];
     let beside = |mut case: Contrast| {
         for sight in [&mut case.low, &mut case.line, &mut case.past] {
             sight.collects_beside = true;
         }
+        case
+    };
+    let read_by_others = |mut case: Contrast| {
+        (case.line.read_by_others, case.past.read_by_others) = (true, true);
         case
     };
     let python = |mut case: Contrast| {
@@ -175,6 +185,16 @@ fn each_cause_by_its_law() {
         (
             "a quota",
             usual().with(&[(Throttled, 0.0, 0.3, 0.9), (Quota, 0.5, 0.5, 0.5), (ServerCores, 0.1, 0.49, 0.5)]),
+            Cause::CpuQuota,
+        ),
+        (
+            "a quota, in whose pauses connections wait to be accepted",
+            usual().alone(1.1).with(&[
+                (Throttled, 0.0, 0.2, 0.99),
+                (Quota, 0.4, 0.4, 0.4),
+                (ServerCores, 0.06, 0.39, 0.4),
+                (Unaccepted, 0.0, 0.0, 300.0),
+            ]),
             Cause::CpuQuota,
         ),
         ("a limiter that answers 429", usual().with(&refusing), Cause::Limiter),
@@ -244,6 +264,45 @@ fn each_cause_by_its_law() {
             usual().with(&[(InSleep, 1.5, 9.5, 10.0), (InLock, 30.0, 22.0, 21.0), (Threads, 40.0, 40.0, 40.0)]),
             Cause::Workers,
         ),
+        (
+            "ten worker threads of a runtime that has others asleep all the time",
+            usual().with(&[(InSleep, 6.5, 14.5, 15.0), (InLock, 12.0, 4.0, 3.0), (Threads, 40.0, 40.0, 40.0)]),
+            Cause::Workers,
+        ),
+        (
+            "ten worker threads whose answers leave in two pieces, of which the second waits 40 ms",
+            Contrast {
+                held_back_ns: Some(40e6),
+                ..usual().alone(51.0).with(&[
+                    (FirstByte, 10e6, 10e6, 300e6),
+                    (InSleep, 7.5, 15.0, 15.6),
+                    (InLock, 19.0, 12.0, 11.0),
+                    (Threads, 40.0, 40.0, 40.0),
+                ])
+            },
+            Cause::Workers,
+        ),
+        (
+            "four that may be inside, and a line of threads before them",
+            usual().alone(4.0).with(&[
+                (InSleep, 0.6, 3.8, 4.0),
+                (InLock, 0.0, 1.0, 40.0),
+                (InSameLock, 0.0, 1.0, 2.0),
+                (Threads, 10.0, 40.0, 80.0),
+            ]),
+            Cause::Pool,
+        ),
+        (
+            "threads of one worker that take turns, while connections wait",
+            python(
+                usual()
+                    .alone(2.4)
+                    .with(&one_core)
+                    .with(&usual_queue)
+                    .with(&[(Processes, 2.0, 2.0, 2.0), (Threads, 19.0, 19.0, 19.0)]),
+            ),
+            Cause::OneThread,
+        ),
         ("a lock held for a while", usual().alone(1.0).with(&[(InLock, 0.0, 3.0, 30.0)]), Cause::Lock),
         (
             "a lock held while working",
@@ -304,8 +363,28 @@ fn each_cause_by_its_law() {
             Cause::Network,
         ),
         (
-            "a reader that takes no more",
-            usual().with(&[(WindowLimited, 0.0, 0.7, 0.9), (SendQueue, 0.0, 2e5, 4e6), (BytesIn, 1e6, 9e6, 1e7)]),
+            "somebody between us and the server, who takes no more",
+            read_by_others(usual().with(&unread)),
+            Cause::SlowReader,
+        ),
+        (
+            "the same, who takes one answer after the other from a server of many threads",
+            read_by_others(usual().with(&unread).alone(1.0).with(&[(InLock, 8.0, 8.0, 12.0)])),
+            Cause::SlowReader,
+        ),
+        ("plimsoll, which takes no more", usual().with(&unread), Cause::Client),
+        (
+            "a proxy that takes late what is behind it sends",
+            usual().alone(0.5).with(&[(PeerUnread, 0.0, 1e5, 9e5), (Dispersion, 0.9, 0.9, 0.05)]),
+            Cause::SlowReader,
+        ),
+        (
+            "the same with a connection behind for each in front, which loses what it has no room for",
+            usual().alone(7.0).peers(9.0, 40.0, 124.0).with(&[
+                (PeerUnread, 0.0, 3e4, 6e6),
+                (Retransmits, 0.0, 0.0, 0.04),
+                (InFlight, 0.2, 10.0, 120.0),
+            ]),
             Cause::SlowReader,
         ),
         (
@@ -528,6 +607,36 @@ fn the_load_alone_tells_some() {
         let case = case.without(&seen);
         assert_eq!(named(&case), cause, "{}", tell(&case));
     }
+}
+
+#[test]
+fn of_what_fails_at_any_load_no_limit_is_told() {
+    let slo = Slo::default();
+    let told = |case: &Contrast| {
+        let weighed = weigh(case, &BTreeMap::new());
+        let first = weighed.candidates.first().filter(|_| weighed.named);
+        (case.fails_anyhow().is_some(), case.plateau(), first.map(|first| first.cause))
+    };
+    let failing = |share: f64| {
+        let mut case = usual().with(&[(Goodput, 150.0 * (1.0 - share), 950.0 * (1.0 - share), 1100.0 * (1.0 - share))]);
+        case.slo = slo.clone();
+        case.low.failures = vec![("reset".into(), (150.0 * share * case.low.seconds) as u64)];
+        case
+    };
+    assert_eq!(told(&failing(0.05)), (true, Some(false), None), "all that is asked is answered as at a low load");
+    assert!(!told(&failing(0.0)).0);
+    assert!(!told(&failing(0.001)).0, "by chance");
+    let text = answer::not_known(&failing(0.05), &[]);
+    assert!(text.contains("5.0 % of the requests fail at a low load already (reset)"), "{text}");
+    let short = Contrast {
+        low: LoadSignals::default(),
+        half: LoadSignals::default(),
+        line: LoadSignals::default(),
+        past: LoadSignals::default(),
+        ..usual()
+    };
+    assert_eq!(short.at_a_time(), None, "one at a time was asked, and served");
+    assert!(answer::not_known(&short, &[]).contains("the budget was too short"));
 }
 
 #[test]

@@ -234,6 +234,19 @@ const LIKE: f64 = 1.03;
 /// A short trial of the climb contradicts the line only from this far above it on.
 const FAR: f64 = 1.1;
 
+/// Requests that failed although the server did not fall behind: the largest share of a trial, and whether they were fewer at
+/// another load. A trial that should have had a handful by that share, and had less than half of them, was spared.
+fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
+    let failed = |t: &TrialOutcome| t.evidence.failed.iter().sum::<u64>() as f64;
+    let rejecting = trials.iter().filter(|t| t.evidence.rejecting && t.offered_rps().is_some());
+    let share = rejecting.map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
+    let is_spared = |t: &TrialOutcome| {
+        let expected = t.evidence.scheduled as f64 * share;
+        t.purpose != Purpose::Settle && expected >= 5.0 && failed(t) < expected / 2.0
+    };
+    Some((share, trials.iter().any(is_spared)))
+}
+
 /// What whole trials said against the bracket, and by how much like trials differed: in a few words each.
 fn conflicts(findings: &Findings, evidence: &Evidences) -> Doubts {
     let Bracket { lower, upper, .. } = findings.load_line_rps;
@@ -361,11 +374,19 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
             "After an overload the server did not come to rest; trials that followed may have met its backlog.",
         );
     }
-    if trials.iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some()) {
-        doubts.add(
+    match rejected(trials) {
+        Some((_, true)) => doubts.add(
             DoubtKind::Server,
             "The server rejects what is too much; its saved-up allowance was used up before each trial near the line.",
-        );
+        ),
+        Some((share, false)) => doubts.add(
+            DoubtKind::Server,
+            format!(
+                "Requests fail at any load, {} of them at the most: no rate keeps that promise.",
+                format::share(share)
+            ),
+        ),
+        None => {}
     }
     if peak::still_growing(trials) {
         doubts.add(

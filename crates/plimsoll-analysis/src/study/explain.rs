@@ -162,10 +162,21 @@ impl Explain {
             .into_iter()
             .filter_map(|level| Some((level, level.rate(&findings, self.search.settings.max_rate)?)));
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns);
-        let missing: Vec<(HoldLevel, f64)> =
+        let mut missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| of(history.trials, *level).next().is_none()).collect();
+        if of(history.trials, HoldLevel::Past).next().is_some() {
+            // What goes too far comes last.
+            missing.clear();
+        }
+        let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, overhead_ns(history));
+        // Where there is no time for all: half way tells least, and the line itself the search has seen.
+        for least in [HoldLevel::Half, HoldLevel::Line] {
+            if length_ns(missing.len().max(1)).is_none() {
+                missing.retain(|(level, _)| *level != least);
+            }
+        }
         if let Some((level, rate)) = missing.first() {
-            return match self.hold_length_ns(left_ns, missing.len() as u64, overhead_ns(history)) {
+            return match length_ns(missing.len()) {
                 Some(length_ns) => self.hold(*level, *rate, length_ns, &findings),
                 None => self.vary(history, &findings, left_ns),
             };

@@ -38,6 +38,11 @@ fn planned_ns(asked: &FindAsked) -> u64 {
     if asked.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
 
+/// What a load of that length below the line takes with everything, ns.
+fn takes_ns(length_ns: u64) -> u64 {
+    if length_ns == 0 { 0 } else { length_ns + PLANNED_WARMUP_NS + OVERHEAD_NS }
+}
+
 /// The tag of the load below the line.
 pub fn planned_tag() -> Tag {
     Tag::of(Purpose::Hold)
@@ -59,11 +64,7 @@ pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
 pub fn settings(asked: &FindAsked, slo: Slo) -> Settings {
     let FindAsked { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = asked.clone();
     // The load below the line is part of the budget.
-    let after_ns = match planned_ns(asked) {
-        0 => 0,
-        length_ns => length_ns + PLANNED_WARMUP_NS + OVERHEAD_NS,
-    };
-    let budget_ns = budget_ns.saturating_sub(after_ns).max(budget_ns / 2);
+    let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(asked))).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
 
@@ -72,6 +73,11 @@ impl Search {
     pub fn new(asked: &FindAsked, slo: Slo) -> Search {
         let (settings, planned_ns, profiles) = (settings(asked, slo), planned_ns(asked), asked.profiles.clone());
         Search { settings, outcomes: Vec::new(), profiles, planning: asked.planning, planned_ns, read: 0 }
+    }
+
+    /// Time for all of it, with the load below the line, ns.
+    pub fn whole_ns(&self) -> u64 {
+        self.settings.budget_ns + takes_ns(self.planned_ns)
     }
 
     pub(super) fn read(&mut self, trials: &[Trial]) {

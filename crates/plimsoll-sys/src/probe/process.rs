@@ -167,6 +167,31 @@ pub fn parse_wait_place(text: &[u8]) -> Option<WaitsFor> {
     Some(WAIT_PLACES.iter().find(|(_, places)| is(places)).map_or(WaitsFor::Other, |(waits_for, _)| *waits_for))
 }
 
+/// Where in memory a thread waits to be woken by another (a futex), and whether it goes on by itself after a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WakingPlace {
+    /// Its address: those who wait for one thing have the same.
+    pub address: u64,
+    /// Whether there is a time at which it is no longer waited for.
+    pub is_timed: bool,
+}
+
+/// Parses `/proc/PID/task/TID/syscall`; `None` of a thread that runs or waits for something else.
+pub fn parse_waking_place(text: &[u8]) -> Option<WakingPlace> {
+    let mut words = fields(text);
+    let (number, rest) = number(words.next()?)?;
+    if !rest.is_empty() || libc::c_long::try_from(number).ok()? != libc::SYS_futex {
+        return None;
+    }
+    let mut argument = || {
+        let word = std::str::from_utf8(words.next()?).ok()?;
+        u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+    };
+    // The place, what is done with it, what was read there, and until when.
+    let (address, _, _, until) = (argument()?, argument()?, argument()?, argument()?);
+    Some(WakingPlace { address, is_timed: until != 0 })
+}
+
 /// The soft limit of open files in `/proc/PID/limits`.
 pub fn parse_files_max(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"))?;
@@ -353,6 +378,28 @@ mod tests {
             ("\u{ff}", Some(WaitsFor::Other)),
         ] {
             assert_eq!(parse_wait_place(text.as_bytes()), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn where_a_thread_waits_to_be_woken() {
+        let futex = libc::SYS_futex;
+        let place = |address, is_timed| Some(WakingPlace { address, is_timed });
+        for (text, expect) in [
+            (
+                format!("{futex} 0x55a3e6b2ce50 0x189 0x0 0x0 0x0 0xffffffff 0x7fa0 0x7fa1\n"),
+                place(0x55a3_e6b2_ce50, false),
+            ),
+            (format!("{futex} 0x7fa0 0x89 0x0 0x7fa05effc9f0 0x0 0xffffffff 0x7fa0 0x7fa1\n"), place(0x7fa0, true)),
+            (format!("{} 0x1 0x1 0x7fa05e7fbab0 0x0 0x0 0x0 0x7fa0 0x7fa1\n", futex + 1), None),
+            ("running\n".into(), None),
+            ("-1 0x7ffe 0x7fa0\n".into(), None),
+            (format!("{futex} 0x55a3"), None),
+            (format!("{futex} 12 0x0 0x0 0x0"), None),
+            (format!("{futex}x 0x1 0x0 0x0 0x0"), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(parse_waking_place(text.as_bytes()), expect, "{text}");
         }
     }
 

@@ -39,6 +39,16 @@ pub struct SendTime {
     pub retransmits: u32,
 }
 
+impl SendTime {
+    /// Adds what came from `before` to `now` of one connection.
+    pub fn add_since(&mut self, now: &SendTime, before: &SendTime) {
+        self.busy_us += now.busy_us.saturating_sub(before.busy_us);
+        self.window_limited_us += now.window_limited_us.saturating_sub(before.window_limited_us);
+        self.buffer_limited_us += now.buffer_limited_us.saturating_sub(before.buffer_limited_us);
+        self.retransmits += now.retransmits.saturating_sub(before.retransmits);
+    }
+}
+
 /// One socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketRow {
@@ -117,6 +127,27 @@ impl Asker {
         // SAFETY: `limit` is a timeval of the length given.
         check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, place, length) })?;
         Ok(Asker { socket, buffer: vec![0; 64 << 10], sequence: 0 })
+    }
+
+    /// Opens the way in the network of the process `pid`, which is another one where that is in a container: a socket belongs to the
+    /// network that it was made in. Where that is not allowed, in our own.
+    pub fn open_beside(pid: u32) -> io::Result<Asker> {
+        use std::os::unix::fs::MetadataExt;
+        let network = |of: &str| Some((std::fs::metadata(format!("/proc/{of}/ns/net")).ok()?, of.to_owned()));
+        let (Some((own, _)), Some((theirs, of))) = (network("self"), network(&pid.to_string())) else {
+            return Asker::open();
+        };
+        if (own.dev(), own.ino()) == (theirs.dev(), theirs.ino()) {
+            return Asker::open();
+        }
+        // A thread of its own goes there and ends there, so that nothing else of ours is moved.
+        let opened = std::thread::spawn(move || {
+            let network = std::fs::File::open(format!("/proc/{of}/ns/net"))?;
+            // SAFETY: no memory is passed; the descriptor is open until after the call.
+            check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
+            Asker::open()
+        });
+        opened.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).or_else(|_| Asker::open())
     }
 
     /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see [`SocketRow::send_time`].

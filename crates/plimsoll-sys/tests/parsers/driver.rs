@@ -35,6 +35,8 @@ pub fn parse_all(bytes: &[u8]) -> usize {
         process::parse_schedstat(bytes).is_some(),
         process::parse_status(bytes).is_some(),
         process::parse_files_max(bytes).is_some(),
+        process::parse_wait_place(bytes).is_some(),
+        process::parse_waking_place(bytes).is_some(),
         host::parse_stat(bytes).is_some(),
         host::parse_pressure(bytes).is_some(),
         host::parse_memory_available(bytes).is_some(),

@@ -108,6 +108,7 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus.push(b"1000 20 LazyCompile:~handler /srv/app.js:1\n1020 8 py::main\n".to_vec());
     corpus.push(go_program());
     corpus.push(c_program());
+    corpus.push(b"202 0x55a3e6b2ce50 0x189 0x0 0x7fa0 0x0 0xffffffff 0x7fa0 0x7fa1\n".to_vec());
     corpus
 }
 

@@ -84,6 +84,7 @@ impl Finder {
             ServerBy::Listener => self.by_listener(),
             ServerBy::Pid(pid) => match look_at(*pid, &mut Vec::new()) {
                 Ok((stat, name)) if stat.state != b'Z' => {
+                    let name = with_interpreter(*pid, name);
                     Ok(FoundServer { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
                 }
                 Ok(_) => Err(format!(
@@ -171,6 +172,7 @@ impl Finder {
                 "on {shown} listens docker-proxy, not the server: give --pid of the container's process (docker inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
             ));
         }
+        let name = with_interpreter(root, name);
         Ok(FoundServer { roots, name, found_by: format!("it listens on {shown}") })
     }
 
@@ -195,6 +197,7 @@ impl Finder {
             [] => Err(format!("--process {wanted}: no process is called that; see ps -e, or give --pid")),
             [root] => {
                 let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
+                let name = with_interpreter(root, name);
                 Ok(FoundServer { roots, name, found_by: format!("--process {wanted}") })
             }
             _ => {
@@ -208,6 +211,19 @@ impl Finder {
             }
         }
     }
+}
+
+/// The name of a process, and of the interpreter that runs it where that goes by another one: `flask (python3.12)`. A script that is
+/// started by its own name is called by that, although what it can do is its interpreter's.
+fn with_interpreter(pid: u32, name: String) -> String {
+    const INTERPRETERS: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let program = program.as_deref().and_then(std::path::Path::file_name).and_then(std::ffi::OsStr::to_str);
+    let known =
+        |program: &&str| INTERPRETERS.iter().any(|known| program.starts_with(known) && !name.starts_with(known));
+    // A file that was replaced since says so.
+    let program = program.map(|program| program.trim_end_matches(" (deleted)")).filter(known);
+    program.map_or_else(|| name.clone(), |program| format!("{name} ({program})"))
 }
 
 /// Whether a process bears a name: the kernel's name for it, or the file name of its program.

@@ -12,6 +12,7 @@ mod host;
 mod machine;
 mod metrics;
 mod metrics_text;
+mod own_ports;
 mod peers;
 mod probe;
 mod server;
@@ -133,7 +134,7 @@ impl Watcher {
                     probes.push(Box::new(functions::FunctionSampling::of(Arc::clone(&tables))));
                 }
                 if local && let Some(address) = addresses.first() {
-                    probes.push(Box::new(sockets::Sockets::new(address.port(), tables)));
+                    probes.push(Box::new(sockets::Sockets::new(address.port(), roots.first().copied(), tables)));
                 }
                 sample_all(&shared, &mut probes, PERIOD_NS, effort, SAMPLES_TOGETHER, true);
             };

@@ -43,11 +43,13 @@ struct OwnConnections {
     connections: Vec<OwnConnection>,
 }
 
-/// One of them: its inode, whom it leads to, and whether an answer of theirs is waited for.
+/// One of them: its inode, whom it leads to, whether an answer of theirs is waited for, and bytes from there that the server has not
+/// read.
 struct OwnConnection {
     inode: u32,
     peer: SocketAddr,
     awaits_answer: bool,
+    unread: u32,
 }
 
 /// Going through open files.
@@ -140,13 +142,14 @@ impl Peers {
     }
 
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
-        // Connections, and those of them that wait for an answer.
-        let mut found: BTreeMap<SocketAddr, (u64, u64)> = BTreeMap::new();
+        // Connections, those of them that wait for an answer, and bytes of answers that are not read.
+        let mut found: BTreeMap<SocketAddr, (u64, u64, u64)> = BTreeMap::new();
         for connection in seen.connections.iter().filter(|it| self.ours.get(&it.inode) == Some(&true)) {
-            let (all, waiting) = found.entry(connection.peer).or_default();
+            let (all, waiting, unread) = found.entry(connection.peer).or_default();
             (*all, *waiting) = (*all + 1, *waiting + u64::from(connection.awaits_answer));
+            *unread += u64::from(connection.unread);
         }
-        let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
+        let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, (count, ..))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
             if self.known.len() < PEERS_MAX {
@@ -154,16 +157,17 @@ impl Peers {
             }
         }
         for peer in &self.known {
-            let (count, waiting) = found.remove(peer).unwrap_or_default();
+            let (count, waiting, unread) = found.remove(peer).unwrap_or_default();
             sink.gauge_at(&format!("peer.{peer}.connections"), "", seen.at_ns, count as f64);
             sink.gauge_at(&format!("peer.{peer}.waiting"), "", seen.at_ns, waiting as f64);
+            sink.gauge_at(&format!("peer.{peer}.unread"), "bytes", seen.at_ns, unread as f64);
         }
         if !found.is_empty() {
             sink.gauge_at(
                 "peer.others.connections",
                 "",
                 seen.at_ns,
-                found.values().map(|(count, _)| count).sum::<u64>() as f64,
+                found.values().map(|(count, ..)| count).sum::<u64>() as f64,
             );
         }
     }
@@ -184,7 +188,8 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<OwnConnection
     asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
         if !incoming.contains(&socket.local.port()) && socket.inode != 0 {
             let awaits_answer = socket.awaits_answer.unwrap_or(false);
-            found.push(OwnConnection { inode: socket.inode, peer: socket.remote, awaits_answer });
+            let unread = socket.receive_queue;
+            found.push(OwnConnection { inode: socket.inode, peer: socket.remote, awaits_answer, unread });
         }
     })?;
     Ok(found)

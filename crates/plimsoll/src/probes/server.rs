@@ -502,9 +502,17 @@ impl Probe for ServerProbe {
             sink.gauge("server.threads_runnable", "", runnable as f64);
             sink.gauge("server.threads_blocked", "", blocked as f64);
             if self.members.iter().any(|member| member.threads.tell_waits()) {
-                for (name, what) in WAITS {
-                    let waiting: usize = self.members.iter().map(|member| member.threads.waiting_for(what)).sum();
+                let (mut waiting, mut same) = ([0; WAITS.len()], 0);
+                for member in &self.members {
+                    let (of, most) = member.threads.waiting_for(WAITS.map(|(_, what)| what));
+                    waiting = std::array::from_fn(|at| waiting[at] + of[at]);
+                    same = same.max(most);
+                }
+                for ((name, _), waiting) in WAITS.iter().zip(waiting) {
                     sink.gauge(name, "", waiting as f64);
+                }
+                if self.members.iter().any(|member| member.threads.tell_places()) {
+                    sink.gauge("server.in_same_lock", "", same as f64);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The server's sockets: its accept queue against the backlog, the connections it took, and its own to others.
 
+use super::own_ports;
 use super::peers::Peers;
 use super::probe::Probe;
 use super::server::Tables;
@@ -7,38 +8,57 @@ use super::sink::{Seldom, Sink};
 use crate::target::system_text;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::probe::sockets::{Asker, Filter, SocketRow, Version, states};
+use plimsoll_sys::probe::sockets::{Asker, Filter, SendTime, SocketRow, Version, states};
+use std::collections::HashMap;
 use std::io;
 
 pub struct Sockets {
-    port: u16,
+    /// The port of the target: what comes in there is the load.
+    target: u16,
+    /// Where the server takes connections, and whether that is elsewhere.
+    ports: Vec<u16>,
+    others: bool,
     asker: Result<Asker, String>,
     /// Who takes connections, as far as that was looked for.
     listeners: Vec<SocketRow>,
     look_listeners: Seldom,
     look_queues: Seldom,
     look_accepted: Seldom,
+    /// How long each connection was held up sending when it was last looked at, by its inode.
+    sending: HashMap<u32, SendTime>,
+    looked_ns: u64,
     peers: Peers,
 }
 
 impl Sockets {
-    pub fn new(port: u16, tables: Tables) -> Sockets {
+    /// Of the server whose first process is `root`, if one is known, and which the load reaches at the port `target`.
+    pub fn new(target: u16, root: Option<u32>, tables: Tables) -> Sockets {
+        let asker = root.map_or_else(Asker::open, Asker::open_beside);
+        let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
+        let (ports, others) = match &mut asker {
+            Ok(asker) => own_ports::watched(asker, &tables, target),
+            Err(_) => (vec![target], false),
+        };
         Sockets {
-            port,
-            asker: Asker::open().map_err(|error| format!("netlink: {}", system_text(&error))),
+            target,
+            ports,
+            others,
+            asker,
             listeners: Vec::new(),
             look_listeners: Seldom::new(5_000_000_000),
             // At every sample, unless there are so many listeners that this takes more than a 700th of a core.
             look_queues: Seldom::with_part(0, 700),
             look_accepted: Seldom::new(1_000_000_000),
+            sending: HashMap::new(),
+            looked_ns: 0,
             peers: Peers::new(tables),
         }
     }
 
     fn queues(&mut self, sink: &mut Sink) {
-        let Sockets { asker, listeners, look_listeners, look_queues, port, .. } = self;
+        let Sockets { asker, listeners, look_listeners, look_queues, ports, .. } = self;
         let asked = match asker {
-            Ok(asker) => look(asker, *port, listeners, look_listeners, look_queues, sink),
+            Ok(asker) => look(asker, ports, listeners, look_listeners, look_queues, sink),
             Err(reason) => {
                 sink.gap("listen.queue", SeriesKind::Gauge, "", reason);
                 return;
@@ -59,24 +79,31 @@ impl Sockets {
     }
 
     fn accepted(&mut self, sink: &mut Sink) {
-        let Sockets { asker: Ok(asker), look_accepted, port, listeners, .. } = self else { return };
+        let Sockets { asker: Ok(asker), look_accepted, ports, listeners, sending, looked_ns, others, .. } = self else {
+            return;
+        };
         let (mut count, mut receive, mut send) = (0u64, 0u64, 0u64);
-        let (mut busy, mut window, mut buffer, mut timed) = (0u64, 0u64, 0u64, false);
+        let mut held = SendTime::default();
+        let mut now: HashMap<u32, SendTime> = HashMap::new();
         // A connection is in the same table as the socket that took it.
         let mut versions: Vec<Version> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();
         versions.dedup();
         let asked = look_accepted.read(sink, || {
-            asker.each(&versions, states::ESTABLISHED, Filter::LocalPort(*port), true, &mut |socket| {
-                count += 1;
-                receive += u64::from(socket.receive_queue);
-                send += u64::from(socket.send_queue);
-                if let Some(time) = socket.send_time {
-                    timed = true;
-                    busy += time.busy_us;
-                    window += time.window_limited_us;
-                    buffer += time.buffer_limited_us;
-                }
+            ports.iter().try_for_each(|port| {
+                asker.each(&versions, states::ESTABLISHED, Filter::LocalPort(*port), true, &mut |socket| {
+                    count += 1;
+                    receive += u64::from(socket.receive_queue);
+                    send += u64::from(socket.send_queue);
+                    if let Some(time) = socket.send_time {
+                        let before = sending.get(&socket.inode).copied().unwrap_or_default();
+                        held.add_since(&time, &before);
+                        // Who was not accepted yet has no number of its own.
+                        if socket.inode != 0 {
+                            now.insert(socket.inode, time);
+                        }
+                    }
+                })
             })
         });
         match asked {
@@ -84,12 +111,18 @@ impl Sockets {
                 sink.gauge("accepted.connections", "", count as f64);
                 sink.gauge("accepted.receive_queue", "bytes", receive as f64);
                 sink.gauge("accepted.send_queue", "bytes", send as f64);
-                if timed {
-                    // Over the life of the connections that are open now.
-                    let share = |us: u64| if busy == 0 { 0.0 } else { us as f64 / busy as f64 };
-                    sink.gauge("accepted.window_limited", "share", share(window));
-                    sink.gauge("accepted.buffer_limited", "share", share(buffer));
+                sink.gauge("accepted.by_others", "", f64::from(u8::from(*others)));
+                let at_ns = monotonic_ns();
+                if !now.is_empty() && *looked_ns > 0 {
+                    // Of the time since they were looked at before: of that in which there was something to send, and how many
+                    // waited so on average.
+                    let share = |us: u64| if held.busy_us == 0 { 0.0 } else { us as f64 / held.busy_us as f64 };
+                    sink.gauge("accepted.window_limited", "share", share(held.window_limited_us));
+                    sink.gauge("accepted.buffer_limited", "share", share(held.buffer_limited_us));
+                    let since_us = (at_ns - *looked_ns).max(1) as f64 / 1e3;
+                    sink.gauge("accepted.window_waiting", "", held.window_limited_us as f64 / since_us);
                 }
+                (*sending, *looked_ns) = (now, at_ns);
             }
             Some(Err(error)) => sink.gap("accepted.connections", SeriesKind::Gauge, "", &system_text(&error)),
             None => {}
@@ -97,12 +130,12 @@ impl Sockets {
     }
 }
 
-/// Reads the queues of the sockets that listen on `port` if it is time to. A single one is asked for by its address; where
+/// Reads the queues of the sockets that listen on `ports` if it is time to. A single one is asked for by its address; where
 /// there are several, as of a server with a listener for each thread, or where it is not known, the kernel lists them,
 /// which is much slower.
 fn look(
     asker: &mut Asker,
-    port: u16,
+    ports: &[u16],
     listeners: &mut Vec<SocketRow>,
     look_listeners: &mut Seldom,
     look_queues: &mut Seldom,
@@ -110,7 +143,9 @@ fn look(
 ) -> Option<io::Result<()>> {
     let list = |asker: &mut Asker, listeners: &mut Vec<SocketRow>, versions: &[Version]| {
         listeners.clear();
-        asker.each(versions, states::LISTEN, Filter::LocalPort(port), false, &mut |socket| listeners.push(*socket))
+        ports.iter().try_for_each(|port| {
+            asker.each(versions, states::LISTEN, Filter::LocalPort(*port), false, &mut |socket| listeners.push(*socket))
+        })
     };
     let listed = look_listeners.read(sink, || list(asker, listeners, Version::BOTH));
     match (listed, &listeners[..]) {
@@ -141,7 +176,7 @@ impl Probe for Sockets {
         self.queues(sink);
         self.accepted(sink);
         if let Ok(asker) = &mut self.asker {
-            self.peers.sample(asker, self.port, monotonic_ns(), sink);
+            self.peers.sample(asker, self.target, monotonic_ns(), sink);
         }
     }
 }

@@ -5,9 +5,10 @@ use super::sink::{Effort, Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::ProcFile;
 use plimsoll_sys::probe::process::{
-    SchedStat, Status, WaitsFor, numbers_in, parse_schedstat, parse_status, parse_wait_place,
+    SchedStat, Status, WaitsFor, WakingPlace, numbers_in, parse_schedstat, parse_status, parse_wait_place,
+    parse_waking_place,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// More threads of one process than this are not watched one by one.
 const THREADS_MAX: usize = 4096;
@@ -40,6 +41,8 @@ pub struct Thread {
     switches: (u64, u64),
     state: u8,
     waits_for: Option<WaitsFor>,
+    call: Option<ProcFile>,
+    waking_place: Option<WakingPlace>,
     gone: bool,
 }
 
@@ -172,9 +175,24 @@ impl Threads {
         (self.ended.1 + sum(|thread| thread.switches.0), self.ended.2 + sum(|thread| thread.switches.1))
     }
 
-    /// Threads that were last seen to wait for this.
-    pub fn waiting_for(&self, what: WaitsFor) -> usize {
-        self.list.iter().filter(|thread| thread.waits_for == Some(what)).count()
+    /// How many threads were last seen to wait for each of `kinds`, and for the same thing as another, at the most. Who waits to be
+    /// woken, but no longer than a time, and at a place of its own, sleeps: that is how many runtimes do it.
+    pub fn waiting_for<const KINDS: usize>(&self, kinds: [WaitsFor; KINDS]) -> ([usize; KINDS], usize) {
+        let mut places: HashMap<u64, usize> = HashMap::new();
+        for place in self.list.iter().filter_map(|thread| thread.waking_place) {
+            *places.entry(place.address).or_default() += 1;
+        }
+        let waits_for = |thread: &Thread| match thread.waking_place {
+            Some(place) if place.is_timed && places[&place.address] == 1 => Some(WaitsFor::Sleep),
+            _ => thread.waits_for,
+        };
+        let waiting = kinds.map(|kind| self.list.iter().filter(|thread| waits_for(thread) == Some(kind)).count());
+        (waiting, places.into_values().max().unwrap_or(0))
+    }
+
+    /// Whether it is known of any thread where it waits to be woken.
+    pub fn tell_places(&self) -> bool {
+        self.list.iter().any(|thread| thread.waking_place.is_some())
     }
 
     /// Whether it is known of any thread what it waits for: some kernels do not tell.
@@ -210,6 +228,8 @@ impl Thread {
             switches: (0, 0),
             state: b'?',
             waits_for: None,
+            call: None,
+            waking_place: None,
             gone: false,
         })
     }
@@ -256,6 +276,15 @@ impl Thread {
         }
         self.waits_for =
             self.wait_place.as_ref().and_then(|source| source.read(buffer).ok()).and_then(parse_wait_place);
+        self.waking_place = None;
+        if self.waits_for == Some(WaitsFor::Lock) {
+            if self.call.is_none() {
+                self.call = ProcFile::open(format!("/proc/{pid}/task/{}/syscall", self.tid)).ok();
+            }
+            // Told to whoever could trace it only.
+            let call = self.call.as_ref().and_then(|source| source.read(buffer).ok());
+            self.waking_place = call.and_then(parse_waking_place);
+        }
         let base = *self.switches_base.get_or_insert((switches_voluntary, switches_involuntary));
         self.switches = (switches_voluntary.saturating_sub(base.0), switches_involuntary.saturating_sub(base.1));
     }

@@ -42,6 +42,21 @@ import socket, sys
 own = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(3)]
 ";
 
+/// Passes connections on to the port that is its argument.
+const RELAY: &str = "
+import socket, sys, threading
+def pump(a, b):
+    while data := a.recv(65536): b.sendall(data)
+    b.shutdown(socket.SHUT_WR)
+door = socket.create_server(('127.0.0.1', 0))
+print('http://127.0.0.1:%d' % door.getsockname()[1], flush=True)
+while True:
+    client = door.accept()[0]
+    server = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+    for a, b in [(client, server), (server, client)]:
+        threading.Thread(target=pump, args=(a, b), daemon=True).start()
+";
+
 fn python() -> Server {
     serve(Command::new("python3").args(["-c", PYTHON]), "python3")
 }
@@ -120,11 +135,43 @@ fn the_servers_own_connections_are_counted_by_peer() {
     let probes = document["server"]["probes"].as_array().expect("probes");
     let names = probes.iter().filter_map(|probe| probe["name"].as_str());
     let peers: Vec<&str> = names.filter(|name| name.starts_with("peer.")).collect();
-    assert_eq!(peers, [&name, &format!("peer.{address}.waiting")], "{document:#}");
+    let more = ["unread", "waiting"].map(|what| format!("peer.{address}.{what}"));
+    assert_eq!(peers, [&name, &more[0], &more[1]], "{document:#}");
     // One more while the question before the load is not quite closed; a single reading may be that before the load.
     let accepted = probe(&document, "accepted.connections");
     let most = number(accepted, "max");
     assert!((5.0..=6.0).contains(&most) || number(accepted, "samples") < 2.0 && most <= 1.0, "{document:#}");
+}
+
+/// The process that is named takes its connections on another port than the target's; it goes by a name of its own, too.
+#[test]
+fn a_server_behind_a_proxy_is_watched_where_it_takes_connections() {
+    let named = folder("behind").join("shop");
+    let told = Command::new("python3").args(["-c", "import sys; print(sys.executable, sys.base_prefix)"]).output();
+    let told = String::from_utf8(told.expect("python3").stdout).expect("text");
+    let (python, home) = told.trim().split_once(' ').expect("two places");
+    let _ = std::fs::remove_file(&named);
+    std::os::unix::fs::symlink(python, &named).expect("linked");
+    // By another name it does not find what it needs.
+    let server = serve(Command::new(&named).env("PYTHONHOME", home).args(["-c", PYTHON]), "python3");
+    let port = server.url.rsplit(':').next().expect("a port");
+    let relay = serve(Command::new("python3").args(["-c", RELAY, port]), "python3");
+    let pid = server.pid().to_string();
+    let mut document = Value::Null;
+    for length in ["2s", "6s", "15s"] {
+        document = json(&["run", "-c", "4", "-d", length, "--pid", &pid, &relay.url]);
+        let probes = document["server"]["probes"].as_array().expect("probes");
+        if probes.iter().any(|probe| probe["name"] == "accepted.connections" && number(probe, "max") >= 4.0) {
+            break;
+        }
+    }
+    assert!(number(probe(&document, "accepted.connections"), "max") >= 4.0, "{document:#}");
+    assert_eq!(number(probe(&document, "accepted.by_others"), "min"), 1.0, "{document:#}");
+    assert!(number(probe(&document, "listen.backlog"), "max") > 0.0, "{document:#}");
+    let name = document["server"]["name"].as_str().expect("a name");
+    assert!(name.starts_with("shop (python3"), "{name}");
+    let asked = json(&["run", "-c", "4", "-d", "1s", &server.url]);
+    assert_eq!(number(probe(&asked, "accepted.by_others"), "max"), 0.0, "{asked:#}");
 }
 
 #[test]

@@ -1,0 +1,58 @@
+"""What is between a server and those who ask it: each connection is passed on to another one, both ways. $ZOO: `to` is the server,
+`bytes_per_s` how fast its answers are taken, all together, and `buffer` how many bytes of them may lie ready on a connection. It prints
+its address.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+
+SET = json.loads(os.environ["ZOO"])
+PIECE = 16_384
+TURN, free_at = threading.Lock(), [0.0]
+
+
+def take():
+    with TURN:
+        now = time.monotonic()
+        free_at[0] = max(free_at[0], now) + PIECE / SET["bytes_per_s"]
+        wait = free_at[0] - now
+    time.sleep(max(wait, 0))
+
+
+def pass_on(source, target, paced):
+    try:
+        while True:
+            if paced:
+                take()
+            data = source.recv(PIECE)
+            if not data:
+                break
+            target.sendall(data)
+    except OSError:
+        pass
+    for end in (source, target):
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def main():
+    host, port = SET["to"].rsplit(":", 1)
+    door = socket.socket()
+    door.bind(("127.0.0.1", 0))
+    door.listen(1024)
+    print("%s:%d" % door.getsockname(), flush=True)
+    while True:
+        client, _ = door.accept()
+        server = socket.socket()
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SET["buffer"])
+        server.connect((host, int(port)))
+        threading.Thread(target=pass_on, args=(client, server, False), daemon=True).start()
+        threading.Thread(target=pass_on, args=(server, client, True), daemon=True).start()
+
+
+main()

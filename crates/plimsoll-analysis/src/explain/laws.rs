@@ -1,0 +1,170 @@
+//! What signs of the rules ask that takes more than a comparison: laws of queues and of threads, each a pure function of a contrast.
+//! `None`: what it needs was not seen.
+//!
+//! Not here: which cause a law speaks for (`rules`).
+
+use super::contrast::Contrast;
+use super::signals::{LoadSignals, Signal};
+
+/// Whether connections wait for their reader to take more for most of the time in which there is something to send, and become
+/// more as more is asked: a single one may wait so at any load.
+pub(super) fn window_full(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
+    Some(case.top(Signal::WindowLimited)? >= 0.5 && past >= 3.0 * low + 2.0)
+}
+
+/// Whether the server leaves what it was sent from behind unread, which was read at a low load: more than a window's worth.
+pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
+    let (low, top) = (case.low.get(Signal::PeerUnread)?, case.top(Signal::PeerUnread)?);
+    Some(top >= 64e3 && top >= 10.0 * low)
+}
+
+/// Whether half of what is under way past the line waits for its connection to be accepted, while hardly anything is worked on
+/// (who serves one request for each connection takes none of the others).
+pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
+    let under_way = case.past.get(Signal::InFlight)?;
+    Some(past >= 4.0 && past >= 0.5 * under_way && low <= 0.1 * past && case.at_a_time()? < 0.6)
+}
+
+/// Share of the server's CPU time that collects garbage. Of a collector that works beside requests it is that past the line: before it,
+/// cores that nobody wants may collect, which costs nothing (Go's idle workers do).
+pub(super) fn collected(case: &Contrast) -> Option<f64> {
+    let past = case.past.get(Signal::Gc).filter(|_| case.past.collects_beside);
+    past.or(case.top(Signal::Gc))
+}
+
+/// Whether the server stands still for a tenth of the time to collect garbage: that takes from the tail of the answers long before it
+/// takes from the rate.
+pub(super) fn stops_to_collect(case: &Contrast) -> bool {
+    case.top(Signal::GcPauses).unwrap_or(0.0) >= 0.1
+}
+
+/// Whether the kernel turned connections away from a full queue, and did not at a low load.
+pub(super) fn overflows(case: &Contrast) -> Option<bool> {
+    let low = case.low.get(Signal::ListenOverflows)?;
+    Some(case.top(Signal::ListenOverflows)? > (10.0 * low).max(0.5))
+}
+
+/// Whether threads of a server whose interpreter lets one run at a time use one core's worth together: those of one process,
+/// beside a parent that works on nothing.
+pub(super) fn takes_turns(case: &Contrast) -> Option<bool> {
+    Some(case.worker_processes()? <= 1.0 && in_turns(case)? && shares_an_interpreter(case))
+}
+
+/// Whether all threads of a process together use one core's worth: they take turns.
+pub(super) fn one_cores_worth(case: &Contrast) -> Option<bool> {
+    Some(case.top(Signal::Processes)? <= 1.0 && in_turns(case)?)
+}
+
+/// Whether several threads use one core's worth, with no thread full and cores idle.
+fn in_turns(case: &Contrast) -> Option<bool> {
+    let used = case.top(Signal::ServerCores)?;
+    let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
+    // Who takes turns waits for the others, not for a core; being woken in vain looks like the latter.
+    let in_turn = waits < 0.5 || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= 2.0 * waits);
+    let many = case.top(Signal::Threads)? >= 3.0;
+    Some((0.85..1.2).contains(&used) && in_turn && many && !case.thread_full()? && case.cores_spare()?)
+}
+
+/// Runtimes whose threads take turns at one interpreter, by the names of their processes, or of the programs that run them: a
+/// script that is started by its name runs as `flask (python3.12)`.
+pub(super) fn shares_an_interpreter(case: &Contrast) -> bool {
+    let names = ["python", "pypy", "gunicorn", "uvicorn", "hypercorn", "uwsgi", "ruby", "puma", "unicorn", "thin"];
+    let server = case.past.server.as_deref().or(case.line.server.as_deref()).unwrap_or_default();
+    let (name, program) = server.trim_end_matches(')').split_once(" (").unwrap_or((server, server));
+    // Builds of Python without that lock end in t (PEP 703).
+    let is_free = program.starts_with("python3.") && program.ends_with('t');
+    !is_free && names.iter().any(|known| name.starts_with(known) || program.starts_with(known))
+}
+
+/// Whether threads wait for cores while others are idle: the server is held to some of them.
+pub(super) fn held_to_cores(case: &Contrast) -> Option<bool> {
+    let used = case.top(Signal::ServerCores)?;
+    let whole = used.round();
+    let near = whole >= 1.0 && (used / whole - 1.0).abs() <= 0.08;
+    let waiting = case.top(Signal::RunQueue)?;
+    let for_each_other = case.past.get(Signal::InLock).unwrap_or(0.0) - case.low.get(Signal::InLock).unwrap_or(0.0);
+    Some(near && waiting >= 0.5 && for_each_other < waiting && case.cores_spare()?)
+}
+
+/// Whether the server's connections to its main peer are a fixed number while more requests wait.
+pub(super) fn pool_full(case: &Contrast) -> Option<bool> {
+    let (line, past) = case.peer_counts()?;
+    let waiting = case.past.get(Signal::InFlight)?;
+    Some(past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
+}
+
+/// Whether what is behind the server has used up its cores: a single process one, several as many as there are.
+pub(super) fn downstream_full(case: &Contrast) -> Option<bool> {
+    let (Some(cores), Some(processes)) = (case.top(Signal::DownstreamCores), case.top(Signal::DownstreamProcesses))
+    else {
+        return Some(false);
+    };
+    let own = case.top(Signal::ServerCores)?;
+    let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
+    let one = processes <= 1.0 && (0.9..1.15).contains(&cores) && own < 0.85;
+    let all = case.cores_full()? && cores > own && cores > 0.3 * case.top(Signal::Cores)?;
+    Some((one || all) && low < 0.6 * cores)
+}
+
+/// Whether threads wait for each other past the line, and hardly two at the same place: who gives something out wakes the next one
+/// in a line by itself, whereas all who want one lock wait for that. Runtimes that park each thread at its own place (the JVM,
+/// .NET) do so for locks as well.
+pub(super) fn waits_in_line(case: &Contrast) -> Option<bool> {
+    let server = case.past.server.as_deref()?;
+    let (waiting, same) = (case.past.get(Signal::InLock)?, case.past.get(Signal::InSameLock)?);
+    let parks = ["java", "dotnet"].iter().any(|name| server.starts_with(name));
+    Some(!parks && locked(case)? && waiting >= 4.0 && same <= 0.25 * waiting)
+}
+
+/// Whether as many more threads than at a low load sleep or wait for storage, at the line and past it, as more requests are served
+/// at a time (Little's law): threads that always sleep cancel out.
+pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
+    let at_work = |sight: &LoadSignals| {
+        let waits = [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|signal| sight.get(signal));
+        waits.reduce(|a, b| a + b)
+    };
+    let served = |sight: &LoadSignals| Some(sight.get(Signal::Goodput)? * case.taken_ns()? / 1e9);
+    let low = (at_work(&case.low)?, served(&case.low)?);
+    let as_many = |sight: &LoadSignals| {
+        let (threads, requests) = (at_work(sight)? - low.0, served(sight)? - low.1);
+        Some(requests > 0.0 && (threads / requests - 1.0).abs() < 0.25)
+    };
+    Some(as_many(&case.line)? && as_many(&case.past)?)
+}
+
+/// Whether more threads wait for each other past the line than at a low load.
+pub(super) fn locked(case: &Contrast) -> Option<bool> {
+    Some(case.past.get(Signal::InLock)? >= case.low.get(Signal::InLock)? + 2.0)
+}
+
+/// Whether as many threads wait for data as requests are under way past the line, and none for another.
+pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
+    let (reading, under_way) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
+    let locking = case.past.get(Signal::InLock)? - case.low.get(Signal::InLock)?;
+    let sleeping = case.past.get(Signal::InSleep)?;
+    Some(under_way >= 4.0 && reading >= 0.8 * under_way && locking + sleeping < 0.2 * under_way)
+}
+
+/// Whether calls that are not answered become more than what is served at a time (Little's law): each takes longer than alone.
+fn calls_pile_up(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
+    Some(past >= 3.0 * low + 3.0 && case.at_a_time()? < 0.6 * past)
+}
+
+/// Whether calls to what is behind the server take longer under load: connections are all in use, and fewer requests are
+/// served at a time than there are of them; or they become more and more, and nothing else does; or there are enough, and
+/// the threads of all requests wait for data; or more calls are not answered than there would be if each took what it takes alone.
+pub(super) fn downstream_slower(case: &Contrast) -> Option<bool> {
+    if calls_pile_up(case).unwrap_or(false) {
+        return Some(case.plateau()? && case.nothing_full()?);
+    }
+    let (line, past) = case.peer_counts()?;
+    let waiting = case.past.get(Signal::InFlight)?;
+    let at_a_time = case.at_a_time()?;
+    let full = pool_full(case)? && at_a_time < 0.7 * past && past > 1.0;
+    let grows = past >= 1.3 * line && past >= line + 2.0 && waiting <= 1.5 * past;
+    let enough = past >= 0.8 * waiting && at_a_time < 0.7 * waiting && waits_for_data(case).unwrap_or(false);
+    Some((full || grows || enough) && case.plateau()? && case.nothing_full()?)
+}

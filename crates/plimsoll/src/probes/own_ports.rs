@@ -1,0 +1,59 @@
+//! Ports on which the server takes connections: the target's, unless the process that was named takes them on others, as one behind
+//! a proxy does.
+//!
+//! Not here: what is read of the connections (`sockets`).
+
+use super::server::Tables;
+use plimsoll_sys::probe::listener::socket_inode;
+use plimsoll_sys::probe::process::files_folder;
+use plimsoll_sys::probe::sockets::{Asker, Filter, Version, states};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::PoisonError;
+
+/// A server with more ports than these is watched at the lowest ones.
+const PORTS_MAX: usize = 8;
+/// Open files that are gone through to find them, at most: they are looked for before the load, and listeners are opened first.
+const FILES_MAX: usize = 20_000;
+
+/// The ports to watch, ascending, and whether they are others than the target's. What cannot be looked at leaves it with the target's.
+pub fn watched(asker: &mut Asker, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
+    let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut listening: BTreeMap<u32, u16> = BTreeMap::new();
+    let listed = asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        listening.insert(socket.inode, socket.local.port());
+    });
+    let mut own = BTreeSet::new();
+    if listed.is_ok() {
+        let folders = tables.iter().filter_map(|(pid, table)| std::fs::read_dir(files_folder(*pid, *table)).ok());
+        let links = folders.flatten().flatten().take(FILES_MAX).flat_map(|entry| std::fs::read_link(entry.path()));
+        let inodes = links.filter_map(|link| socket_inode(link.as_os_str().as_bytes()));
+        own.extend(inodes.filter_map(|inode| listening.get(&inode).copied()));
+    }
+    // A service manager may hold the target's socket for it.
+    if own.is_empty() || own.contains(&target) {
+        return (vec![target], false);
+    }
+    (own.into_iter().take(PORTS_MAX).collect(), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn the_ports_of_the_named_process_are_found() {
+        let me = std::process::id();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let own = listener.local_addr().expect("an address").port();
+        let mut asker = Asker::open().expect("netlink");
+        let mut watched = |tables: Vec<(u32, u32)>, target| watched(&mut asker, &Arc::new(Mutex::new(tables)), target);
+        assert_eq!(watched(vec![(me, me)], own), (vec![own], false), "it takes the target's connections itself");
+        let (ports, others) = watched(vec![(me, me)], 1);
+        assert!(others && ports.contains(&own), "{ports:?}");
+        assert_eq!(watched(vec![], 1), (vec![1], false), "nobody is seen");
+        assert_eq!(watched(vec![(u32::MAX, u32::MAX)], 1), (vec![1], false), "it has ended");
+    }
+}

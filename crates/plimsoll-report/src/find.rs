@@ -9,7 +9,9 @@ use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{Bracket, LogRate, StoppedBy};
 use plimsoll_analysis::finding::{HeldBy, Needed, PlannedLoad, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, TrialOutcome, Verdict};
-use plimsoll_model::{Experiment, LoadShape, PlanRecord, Purpose};
+use plimsoll_model::{Experiment, LoadShape, PlanRecord, Purpose, Trial};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 /// Why a search ended, in words.
 pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
@@ -311,9 +313,57 @@ pub(crate) fn find_report(
         ),
     ));
     facts.extend(setup_fact(context));
+    facts.extend(sources_fact(&experiment.trials));
     report.facts(facts);
     if with_trials {
         report.table(&TRIAL_HEADINGS, trials().map(trial_row).collect());
     }
     report
+}
+
+/// From how many addresses of the loopback loads came, one each, if not all came from where the system has it.
+fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
+    let source = |trial: &Trial| match trial.run.injectors.first()?.sources.as_slice() {
+        [only] if only.count() == 1 => Some(only.nth(0)),
+        _ => None,
+    };
+    let moved: BTreeSet<IpAddr> = trials.iter().filter_map(source).collect();
+    let stayed = trials.iter().any(|trial| trial.run.injectors.iter().any(|of| of.sources.is_empty()));
+    (stayed && !moved.is_empty()).then(|| {
+        let count = moved.len() + 1;
+        let text = format!(
+            "loads came from {count} addresses of the loopback, since those before had left many ports in TIME-WAIT (--source-ip \
+             127.0.0.1 keeps to one)"
+        );
+        ("sources", text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{AddressRange, Curve, Injector, Plan, Run, Tag};
+
+    #[test]
+    fn where_loads_came_from_is_told_where_they_moved() {
+        let trial = |sources: &str| {
+            let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+            let sources =
+                if sources.is_empty() { Vec::new() } else { AddressRange::parse_list(sources).expect(sources) };
+            run.injectors = vec![Injector { sources, ..Injector::default() }];
+            Trial { tag: Tag::of(Purpose::Climb), start_ns: 0, run }
+        };
+        for (sources, count) in [
+            (&["", ""][..], None),
+            // As asked for, and with something changed to tell causes apart.
+            (&["127.0.0.1", "127.0.0.1"], None),
+            (&["", "127.0.0.1-127.0.0.4"], None),
+            (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 addresses")),
+        ] {
+            let trials: Vec<Trial> = sources.iter().map(|sources| trial(sources)).collect();
+            let told = sources_fact(&trials).map(|(_, text)| text);
+            assert_eq!(told.is_some(), count.is_some(), "{sources:?}");
+            assert!(told.zip(count).is_none_or(|(told, count)| told.contains(count)), "{sources:?}");
+        }
+    }
 }

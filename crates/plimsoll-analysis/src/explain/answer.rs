@@ -2,7 +2,7 @@
 
 use super::cause::Cause;
 use super::contrast::Contrast;
-use super::laws::{collected, reads_late, stops_to_collect};
+use super::laws::{collected, reads_late, spins, stops_to_collect};
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
@@ -108,6 +108,9 @@ pub fn how(case: &Contrast, cause: Cause) -> Option<String> {
             Some(cores) => format!("it uses {cores:.2} cores, the server {:.2}{idle}", top(Signal::ServerCores)),
             None => format!("its answers take longer under load, and the server waits for them{idle}"),
         },
+        Cause::Lock if spins(case) => {
+            format!("waiting for it takes {} of the server's CPU time", share(Signal::Spinning))
+        }
         Cause::Lock => format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),
         Cause::Gc if stops_to_collect(case) => {
             format!("the server stands still for it {} of the time", share(Signal::GcPauses))

@@ -34,6 +34,13 @@ pub(super) fn collected(case: &Contrast) -> Option<f64> {
     past.or(case.top(Signal::Gc))
 }
 
+/// Whether a quarter of the server's CPU time waits for locks. Where that was not seen, it is not so: what sleeps for a lock is told
+/// otherwise.
+pub(super) fn spins(case: &Contrast) -> bool {
+    let share = case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning));
+    share.is_some_and(|share| share >= 0.25)
+}
+
 /// Whether the server stands still for a tenth of the time to collect garbage: that takes from the tail of the answers long before it
 /// takes from the rate.
 pub(super) fn stops_to_collect(case: &Contrast) -> bool {

@@ -12,6 +12,7 @@ pub mod functions;
 pub mod interventions;
 pub mod rules;
 pub mod signals;
+pub mod spinning;
 pub mod vary;
 pub mod weigh;
 

@@ -9,8 +9,8 @@ use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::laws::{
     collected, downstream_full, downstream_slower, held_to_cores, locked, one_cores_worth, overflows, pool_full,
-    reads_late, shares_an_interpreter, stops_to_collect, takes_turns, threads_at_work, unaccepted, waits_for_data,
-    waits_in_line, window_full,
+    reads_late, shares_an_interpreter, spins, stops_to_collect, takes_turns, threads_at_work, unaccepted,
+    waits_for_data, waits_in_line, window_full,
 };
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
@@ -425,7 +425,9 @@ pub const RULES: &[Rule] = &[
                 &[Signal::Service, Signal::Compiling],
                 |case| {
                     let compiled = [&case.low, &case.half].map(|sight| sight.get(Signal::Compiling).unwrap_or(0.0));
-                    let was_slower = case.alone_first_ns? >= 1.5 * case.low.get(Signal::Service)?;
+                    // On average, as that of the first: a few that take long, as those that meet a collector, are in both.
+                    let now_ns = case.low.service_mean_ns.or(case.low.get(Signal::Service))?;
+                    let was_slower = case.alone_first_ns? >= 1.5 * now_ns;
                     Some(was_slower || compiled[0].max(compiled[1]) >= 0.1)
                 },
             ),
@@ -577,7 +579,7 @@ pub const RULES: &[Rule] = &[
                 Some((0.8..1.15).contains(&(case.best_rps / ceiling)))
             }),
         ],
-        yields_to: &[Cause::Gc, Cause::WarmUp, Cause::Downstream, Cause::Disk],
+        yields_to: &[Cause::Gc, Cause::WarmUp, Cause::Downstream, Cause::Disk, Cause::Lock],
         to_tell: PROBES,
     },
     Rule {
@@ -842,6 +844,34 @@ pub const RULES: &[Rule] = &[
         ],
         // One reader for all answers lets one through at a time, too.
         yields_to: &[Cause::Disk, Cause::SlowReader],
+        to_tell: PROBES,
+    },
+    // By what spins: cores may be full then, and more of them would spin as well.
+    Rule {
+        cause: Cause::Lock,
+        stage: RuleStage::Server,
+        signs: &[
+            must(
+                5.0,
+                "a quarter or more of its CPU time waits for locks",
+                "little of its CPU time waits for locks",
+                &[Signal::Spinning, Signal::ServerCores],
+                |case| Some(spins(case)),
+            ),
+            must(
+                1.0,
+                "more of it a request than at a low load",
+                "as much of it a request at a low load",
+                &[Signal::Spinning, Signal::ServerCpu],
+                |case| {
+                    let cost = |sight: &LoadSignals| Some(sight.get(Signal::Spinning)? * sight.get(Signal::ServerCpu)?);
+                    let top = cost(&case.past).or(cost(&case.line))?;
+                    Some(top >= 2.0 * cost(&case.low)?)
+                },
+            ),
+            PLATEAU,
+        ],
+        yields_to: &[],
         to_tell: PROBES,
     },
     Rule {

@@ -4,6 +4,7 @@
 //! Not here: what any of it means (`rules`).
 
 use super::collectors::is_collecting;
+use super::spinning::is_spinning;
 use crate::profile::sampled_ns;
 use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
@@ -102,6 +103,8 @@ pub enum Signal {
     PeerUnread,
     /// Share of the server's CPU time that collects garbage.
     Gc,
+    /// Share of the server's CPU time that waits for locks.
+    Spinning,
     /// Share of the time in which the runtime stood still for that.
     GcPauses,
     /// Share of the server's CPU time that compiles its code.
@@ -205,6 +208,7 @@ impl Signal {
                 ("peer_unread", "bytes", "bytes from what is behind it that it has not read", "sockets")
             }
             Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime, or its functions"),
+            Signal::Spinning => ("spinning", "share", "CPU time that waits for locks", "the server's functions"),
             Signal::GcPauses => ("gc_pauses", "share", "time stopped by garbage collection", "the runtime"),
             Signal::Compiling => ("compiling", "share", "CPU time that compiles code", "the runtime's threads"),
             Signal::Idle => ("idle", "cores", "idle cores", "the machine"),
@@ -265,6 +269,8 @@ pub struct LoadSignals {
     pub unsent_share: f64,
     /// How long the rest of answers waits for an acknowledgement that is put off, in ns, if it does.
     pub held_back_ns: Option<f64>,
+    /// Service time on average, ns.
+    pub service_mean_ns: Option<f64>,
     /// Connections that were opened.
     pub opened: u64,
     /// What could not be seen, and why.
@@ -349,6 +355,7 @@ impl LoadSignals {
         self.put(Signal::P50, count(whole.response.count, whole.response.p50_ns));
         self.put(Signal::P99, count(whole.response.count, whole.response.p99_ns));
         self.put(Signal::Service, count(whole.service.count, whole.service.p50_ns));
+        self.service_mean_ns = count(whole.service.count, 0).map(|_| whole.service.mean_ns);
         self.put(Signal::FirstByte, count(whole.ttfb.count, whole.ttfb.p50_ns));
         let behind = |whole_ns: u64, first_ns: u64| whole_ns as f64 - first_ns as f64;
         let (service, ttfb) = (&whole.service, &whole.ttfb);
@@ -471,6 +478,8 @@ impl LoadSignals {
         self.put(Signal::PeerWaiting, waiting.filter_map(|name| mean(name)).reduce(f64::max));
         self.put(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
         let collecting = sampled_ns(&probes.sampled, (from_ns, to_ns), is_collecting).map(|(ns, _)| ns / span_ns);
+        let spinning = sampled_ns(&probes.sampled, (from_ns, to_ns), is_spinning).map(|(ns, _)| ns / span_ns);
+        self.put(Signal::Spinning, of(spinning, server_cores.filter(|cores| *cores > 0.05)));
         self.runtime(probes, &threads, (span_ns, collecting), (&change, &mean), server_cores);
 
         self.put(Signal::Cores, most("host.cores"));

@@ -317,6 +317,12 @@ fn each_cause_by_its_law() {
             },
             Cause::Lock,
         ),
+        ("a lock that is spun for", usual().with(&cores_full).with(&[(Spinning, 0.01, 0.2, 0.6)]), Cause::Lock),
+        (
+            "the same, as much a request at any load: what is guarded is cheap",
+            usual().with(&cores_full).with(&[(Spinning, 0.3, 0.3, 0.3)]),
+            Cause::Cpu,
+        ),
         (
             "threads of a single worker process that take turns at an interpreter",
             python(usual().alone(1.0).with(&one_core).with(&[

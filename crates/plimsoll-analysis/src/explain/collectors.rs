@@ -71,6 +71,11 @@ const NAMES: &[&str] = &[
     "visit_decref",
     "visit_reachable",
     "move_unreachable",
+    "list_traverse",
+    "dict_traverse",
+    "set_traverse",
+    "tupletraverse",
+    "subtype_traverse",
     "_Py_RunGC",
     // PHP.
     "zend_gc_collect_cycles",

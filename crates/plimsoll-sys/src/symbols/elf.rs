@@ -103,8 +103,7 @@ impl<P: Parts> Functions<P> {
         }
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = self.symbols.get(after.checked_sub(1)?)?;
-        let reach = if symbol.size == 0 { REACH_MAX } else { u64::from(symbol.size) };
-        if address - symbol.address >= reach {
+        if address - symbol.address >= u64::from(symbol.size) {
             return None;
         }
         let name = self.names.0.checked_add(u64::from(symbol.name))?;
@@ -167,7 +166,11 @@ fn symbols<P: Parts>(file: &P, table: &Section, sections: &[Section]) -> Option<
     let of = |part: &[u8]| {
         let kind = number_at(part, 4, 1)? & 15;
         let (section, address) = (number_at(part, 6, 2)?, number_at(part, 8, 8)?);
-        let size = number_at(part, 16, 8)?.min(u64::from(u32::MAX)) as u32;
+        // One without a length reaches as far as its section: what lies behind it (such as the table of calls to libraries) is not its.
+        let section_end = sections.get(section as usize).map_or(0, |it| it.address.saturating_add(it.size));
+        let size = number_at(part, 16, 8)?;
+        let size = if size == 0 { section_end.saturating_sub(address).min(REACH_MAX) } else { size };
+        let size = size.min(u64::from(u32::MAX)) as u32;
         let name = number_at(part, 0, 4)? as u32;
         let is_code = matches!(kind, FUNCTION | FUNCTION_CHOSEN) && section != 0 && address != 0 && name != 0;
         is_code.then_some(Symbol { address, size, name })

@@ -115,12 +115,15 @@ impl Symbols {
         if let Some(known) = process.names.get(&at) {
             return known.clone();
         }
-        let mapping = process.mapping(pid, at).cloned();
-        if mapping.as_ref().is_some_and(|mapping| !mapping.is_file()) {
+        let Some(mapping) = process.mapping(pid, at).cloned() else {
+            // Of code that is being written the memory may not be run at the moment at which it was looked at.
+            return process.jit.at(at).map(|name| Arc::from(without_folders(&clean(name))));
+        };
+        if !mapping.is_file() {
             // Compiled just in time: what lies there changes.
-            return mapping.and_then(|mapping| self.in_memory(pid, &mapping, at));
+            return self.in_memory(pid, &mapping, at);
         }
-        let name = mapping.and_then(|mapping| self.in_file(pid, &mapping, at, is_caller));
+        let name = self.in_file(pid, &mapping, at, is_caller);
         if self.addresses >= ADDRESSES_MAX {
             self.processes.values_mut().for_each(|process| process.names.clear());
             self.addresses = 0;

@@ -101,27 +101,34 @@ fn go_names_its_functions_even_when_stripped() {
 
 #[test]
 fn symbols_name_functions() {
-    let sections = [(".symtab", 2, 0, 0x400, 24 * 5, 2), (".strtab", 3, 0, 0x500, 0x100, 0)];
+    let sections = [
+        (".symtab", 2, 0, 0x400, 24 * 5, 2),
+        (".strtab", 3, 0, 0x500, 0x100, 0),
+        (".text", 1, 0x40_0100, 0x100, 0x220, 0),
+        (".init", 1, 0x40_0090, 0x90, 0x20, 0),
+    ];
     let mut bytes = elf(&sections);
-    let texts = b"\0main\0_ZN4core3fmt5Write9write_str17h0123456789abcdefE\0_ZN2v88internal9Scavenger7ProcessEv\0read@@GLIBC_2.2\0";
+    let texts = b"\0main\0_init\0_ZN4core3fmt5Write9write_str17h0123456789abcdefE\0_ZN2v88internal9Scavenger7ProcessEv\0read@@GLIBC_2.2\0";
     bytes[0x500..0x500 + texts.len()].copy_from_slice(texts);
     let at = |text: &str| texts.windows(text.len()).position(|part| part == text.as_bytes()).expect("there") as u64;
-    // Out of order; the third has no length, the fifth is data.
+    // Out of order; two have no length, of which one ends with its section.
     let symbols = [
         (at("_ZN4core"), 2u64, 0x40_0140u64, 0x10u64),
         (at("main"), 2, 0x40_0100, 0x20),
         (at("_ZN2v8"), 2, 0x40_0200, 0),
         (at("read@@"), 2, 0x40_0300, 0x10),
-        (at("main"), 1, 0x40_0180, 0x80),
+        (at("_init"), 2, 0x40_0090, 0),
     ];
     for (number, (name, kind, address, size)) in symbols.into_iter().enumerate() {
-        let from = 0x400 + 24 * number;
-        for (at, value, bytes_of) in [(0, name, 4), (4, kind, 1), (6, 1, 2), (8, address, 8), (16, size, 8)] {
+        let (from, section) = (0x400 + 24 * number, if address == 0x40_0090 { 4 } else { 3 });
+        for (at, value, bytes_of) in [(0, name, 4), (4, kind, 1), (6, section, 2), (8, address, 8), (16, size, 8)] {
             put(&mut bytes, from + at, value, bytes_of);
         }
     }
     let functions = Functions::read(bytes).expect("symbols");
     for (offset, expect) in [
+        (0xaf, Some("_init")),
+        (0xb0, None),
         (0x100, Some("main")),
         (0x120, None),
         (0x145, Some("core::fmt::Write::write_str")),

@@ -74,7 +74,9 @@ impl FunctionSampling {
             symbols: Symbols::default(),
             pids: Vec::new(),
             stretch: OpenStretch::new(monotonic_ns()),
-            look_threads: Seldom::new(1_000_000_000),
+            // At every sample, unless there are so many that this takes more than a 700th of a core: a server may start a thread for
+            // each connection.
+            look_threads: Seldom::with_part(0, 700),
         }
     }
 

@@ -156,10 +156,15 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner) -> Result<Schema, Unl
         error => Unlearned::Other(error.to_string()),
     };
     while let Some(content) = learner.question() {
-        let (ended, heard) = call(plan, path, content).map_err(Unlearned::Unreached)?;
+        let CallEnd { ended, is_said, http_status, heard } = call(plan, path, content).map_err(Unlearned::Unreached)?;
         match ended {
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(Unlearned::Unimplemented),
+            _ if !is_said => {
+                return Err(Unlearned::Other(format!(
+                    "the server answers without a status of gRPC's (HTTP {http_status}), as one that speaks no gRPC"
+                )));
+            }
             ended => return Err(Unlearned::Other(format!("the server's reflection ends with {}", ended.name()))),
         }
         learner.answer(&heard).map_err(other)?;
@@ -173,7 +178,7 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
     match call(plan, health::PATH, health::question(service)) {
-        Ok((GrpcStatus::Ok, heard)) if health::says_no(&heard) => Err(Failure::start(format!(
+        Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::says_no(&heard) => Err(Failure::start(format!(
             "nothing was started: {} says that {service} does not serve (--no-preflight starts all the same)",
             plan.traffic.origin
         ))),
@@ -181,8 +186,16 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// One call beside the load, of these messages: how it ended, and the content of the answer. The error says why there is none.
-fn call(plan: &Plan, path: &str, content: Vec<u8>) -> Result<(GrpcStatus, Vec<u8>), String> {
+/// How a call ended, whether its server has said so itself, and the content of the answer.
+struct CallEnd {
+    ended: GrpcStatus,
+    is_said: bool,
+    http_status: u16,
+    heard: Vec<u8>,
+}
+
+/// One call beside the load, of these messages. The error says why there is no answer.
+fn call(plan: &Plan, path: &str, content: Vec<u8>) -> Result<CallEnd, String> {
     let tls = tls_client(plan).map_err(|error| tls_refused(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
     // What the user sends along may be what lets us in; how messages of the load are compressed is no concern of this one.
@@ -214,7 +227,8 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>) -> Result<(GrpcStatus, Vec<u8
         match asked {
             Ok(reply) => {
                 let said = reply.grpc_status.map(|code| GrpcStatus::of_code(code.into()));
-                return Ok((said.unwrap_or(GrpcStatus::of_http(reply.status)), heard));
+                let ended = said.unwrap_or(GrpcStatus::of_http(reply.status));
+                return Ok(CallEnd { ended, is_said: said.is_some(), http_status: reply.status, heard });
             }
             Err(error) => reasons.push(error.text(PATIENCE, true)),
         }

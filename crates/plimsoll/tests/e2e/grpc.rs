@@ -433,6 +433,15 @@ fn what_cannot_be_called_is_said() {
 }
 
 #[test]
+fn a_server_that_speaks_no_grpc_is_said_to() {
+    let url = server(|_, stream| head(1, stream, &[(":status", "200")]));
+    for words in [&["grpc", "list", &url][..], &["run", &format!("{url}shop.Items/Get"), "-n", "1"]] {
+        let done = plimsoll(words);
+        assert!(done.code == 2 && done.stderr.contains("(HTTP 200), as one that speaks no gRPC"), "{}", done.stderr);
+    }
+}
+
+#[test]
 fn a_description_is_shown_with_a_body_to_start_from() {
     let proto = protos().join("items.proto").display().to_string();
     let url = server(|_, stream| ends(stream, "0"));

@@ -177,10 +177,11 @@ pub const RULES: &[Rule] = &[
                 |case| {
                     // A search that was disturbed says less than a steady load that was not: by that the server is judged, and the
                     // search only where the server holds more now than it did then.
-                    let seen = case.line.get(Signal::Others).or(case.line.get(Signal::Steal)).is_some();
+                    let near = if case.line.is_seen() { &case.line } else { &case.past };
+                    let seen = near.get(Signal::Others).or(near.get(Signal::Steal)).is_some();
                     let searched = case.stopped_by == StoppedBy::Disturbed;
                     match seen {
-                        true => Some(case.line.disturbed.is_some() || searched && case.holds_more() == Some(true)),
+                        true => Some(near.disturbed.is_some() || searched && case.holds_more() == Some(true)),
                         false => searched.then_some(true),
                     }
                 },
@@ -191,7 +192,8 @@ pub const RULES: &[Rule] = &[
                 "what they used grows with the load: it works for the server",
                 &[Signal::Others],
                 |case| {
-                    let (low, line) = (case.low.get(Signal::Others)?, case.line.get(Signal::Others)?);
+                    let near = case.line.get(Signal::Others).or(case.past.get(Signal::Others));
+                    let (low, line) = (case.low.get(Signal::Others)?, near?);
                     Some(low >= 0.4 * line || case.line.get(Signal::Steal).is_some_and(|share| share > 0.05))
                 },
             ),
@@ -558,6 +560,15 @@ pub const RULES: &[Rule] = &[
                 "they were in use at a low load, too",
                 &[Signal::Idle, Signal::ServerCores],
                 |case| Some(case.low.get(Signal::ServerCores)? < 0.6 * case.top(Signal::ServerCores)?),
+            ),
+            must_not(
+                "others use more of them than the server does",
+                "it is the server that uses them",
+                &[Signal::Others, Signal::ServerCores],
+                |case| {
+                    let behind = case.top(Signal::DownstreamCores).unwrap_or(0.0);
+                    Some(case.bottom(Signal::Others)? > case.top(Signal::ServerCores)? + behind)
+                },
             ),
             must_not(
                 "one thread is full, which more cores would not help",

@@ -444,6 +444,16 @@ fn each_cause_by_its_law() {
             Cause::Neighbour,
         ),
         (
+            "others on the machine, and no time for a load at the line",
+            {
+                let mut case =
+                    usual().with(&[(Others, 3.8, 3.8, 3.8), (Idle, 0.0, 0.0, 0.0), (ServerCores, 0.01, 0.1, 0.1)]);
+                case.past.disturbed = Some("others used 3.8 of 4 cores".into());
+                Contrast { line: LoadSignals::default(), ..case }
+            },
+            Cause::Neighbour,
+        ),
+        (
             "a disturbed search, and quiet loads after it that are slow by themselves",
             Contrast {
                 stopped_by: StoppedBy::Disturbed,
@@ -579,6 +589,10 @@ fn too_little_names_nothing() {
             Contrast { past_held: Some(true), ..case }
         }),
         ("refusals at any load", usual().with(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)])),
+        (
+            "cores that others use up",
+            usual().with(&[(Idle, 2.0, 0.1, 0.1), (Others, 1.0, 3.7, 3.7), (ServerCores, 0.02, 0.1, 0.12)]),
+        ),
         ("others whose work grows with the load", {
             let mut case = usual().with(&[(Others, 0.1, 1.5, 1.6)]);
             case.line.disturbed = Some("others used 1.5 of 4 cores".into());

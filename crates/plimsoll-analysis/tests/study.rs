@@ -255,6 +255,12 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
     let last = recorded.trials.iter().rposition(|trial| Intervention::of(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
+    // What somebody gave a flag for is tried in little time, too, with steady loads that are shorter for it.
+    let Asked::Explain(mut short) = asked(vec![Intervention::Identities], 30) else { panic!("an explanation") };
+    short.varied.clear();
+    let recorded = simulator::conduct(&Asked::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
+    assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
+    assert!(recorded.elapsed_ns <= 30 * SECOND);
     // Nothing is changed where nothing may be, or where there is no time for it.
     for (may, budget_s) in [(vec![], 120), (all.to_vec(), 12)] {
         let recorded = simulator::conduct(&asked(may, budget_s), &[slots(4, 2000.0)], 1, NO_BURNERS);

@@ -230,7 +230,7 @@ pub fn worth_making(weighed: &Weighed, possible: &[Intervention]) -> Vec<Interve
 }
 
 /// Whether it is made only where a flag says with what.
-fn is_asked_for(intervention: Intervention) -> bool {
+pub fn is_asked_for(intervention: Intervention) -> bool {
     use Intervention::{Identities, LargerBody, SmallerBody, Stopped};
     matches!(intervention, Identities | LargerBody | SmallerBody | Stopped)
 }

@@ -105,6 +105,8 @@ const CHANGED_NS: u64 = 2 * SECOND;
 /// This part of the budget is kept for them, and no more than this.
 const CHANGED_PART: u64 = 4;
 const CHANGED_NS_MAX: u64 = 30 * SECOND;
+/// A load with a change lies between two without one.
+const CHANGED_LEAST: u64 = 3;
 /// Where they are kept time for, steady loads are not made shorter than this.
 const KEPT_FROM_NS: u64 = 1500 * MS;
 /// Users of a load with a change: this times those who reach the peak, within these bounds. They fill the server for certain.
@@ -256,7 +258,7 @@ impl Explain {
         // A change without what it is held against says nothing, so that time for the last load is kept.
         let next = match (controls, wanted) {
             (_, None) if !any => return Step::Stop,
-            (0, Some(_)) if left_ns >= 3 * needs_ns => Intervention::Control,
+            (0, Some(_)) if left_ns >= CHANGED_LEAST * needs_ns => Intervention::Control,
             (0, _) => return Step::Stop,
             (_, Some(wanted)) if left_ns >= 2 * needs_ns => wanted,
             (1, _) if any => Intervention::Control,
@@ -338,8 +340,9 @@ impl Explain {
 
     /// What is kept of the budget for loads with a change, ns.
     fn kept_ns(&self) -> u64 {
-        let changed_ns =
-            if self.interventions.is_empty() { 0 } else { (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX) };
+        // One change and what it is held against is the least that says anything: less would be kept for nothing.
+        let kept_ns = (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX).max(CHANGED_LEAST * self.changed_ns());
+        let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
         changed_ns + self.varied_ns()
     }
 
@@ -352,7 +355,8 @@ impl Explain {
     /// somebody wants to know of always does.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
-        let kept = without(self.kept_ns()).filter(|length_ns| *length_ns >= KEPT_FROM_NS);
+        let is_asked_for = self.interventions.iter().copied().any(interventions::is_asked_for);
+        let kept = without(self.kept_ns()).filter(|length_ns| is_asked_for || *length_ns >= KEPT_FROM_NS);
         kept.or_else(|| without(self.varied_ns()))
     }
 

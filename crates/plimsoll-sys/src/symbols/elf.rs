@@ -4,7 +4,7 @@
 //! Names stay in the file and are read when they are asked for: the symbols of a large program are a hundred megabytes.
 
 use super::go::{GoFunctions, GoPlaces};
-use super::{Parts, number_at};
+use super::parted::{PartedBytes, number_at};
 
 /// Parts of a file that are loaded, sections, symbols and bytes of section names: more than any program has.
 const SEGMENTS_MAX: u64 = 256;
@@ -25,7 +25,7 @@ const FUNCTION_CHOSEN: u64 = 10;
 const REACH_MAX: u64 = 64 << 10;
 
 /// A part of the file that is loaded.
-struct Segment {
+struct LoadedPart {
     offset: u64,
     size: u64,
     address: u64,
@@ -60,14 +60,14 @@ pub struct FoundFunction {
 /// The functions of a file.
 pub struct Functions<P> {
     file: P,
-    segments: Vec<Segment>,
+    segments: Vec<LoadedPart>,
     go: Option<GoFunctions>,
     symbols: Vec<Symbol>,
     /// Where the names of symbols lie, and how long that is.
     names: (u64, u64),
 }
 
-impl<P: Parts> Functions<P> {
+impl<P: PartedBytes> Functions<P> {
     /// Those of a file; `None` where it is no such file, or has no table that is understood.
     pub fn read(file: P) -> Option<Functions<P>> {
         let head = file.part(0, 64).into_owned();
@@ -113,17 +113,17 @@ impl<P: Parts> Functions<P> {
     }
 }
 
-fn segments<P: Parts>(file: &P, at: u64, count: u64) -> Vec<Segment> {
+fn segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> Vec<LoadedPart> {
     let bytes = file.part(at, count as usize * 56);
     let of = |part: &[u8]| {
         let field = |at: usize| number_at(part, at, 8);
         let (offset, address, size) = (field(8)?, field(16)?, field(32)?);
-        (number_at(part, 0, 4)? == LOADED).then_some(Segment { offset, size, address })
+        (number_at(part, 0, 4)? == LOADED).then_some(LoadedPart { offset, size, address })
     };
     bytes.chunks_exact(56).filter_map(of).collect()
 }
 
-fn sections<P: Parts>(file: &P, at: u64, count: u64, names: usize) -> Vec<Section> {
+fn sections<P: PartedBytes>(file: &P, at: u64, count: u64, names: usize) -> Vec<Section> {
     let bytes = file.part(at, count as usize * 64);
     let heads: Vec<&[u8]> = bytes.chunks_exact(64).collect();
     let extent = |part: &[u8]| Some((number_at(part, 24, 8)?, number_at(part, 32, 8)?));
@@ -145,7 +145,7 @@ fn sections<P: Parts>(file: &P, at: u64, count: u64, names: usize) -> Vec<Sectio
     heads.iter().filter_map(of).collect()
 }
 
-fn go_table<P: Parts>(file: &P, sections: &[Section]) -> Option<GoFunctions> {
+fn go_table<P: PartedBytes>(file: &P, sections: &[Section]) -> Option<GoFunctions> {
     let named = |name: &str| sections.iter().find(|section| section.name == name);
     let table = named(".gopclntab").or(named(".data.rel.ro.gopclntab"))?;
     let text = named(".text")?;
@@ -159,7 +159,7 @@ fn go_table<P: Parts>(file: &P, sections: &[Section]) -> Option<GoFunctions> {
 }
 
 /// The functions among the symbols of a table, by address, and where their names lie.
-fn symbols<P: Parts>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
+fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
     let names = sections.get(table.link as usize)?;
     let count = (table.size / SYMBOL_BYTES).min(SYMBOLS_MAX);
     let bytes = file.part(table.offset, (count * SYMBOL_BYTES) as usize);

@@ -8,7 +8,7 @@
 //! what is known = entry (u32), offset of its name (u32), ...
 //! ```
 
-use super::{Parts, number_at};
+use super::parted::{PartedBytes, number_at};
 
 /// Of Go 1.18 and 1.20.
 const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
@@ -46,7 +46,7 @@ pub(super) struct GoPlaces {
 
 impl GoFunctions {
     /// The table of a file; `None` of another version, or where it is not known where the code begins.
-    pub(super) fn read<P: Parts + ?Sized>(file: &P, places: &GoPlaces) -> Option<GoFunctions> {
+    pub(super) fn read<P: PartedBytes + ?Sized>(file: &P, places: &GoPlaces) -> Option<GoFunctions> {
         let (at, length) = places.table;
         let head = file.part(at, 8 + 8 * 8);
         let word = |number: usize| number_at(&head, 8 + 8 * number, 8);
@@ -74,7 +74,7 @@ impl GoFunctions {
     }
 
     /// The name of the function at an address, and where that begins.
-    pub(super) fn at<P: Parts + ?Sized>(&self, file: &P, address: u64) -> Option<(Vec<u8>, u64)> {
+    pub(super) fn at<P: PartedBytes + ?Sized>(&self, file: &P, address: u64) -> Option<(Vec<u8>, u64)> {
         let within = address.checked_sub(self.text)?;
         if within >= self.entry(self.count) {
             return None;

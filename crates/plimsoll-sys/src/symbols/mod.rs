@@ -8,16 +8,16 @@ mod elf;
 mod go;
 mod jit;
 mod maps;
+mod parted;
 
 pub use elf::{FoundFunction, Functions};
 pub use jit::JitNames;
 pub use maps::{Mapping, parse as parse_maps};
+pub use parted::PartedBytes;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,40 +35,6 @@ const ADDRESSES_MAX: usize = 1 << 16;
 /// Files whose tables are kept, and memory for them, bytes.
 const FILES_MAX: usize = 256;
 const TABLES_BYTES_MAX: usize = 128 << 20;
-
-/// Bytes that are read by parts.
-pub trait Parts {
-    /// So many bytes from `at` on; fewer at the end, none beyond it or where they cannot be read.
-    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]>;
-}
-
-impl Parts for [u8] {
-    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
-        let from = usize::try_from(at).unwrap_or(usize::MAX).min(self.len());
-        Cow::Borrowed(&self[from..from.saturating_add(length).min(self.len())])
-    }
-}
-
-impl Parts for File {
-    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
-        let mut bytes = vec![0; length];
-        let mut read = 0;
-        while read < length {
-            match self.read_at(&mut bytes[read..], at.saturating_add(read as u64)) {
-                Ok(0) | Err(_) => break,
-                Ok(more) => read += more,
-            }
-        }
-        bytes.truncate(read);
-        Cow::Owned(bytes)
-    }
-}
-
-/// The little-endian number of `size` bytes (1 to 8) at `at`.
-pub(crate) fn number_at(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-    let part = bytes.get(at..at.checked_add(size)?)?;
-    Some(part.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-}
 
 /// What is known of one process.
 struct ProcessMap {

@@ -1,8 +1,9 @@
 //! Names by address, of tables made here and of this process.
 
 use super::*;
+use std::borrow::Cow;
 
-impl Parts for Vec<u8> {
+impl PartedBytes for Vec<u8> {
     fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
         self.as_slice().part(at, length)
     }

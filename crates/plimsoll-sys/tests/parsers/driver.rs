@@ -2,13 +2,13 @@
 
 use plimsoll_sys::probe::{cgroup, host, listener, process, sockets};
 use plimsoll_sys::sampling::each_record;
-use plimsoll_sys::symbols::{Functions, JitNames, Parts, parse_maps};
+use plimsoll_sys::symbols::{Functions, JitNames, PartedBytes, parse_maps};
 use std::borrow::Cow;
 
 /// A file in memory.
 struct Memory<'a>(&'a [u8]);
 
-impl Parts for Memory<'_> {
+impl PartedBytes for Memory<'_> {
     fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
         self.0.part(at, length)
     }

@@ -1,0 +1,39 @@
+//! Bytes that are read by parts ([`PartedBytes`]): a file, or what lies in memory. Not here: what they mean.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Bytes that are read by parts.
+pub trait PartedBytes {
+    /// So many bytes from `at` on; fewer at the end, none beyond it or where they cannot be read.
+    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]>;
+}
+
+impl PartedBytes for [u8] {
+    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
+        let from = usize::try_from(at).unwrap_or(usize::MAX).min(self.len());
+        Cow::Borrowed(&self[from..from.saturating_add(length).min(self.len())])
+    }
+}
+
+impl PartedBytes for File {
+    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
+        let mut bytes = vec![0; length];
+        let mut read = 0;
+        while read < length {
+            match self.read_at(&mut bytes[read..], at.saturating_add(read as u64)) {
+                Ok(0) | Err(_) => break,
+                Ok(more) => read += more,
+            }
+        }
+        bytes.truncate(read);
+        Cow::Owned(bytes)
+    }
+}
+
+/// The little-endian number of `size` bytes (1 to 8) at `at`.
+pub(crate) fn number_at(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+    let part = bytes.get(at..at.checked_add(size)?)?;
+    Some(part.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+}

@@ -41,18 +41,19 @@ pub struct Latency {
 impl Latency {
     /// The figures of `histogram`.
     pub fn of(histogram: &Histogram) -> Latency {
-        let q = |q| histogram.quantile_ns(q);
+        let [p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns] =
+            histogram.quantiles_ns([0.5, 0.75, 0.9, 0.95, 0.99, 0.999]);
         Latency {
             count: histogram.count(),
             min_ns: histogram.min_ns(),
             mean_ns: histogram.mean_ns(),
             stdev_ns: histogram.stdev_ns(),
-            p50_ns: q(0.5),
-            p75_ns: q(0.75),
-            p90_ns: q(0.9),
-            p95_ns: q(0.95),
-            p99_ns: q(0.99),
-            p999_ns: q(0.999),
+            p50_ns,
+            p75_ns,
+            p90_ns,
+            p95_ns,
+            p99_ns,
+            p999_ns,
             max_ns: histogram.max_ns(),
         }
     }

@@ -143,19 +143,26 @@ impl Histogram {
     /// The value below or at which a share `q` (0..=1) of the values lies: the upper end of the bucket that holds the
     /// value of rank ceil(q n), never beyond the exact maximum. 0 when empty.
     pub fn quantile_ns(&self, q: f64) -> u64 {
-        if self.exact.count == 0 {
-            return 0;
-        }
-        // The small subtraction undoes the rounding of products such as 0.07 * 100.
-        let rank = ((q * self.exact.count as f64 - 1e-9).ceil().max(1.0) as u64).min(self.exact.count);
-        let mut seen = 0;
-        for (index, count) in self.buckets() {
-            seen += count;
-            if seen >= rank {
-                return highest_of(index).clamp(self.exact.min_ns, self.exact.max_ns);
+        let [quantile_ns] = self.quantiles_ns([q]);
+        quantile_ns
+    }
+
+    /// [`Histogram::quantile_ns`] of several shares, ascending, in one look at the buckets.
+    pub fn quantiles_ns<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
+        debug_assert!(shares.is_sorted());
+        let (mut buckets, mut seen, mut last) = (self.buckets(), 0, 0);
+        shares.map(|q| {
+            if self.exact.count == 0 {
+                return 0;
             }
-        }
-        self.exact.max_ns
+            // The small subtraction undoes the rounding of products such as 0.07 * 100.
+            let rank = ((q * self.exact.count as f64 - 1e-9).ceil().max(1.0) as u64).min(self.exact.count);
+            while seen < rank {
+                let Some((index, count)) = buckets.next() else { return self.exact.max_ns };
+                (seen, last) = (seen + count, index);
+            }
+            highest_of(last).clamp(self.exact.min_ns, self.exact.max_ns)
+        })
     }
 
     /// How many values lie above `bound_ns`, as bucketed: values in the bound's own bucket count as within it.
@@ -229,6 +236,7 @@ mod tests {
         for (q, expect) in [(0.0, 1), (0.001, 1), (0.5, 500), (0.99, 990), (0.999, 999), (1.0, 1000)] {
             assert_eq!(histogram.quantile_ns(q), expect, "{q}");
         }
+        assert_eq!(histogram.quantiles_ns([0.001, 0.5, 0.5, 0.999, 1.0]), [1, 500, 500, 999, 1000]);
         assert_eq!(histogram.count_above(990), 10);
         assert_eq!(histogram.mean_ns(), 500.5);
         assert!((histogram.stdev_ns() - 288.67).abs() < 0.1);

@@ -232,7 +232,7 @@ pub fn not_known(case: &Contrast, possible: &[&Candidate]) -> String {
             format::share(share)
         );
     }
-    if case.best_rps > 0.0 && [&case.low, &case.line, &case.past].iter().all(|sight| !sight.is_seen()) {
+    if case.best_rps > 0.0 && !case.is_seen() {
         return "not known: the budget was too short for the steady loads that tell".to_owned();
     }
     let names: Vec<&str> = possible.iter().map(|candidate| candidate.cause.word()).collect();

@@ -59,6 +59,9 @@ impl<'a> Loads<'a> {
     }
 }
 
+/// A thread that works for this share of the time is full where its helpers work while it stands.
+const NEARLY_FULL: f64 = 0.85;
+
 /// The rate that loads are measured by: the line, or where there is none, what the server can answer at most.
 pub fn level_of(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.lower;
@@ -138,6 +141,11 @@ impl Contrast {
             line,
             past,
         }
+    }
+
+    /// Whether there was a steady load to look at.
+    pub fn is_seen(&self) -> bool {
+        [&self.low, &self.line, &self.past].iter().any(|sight| sight.is_seen())
     }
 
     /// A rate of requests as what is offered: `1 000 requests/s`, or so many sessions.
@@ -234,9 +242,18 @@ impl Contrast {
         Some(idle >= (0.15 * cores).min(0.5) && !self.allowed_full().unwrap_or(false))
     }
 
-    /// Whether a thread of the server has no room.
+    /// Whether a thread of the server has no room: it works all the time, or all the time that it does not stand for its helpers
+    /// (collectors and compilers of its runtime), with which it uses one core's worth.
     pub fn thread_full(&self) -> Option<bool> {
-        self.reaches(Signal::FullestThread, FULL)
+        let fullest = self.top(Signal::FullestThread)?;
+        let one_core = || self.top(Signal::ServerCores).is_some_and(|used| (0.95..1.2).contains(&used));
+        let alone = || self.top(Signal::FullThreads).is_some_and(|count| count <= 1.0);
+        // What is asked of it waits: who refuses instead, and answers as fast as ever, has room.
+        let waits = || {
+            let (low, past) = (self.low.get(Signal::Service)?, self.past.get(Signal::Service)?);
+            Some(past >= 3.0 * low && self.plateau()? && self.cores_spare()?)
+        };
+        Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
     }
 
     /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota.

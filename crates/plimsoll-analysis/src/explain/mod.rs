@@ -196,7 +196,13 @@ fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation 
         },
         how: first.and_then(|first| answer::how(case, first.cause)),
         evidence: evidence(case, &shown),
-        ruled_out: weighed.ruled_out.iter().map(|(cause, why, sign)| (*cause, ruled_out(case, why, sign))).collect(),
+        // Without a load to look at, what was not seen is not ruled out.
+        ruled_out: weighed
+            .ruled_out
+            .iter()
+            .filter(|_| case.is_seen())
+            .map(|(cause, why, sign)| (*cause, ruled_out(case, why, sign)))
+            .collect(),
         interventions: Vec::new(),
         varied: None,
         to_tell: if first.is_some() { Vec::new() } else { to_tell(case, weighed) },
@@ -248,7 +254,10 @@ fn to_tell(case: &Contrast, weighed: &Weighed) -> Vec<Sentence> {
     }
     if case.fails_anyhow().is_some() {
         told = vec![Sentence::from("what fails, and how: plimsoll run at a low rate shows it")];
-    } else if [&case.low, &case.line, &case.past].iter().all(|sight| !sight.is_seen()) {
+    } else if case.best_rps <= 0.0 {
+        told =
+            vec![Sentence::from("a request that the server answers with success: plimsoll run shows what it answers")];
+    } else if !case.is_seen() {
         let more = Sentence::from("loads at a low rate, at the line and past it: give it more time (");
         told = vec![more.remedy(Remedy::Budget).words(")")];
     } else if case.line.get(Signal::ServerCores).is_none() {

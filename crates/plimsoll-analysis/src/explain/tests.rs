@@ -132,6 +132,12 @@ fn tell(case: &Contrast) -> String {
 fn each_cause_by_its_law() {
     let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
     let cores_full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (RunQueue, 0.05, 1.0, 4.0)];
+    let with_helpers = [
+        (FullestThread, 0.14, 0.89, 0.86),
+        (ServerCores, 0.15, 1.0, 1.03),
+        (Idle, 3.7, 2.7, 2.7),
+        (ListenQueue, 0.0, 0.3, 0.1),
+    ];
     let one_core = [(ServerCores, 0.15, 0.95, 1.0), (Idle, 3.7, 2.8, 2.8)];
     let refusing =
         [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
@@ -160,6 +166,7 @@ fn each_cause_by_its_law() {
     };
     let cases: Vec<(&str, Contrast, Cause)> = vec![
         ("one full thread", usual().with(&full), Cause::OneThread),
+        ("a thread that stands while its collector works", usual().with(&with_helpers), Cause::OneThread),
         ("threads that take turns at an interpreter", python(usual().with(&one_core)), Cause::OneThread),
         ("all cores", usual().with(&cores_full), Cause::Cpu),
         (

@@ -95,11 +95,19 @@ pub(super) fn held_to_cores(case: &Contrast) -> Option<bool> {
     Some(near && waiting >= 0.5 && for_each_other < waiting && case.cores_spare()?)
 }
 
-/// Whether the server's connections to its main peer are a fixed number while more requests wait.
+/// Whether the server asks its main peer for requests: a connection that stands idle while thousands are answered holds none.
+fn asks(case: &Contrast) -> Option<bool> {
+    let (peer, _) = case.peer()?;
+    let sent = case.past.sent_to_peers.get(peer).or(case.line.sent_to_peers.get(peer))?;
+    Some(*sent >= 0.05 * case.top(Signal::Goodput)?)
+}
+
+/// Whether the server's connections to its main peer, which it asks for requests, are a fixed number while more of these wait.
 pub(super) fn pool_full(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let waiting = case.past.get(Signal::InFlight)?;
-    Some(past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
+    let asked = asks(case).unwrap_or(true);
+    Some(asked && past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
 }
 
 /// Whether what is behind the server has used up its cores: a single process one, several as many as there are.

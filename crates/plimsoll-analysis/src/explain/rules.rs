@@ -686,7 +686,7 @@ pub const RULES: &[Rule] = &[
             must(
                 4.0,
                 "its connections to what is behind it are a fixed number, whatever waits",
-                "its connections to what is behind it are not a fixed number, or there are none",
+                "its connections to what is behind it are not a fixed number, or it asks nothing there",
                 &[Signal::PeerConnections, Signal::InFlight],
                 pool_full,
             ),

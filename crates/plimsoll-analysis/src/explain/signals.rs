@@ -241,6 +241,8 @@ pub struct LoadSignals {
     pub values: BTreeMap<Signal, f64>,
     /// The server's connections to others, by address; the most at any time.
     pub peers: BTreeMap<String, f64>,
+    /// Segments with data that it sends them, 1/s.
+    pub sent_to_peers: BTreeMap<String, f64>,
     /// The fullest thread of the server.
     pub fullest_thread: Option<String>,
     /// The server's process.
@@ -472,6 +474,8 @@ impl LoadSignals {
             let peer = name.strip_prefix("peer.").and_then(|rest| rest.strip_suffix(".connections"));
             if let Some((peer, count)) = peer.zip(most(name)) {
                 self.peers.insert(peer.to_owned(), count);
+                let sent = per_second(&format!("peer.{peer}.segments_sent"));
+                self.sent_to_peers.extend(sent.map(|sent| (peer.to_owned(), sent)));
             }
         }
         let waiting = probes.series.keys().filter(|name| name.starts_with("peer.") && name.ends_with(".waiting"));

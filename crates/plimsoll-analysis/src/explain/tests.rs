@@ -129,6 +129,17 @@ fn tell(case: &Contrast) -> String {
 }
 
 #[test]
+fn a_connection_that_nothing_is_asked_on_is_no_pool() {
+    for (sent, expect) in [(None, Cause::Pool), (Some(900.0), Cause::Pool), (Some(2.0), Cause::Unknown)] {
+        let mut case = usual().alone(4.5).peers(4.0, 4.0, 4.0);
+        for sight in [&mut case.line, &mut case.past] {
+            sight.sent_to_peers.extend(sent.map(|sent| ("127.0.0.1:6379".to_owned(), sent)));
+        }
+        assert_eq!(named(&case), expect, "{sent:?}\n{}", tell(&case));
+    }
+}
+
+#[test]
 fn each_cause_by_its_law() {
     let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
     let cores_full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (RunQueue, 0.05, 1.0, 4.0)];

@@ -71,6 +71,8 @@ pub struct SocketRow {
     /// Of a connection, if asked for and told: something was sent after the last that came, so that an answer is waited for. Of
     /// what is answered within a tick of the kernel's (up to 10 ms) it is not seen.
     pub awaits_answer: Option<bool>,
+    /// Of a connection, if asked for and told: segments with data that were sent on it, modulo 2^32 (Linux 4.6).
+    pub segments_sent: Option<u32>,
 }
 
 /// Which connections to tell of. Filtering is done by the kernel, so that thousands that are not of interest cost
@@ -402,6 +404,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         inode: u32_at(payload, 68)?,
         send_time: None,
         awaits_answer: None,
+        segments_sent: None,
     };
     let mut attributes = payload.get(MESSAGE..)?;
     while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
@@ -412,6 +415,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         if kind == INET_DIAG_INFO {
             socket.send_time = parse_send_time(&attributes[4..length]);
             socket.awaits_answer = parse_awaits_answer(&attributes[4..length]);
+            socket.segments_sent = u32_at(&attributes[4..length], 156);
         }
         attributes = &attributes[length.next_multiple_of(4).min(attributes.len())..];
     }
@@ -492,18 +496,19 @@ mod tests {
         let pass = || std::thread::sleep(std::time::Duration::from_millis(40));
         let mut awaits = || {
             let rows = seen(&mut asker, states::ESTABLISHED, Filter::LocalPort(own.port()));
-            rows.iter().find(|row| row.local == own).expect("the client's").awaits_answer
+            let row = rows.iter().find(|row| row.local == own).expect("the client's");
+            (row.awaits_answer, row.segments_sent)
         };
         let mut byte = [0];
-        for _ in 0..2 {
+        for sent in 1..3 {
             pass();
             client.write_all(b"?").expect("written");
             pass();
-            assert_eq!(awaits(), Some(true));
+            assert_eq!(awaits(), (Some(true), Some(sent)));
             server.read_exact(&mut byte).expect("read");
             server.write_all(b"!").expect("written");
             client.read_exact(&mut byte).expect("read");
-            assert_eq!(awaits(), Some(false));
+            assert_eq!(awaits(), (Some(false), Some(sent)));
         }
     }
 

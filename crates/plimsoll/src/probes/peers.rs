@@ -35,6 +35,9 @@ pub struct Peers {
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
     known: BTreeSet<SocketAddr>,
+    /// Segments that its connections had sent when they were seen last, by their inodes, and all of them to a peer.
+    sent: BTreeMap<u32, u32>,
+    sent_to: BTreeMap<SocketAddr, u64>,
 }
 
 /// Connections that could be the server's own, and when they were seen.
@@ -43,13 +46,14 @@ struct OwnConnections {
     connections: Vec<OwnConnection>,
 }
 
-/// One of them: its inode, whom it leads to, whether an answer of theirs is waited for, and bytes from there that the server has not
-/// read.
+/// One of them: its inode, whom it leads to, whether an answer of theirs is waited for, bytes from there that the server has not
+/// read, and the segments that it has sent, where the kernel tells.
 struct OwnConnection {
     inode: u32,
     peer: SocketAddr,
     awaits_answer: bool,
     unread: u32,
+    sent: Option<u32>,
 }
 
 /// Going through open files.
@@ -69,6 +73,8 @@ impl Peers {
             seen: None,
             search: None,
             known: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            sent_to: BTreeMap::new(),
         }
     }
 
@@ -148,7 +154,13 @@ impl Peers {
             let (all, waiting, unread) = found.entry(connection.peer).or_default();
             (*all, *waiting) = (*all + 1, *waiting + u64::from(connection.awaits_answer));
             *unread += u64::from(connection.unread);
+            if let Some(sent) = connection.sent {
+                // What a new one has sent was sent since the last look.
+                let before = self.sent.insert(connection.inode, sent).unwrap_or(0);
+                *self.sent_to.entry(connection.peer).or_default() += u64::from(sent.wrapping_sub(before));
+            }
         }
+        self.sent.retain(|inode, _| seen.connections.iter().any(|connection| connection.inode == *inode));
         let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, (count, ..))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
@@ -161,6 +173,9 @@ impl Peers {
             sink.gauge_at(&format!("peer.{peer}.connections"), "", seen.at_ns, count as f64);
             sink.gauge_at(&format!("peer.{peer}.waiting"), "", seen.at_ns, waiting as f64);
             sink.gauge_at(&format!("peer.{peer}.unread"), "bytes", seen.at_ns, unread as f64);
+            if let Some(sent) = self.sent_to.get(peer) {
+                sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *sent as f64);
+            }
         }
         if !found.is_empty() {
             sink.gauge_at(
@@ -189,7 +204,8 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<OwnConnection
         if !incoming.contains(&socket.local.port()) && socket.inode != 0 {
             let awaits_answer = socket.awaits_answer.unwrap_or(false);
             let unread = socket.receive_queue;
-            found.push(OwnConnection { inode: socket.inode, peer: socket.remote, awaits_answer, unread });
+            let (inode, peer, sent) = (socket.inode, socket.remote, socket.segments_sent);
+            found.push(OwnConnection { inode, peer, awaits_answer, unread, sent });
         }
     })?;
     Ok(found)

@@ -10,8 +10,9 @@ use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
+use plimsoll_model::{AddressRange, GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// How far from an edge of the window a reading may be: what is read in turn comes once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
@@ -325,6 +326,10 @@ impl LoadSignals {
         let mut sight = LoadSignals { seconds, under_way_max, unseen, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);
         sight.watched(&run.probes, from_ns, to_ns, answered);
+        // Loads of a search come from one loopback address after the other, and what each has left is counted with the rest.
+        if let Some(share) = sight.values.get_mut(&Signal::TimeWait) {
+            *share = (*share / addresses_so_far(run)).min(1.0);
+        }
         sight
     }
 
@@ -499,7 +504,7 @@ impl LoadSignals {
         self.put(Signal::Retransmits, of(change("tcp.retransmits"), change("tcp.segments_out")));
         // Ports may serve several peers: of one there are no more than all.
         let rests = of(most("tcp.time_wait"), most("tcp.local_ports").or(Some(USUAL_PORTS)));
-        self.put(Signal::TimeWait, rests.map(|share| share.min(1.0)));
+        self.put(Signal::TimeWait, rests);
         self.put(Signal::InLock, mean("server.in_lock"));
         self.put(Signal::InSameLock, mean("server.in_same_lock"));
         self.put(Signal::InSleep, mean("server.in_sleep"));
@@ -575,4 +580,15 @@ fn dispersion(counts: &[f64]) -> Option<f64> {
     }
     let squares: f64 = counts.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
     Some(squares / 2.0 / (counts.len() - 1) as f64 / mean)
+}
+
+/// How many addresses of ours loads have come from until this one, as far as its own tell: those of the loopback are used in turn
+/// from 127.0.0.1 on.
+fn addresses_so_far(run: &Run) -> f64 {
+    let count = |range: &AddressRange| match range.nth(range.count().saturating_sub(1)) {
+        IpAddr::V4(last) if last.is_loopback() => u64::from(last.octets()[3]),
+        _ => range.count(),
+    };
+    let sources = run.injectors.iter().flat_map(|injector| &injector.sources);
+    sources.map(count).max().unwrap_or(1).max(1) as f64
 }

@@ -13,6 +13,7 @@ use crate::load::Load;
 use crate::plan::Plan;
 use crate::plan_bytes::{around_bytes, asked_bytes, program_bytes};
 use crate::redact::{self, Redact};
+use crate::retry::again_label;
 use crate::session::Scenario;
 use crate::template::target_shown;
 use crate::tls::TlsSpec;
@@ -310,6 +311,9 @@ impl TrafficRecord {
 
     /// What is asked, to tell targets apart: the URL of what asks one, else where, and what in few words.
     pub fn place(&self) -> String {
+        if self.comes_again() {
+            return self.url();
+        }
         match (self.scenarios.as_slice(), self.routes.len()) {
             ([], 1) => self.url(),
             ([], requests) => format!("{} ({requests} requests)", self.origin),
@@ -320,6 +324,9 @@ impl TrafficRecord {
 
     /// What is asked, for people: `GET http://h:80/items`, or the labels of several routes.
     pub fn title(&self) -> String {
+        if self.comes_again() {
+            return self.title_of(self.first());
+        }
         let names: Vec<&str> = self.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
         match (names.len(), self.routes.len()) {
             (0, _) => {}
@@ -327,16 +334,31 @@ impl TrafficRecord {
             (_, asked) => return format!("sessions of {}: {}, {asked} requests", self.origin, names.join(", ")),
         }
         match self.routes.as_slice() {
-            // The method is gRPC's, and no choice.
-            [only] if only.ok_grpc.is_some() => self.url(),
             // Paths of many were made one.
             [only] if self.choice == Choice::Listed => format!("1 request of {}: {}", self.origin, only.label),
-            [only] => format!("{} {}", only.method, self.url()),
+            [only] => self.title_of(only),
             routes => {
                 let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();
                 format!("{} requests of {}: {}", routes.len(), self.origin, labels.join(", "))
             }
         }
+    }
+
+    /// The title of one request, which is the first.
+    fn title_of(&self, only: &RouteRecord) -> String {
+        match only.ok_grpc {
+            // The method is gRPC's, and no choice.
+            Some(_) => self.url(),
+            None => format!("{} {}", only.method, self.url()),
+        }
+    }
+
+    /// Whether what is asked is one request, and again where it fails.
+    fn comes_again(&self) -> bool {
+        let is_again = |first: &RouteRecord, again: &RouteRecord| {
+            again.label == again_label(&first.label) && again.target == first.target
+        };
+        self.scenarios.len() == 1 && matches!(self.routes.as_slice(), [first, again] if is_again(first, again))
     }
 
     /// What an arrival or a user's turn is: a request, or a session of several.

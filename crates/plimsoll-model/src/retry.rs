@@ -23,7 +23,7 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     if traffic.choice != Choice::Weighted || route.filled.any() {
         return None;
     }
-    let again = Route { label: format!("{} (again)", route.label), ..route.clone() };
+    let again = Route { label: again_label(&route.label), ..route.clone() };
     let end = 1 + 3 * times;
     let mut ops = vec![SessionOp::Ask { route: FIRST, goes_on: true }];
     for turn in 0..times {
@@ -42,6 +42,11 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     })
 }
 
+/// What the request that comes again is called.
+pub(crate) fn again_label(label: &str) -> String {
+    format!("{label} (again)")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +61,9 @@ mod tests {
             assert_eq!(traffic.scenarios[0].requests_max(), u64::from(times) + 1);
             assert_eq!(traffic.routes[usize::from(AGAIN)].request, plan.traffic.routes[0].request);
             assert_eq!(retried(&traffic, 1), None);
+            // People are told the request, not how it is asked.
+            let again = Plan { traffic, ..plan.clone() }.record().traffic;
+            assert_eq!((again.title().as_str(), again.place().as_str()), ("GET http://h:80/", "http://h:80/"));
         }
         let waits: Vec<u64> = retried(&plan.traffic, 3).expect("one request").scenarios[0]
             .ops

@@ -203,6 +203,12 @@ impl<'a> Conduct<'a> {
         let began_s = self.runner.elapsed_ns() as f64 / 1e9;
         let saying = self.saying(study, &trial);
         let alone = matches!(study, Study::Run(..));
+        // What is predicted stands there before it is tried, not on terminals alone.
+        if let (Study::Explain(_), Some(intervention)) = (&*study, Intervention::of(&trial.tag))
+            && intervention != Intervention::Control
+        {
+            self.live.line(&format!("experiment: {}; {}", intervention.text(), saying.why));
+        }
         self.drive(trial, &mut |tick| {
             let at_s = tick.end_ns as f64 / 1e9;
             match alone {

@@ -132,11 +132,10 @@ fn what_is_changed_is_told_with_what_was_predicted() {
     assert!(!made.is_empty() || was_hindered(&document), "{document:#}");
     for change in made {
         let name = change["name"].as_str().expect("a word");
-        assert!(
-            done.stderr.contains("what is answered") && change["predictions"].is_object(),
-            "{name}: {}",
-            done.stderr
-        );
+        // What was asked for is tried where no cause stands, too, as on a machine that is never quiet.
+        let unforetold = change["predictions"].as_object().expect("by cause").is_empty();
+        let expect = if unforetold { "no cause that stands predicts anything" } else { "what is answered" };
+        assert!(done.stderr.contains(expect), "{name}: {}", done.stderr);
         assert!(change["measured"].as_str().is_some_and(|text| text.contains("with it")), "{change:#}");
     }
     assert_eq!(plimsoll(&["show", "--json", path]).json()["interventions"], document["interventions"]);

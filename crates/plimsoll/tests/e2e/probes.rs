@@ -135,8 +135,8 @@ fn the_servers_own_connections_are_counted_by_peer() {
     let probes = document["server"]["probes"].as_array().expect("probes");
     let names = probes.iter().filter_map(|probe| probe["name"].as_str());
     let peers: Vec<&str> = names.filter(|name| name.starts_with("peer.")).collect();
-    let more = ["unread", "waiting"].map(|what| format!("peer.{address}.{what}"));
-    assert_eq!(peers, [&name, &more[0], &more[1]], "{document:#}");
+    let more = ["segments_sent", "unread", "waiting"].map(|what| format!("peer.{address}.{what}"));
+    assert_eq!(peers, [&name, &more[0], &more[1], &more[2]], "{document:#}");
     // One more while the question before the load is not quite closed; a single reading may be that before the load.
     let accepted = probe(&document, "accepted.connections");
     let most = number(accepted, "max");

@@ -64,15 +64,20 @@ impl FailedAnswer {
         let (line, content) = answer;
         let status_line = cut(&redact::line(String::from_utf8_lossy(line).trim()));
         let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)]), redact::line(reason));
+        FailedAnswer { missed: Some(missed), reason, ..FailedAnswer::with(status, at_ns, status_line, body) }
+    }
+
+    /// One of which no more is known.
+    fn with(status: u16, at_ns: u64, status_line: String, body: String) -> FailedAnswer {
         FailedAnswer {
             status,
-            missed: Some(missed),
+            missed: None,
             grpc_status: None,
             call_fault: None,
             at_ns,
             status_line,
             body,
-            reason,
+            reason: String::new(),
             retry_after: None,
         }
     }
@@ -93,18 +98,7 @@ impl FailedAnswer {
         let says_when = || head.to_ascii_lowercase().lines().any(|field| field.starts_with("retry-after:"));
         let retry_after = (!head.starts_with("HTTP/2")).then(says_when);
         let body = if chunked { text_of(&without_chunks(content)) } else { text_of(content) };
-        let (status_line, reason) = (cut(&status_line), String::new());
-        FailedAnswer {
-            status,
-            missed: None,
-            grpc_status: None,
-            call_fault: None,
-            at_ns,
-            status_line,
-            body,
-            reason,
-            retry_after,
-        }
+        FailedAnswer { retry_after, ..FailedAnswer::with(status, at_ns, cut(&status_line), body) }
     }
 
     /// The same as the answer to a call that ended so, because of what is wrong with its messages, if anything is.

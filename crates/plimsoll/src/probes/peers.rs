@@ -150,17 +150,19 @@ impl Peers {
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
         // Connections, those of them that wait for an answer, and bytes of answers that are not read.
         let mut found: BTreeMap<SocketAddr, (u64, u64, u64)> = BTreeMap::new();
+        let mut now = BTreeMap::new();
         for connection in seen.connections.iter().filter(|it| self.ours.get(&it.inode) == Some(&true)) {
             let (all, waiting, unread) = found.entry(connection.peer).or_default();
             (*all, *waiting) = (*all + 1, *waiting + u64::from(connection.awaits_answer));
             *unread += u64::from(connection.unread);
             if let Some(sent) = connection.sent {
                 // What a new one has sent was sent since the last look.
-                let before = self.sent.insert(connection.inode, sent).unwrap_or(0);
+                let before = self.sent.get(&connection.inode).copied().unwrap_or(0);
+                now.insert(connection.inode, sent);
                 *self.sent_to.entry(connection.peer).or_default() += u64::from(sent.wrapping_sub(before));
             }
         }
-        self.sent.retain(|inode, _| seen.connections.iter().any(|connection| connection.inode == *inode));
+        self.sent = now;
         let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, (count, ..))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {

@@ -65,24 +65,31 @@ def bare_run(url, cpus, seconds, connections, spin):
     return done, done.json()
 
 
-def turned(sides, index):
-    """The sides, each round beginning with another one."""
-    names = list(sides)
-    start = index % len(names)
-    return [(name, sides[name]) for name in names[start:] + names[:start]]
+def turned(sides, index, together=()):
+    """The sides, each round beginning with another one. Sides that are `together` (sets of names) are held against each other: they
+    come one directly after the other, so that a slow stretch of the machine is over all of them, and change places from round to
+    round."""
+    groups = []
+    for name in sides:
+        mates = next((mates for mates in together if name in mates), (name,))
+        if name == next(mate for mate in sides if mate in mates):
+            groups.append([mate for mate in sides if mate in mates])
+    start = index % len(groups)
+    names = [name for group in groups[start:] + groups[:start] for name in (group[::-1] if index % 2 else group)]
+    return [(name, sides[name]) for name in names]
 
 
 # What others than client and server may take of the machine during a measurement, in cores.
 OTHERS_MAX = 0.15
 
 
-def alternate(settings, usual, sides, server, notes, show):
+def alternate(settings, usual, sides, server, notes, show, together=()):
     """Rounds of all sides. A side is given the server's URL and returns its figures, `cpu_s` among them; `show` makes a
-    few words of them."""
+    few words of them; `together` as in `turned`."""
     wanted, rounds = settings.rounds(usual), []
     for index in range(wanted if settings.smoke else 3 * wanted):
         each = {}
-        for name, side in turned(sides, index):
+        for name, side in turned(sides, index, together):
             with measure.Meter(server) as meter:
                 each[name] = side(server.url("/healthz"))
                 meter.client_cpu_s = each[name]["cpu_s"]

@@ -34,6 +34,8 @@ FILES = {
     "json": '[[scenario]]\n[[scenario.step]]\nget = "/json"\n',
     "captured": '[[scenario]]\n[[scenario.step]]\nget = "/json"\ncapture = { token = "$.token" }\n',
 }
+# What each is held against.
+PAIRS = (("one URL", "mix"), ("fixed", "filled"), ("json", "captured"))
 K6 = """import http from 'k6/http';
 export const options = { vus: 64, duration: '%ds', discardResponseBodies: true, noUsageReport: true };
 export default function () {
@@ -119,7 +121,7 @@ def traffic(settings):
         sides = {"one URL": ours(), **{name: ours(name) for name in FILES}}
         sides = with_peers(sides, peers, settings.smoke, notes)
         with measure.bench_server(server_cpus, "instant") as server:
-            rounds = rows.alternate(settings, 7, sides, server, notes, lambda f: f"{f['cpu_us']:.2f} us")
+            rounds = rows.alternate(settings, 7, sides, server, notes, lambda f: f"{f['cpu_us']:.2f} us", PAIRS)
     over = report.ratios(rounds, "cpu_us", "mix", "one URL")
     more = {name: [r[name]["cpu_us"] - r[than]["cpu_us"] for r in rounds]
             for name, than in (("filled", "fixed"), ("captured", "json"))}

@@ -13,7 +13,7 @@ use crate::format;
 use crate::named;
 use crate::server::ServerUse;
 use plimsoll_model::units::{self, UnitError};
-use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, RequestFailure, RouteRecord, Run};
+use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, RequestFailure, RouteNumber, RouteRecord, Run};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
@@ -184,7 +184,7 @@ impl Condition {
             None => run.totals().whole,
             Some(name) => {
                 let number = named::number_of(&run.plan.traffic, name)?;
-                run.route_totals().into_iter().nth(number)?
+                run.totals_of(number as RouteNumber)
             }
         };
         if whole.ledger.scheduled == 0 {
@@ -752,7 +752,7 @@ mod tests {
         (figures.ledger.unsent, figures.ledger.in_flight) = (unsent, in_flight);
         figures.service = figures.response.clone();
         run.window_ns = (0, units::SECOND);
-        run.push(0, &interval);
+        run.push(0, interval);
         run
     }
 
@@ -810,7 +810,7 @@ mod tests {
         figures.response = response.drain();
         figures.ledger.scheduled = 3;
         figures.ledger.failed[RequestFailure::Timeout as usize] = 3;
-        run.push(units::SECOND / 2, &late);
+        run.push(units::SECOND / 2, late);
         for (gate, crossed) in [("p97>40s", false), ("p98>40s", true), ("p97>2ms", false)] {
             assert_eq!(!Conditions::parse(gate).expect("parses").crossed(&run).is_empty(), crossed, "{gate}");
         }
@@ -852,7 +852,7 @@ mod tests {
         run.plan.traffic.routes.push(order);
         let mut interval = Interval::default();
         *interval.routes.of_mut(1) = tick(40, 10, 300 * units::MS).routes.whole().clone();
-        run.push(1, &interval);
+        run.push(1, interval);
         for (gate, crossed) in [
             ("order.p50>200ms", true),
             ("p50>200ms", false),

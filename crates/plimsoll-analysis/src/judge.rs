@@ -478,7 +478,7 @@ mod tests {
         let end_ns = plan.load.duration_ns.expect("it has one");
         let mut run = Run::new(plan);
         for at in 0..end_ns / TICK {
-            run.push(at * TICK, &tick(at));
+            run.push(at * TICK, tick(at));
         }
         run.ending = Some(Ending::Finished);
         run.window_ns = (0, end_ns);

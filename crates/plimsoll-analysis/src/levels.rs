@@ -291,7 +291,7 @@ mod tests {
                 response.record_n(mean_ns, *count);
                 let response = response.drain();
                 let figures = RouteFigures { succeeded_in_window: *count, response, ..RouteFigures::default() };
-                run.push(at as u64 * 100 * MS, &Interval { routes: figures.into(), ..Interval::default() });
+                run.push(at as u64 * 100 * MS, Interval { routes: figures.into(), ..Interval::default() });
             }
             run.window_ns = (0, counts.len() as u64 * 100 * MS);
             run

@@ -225,7 +225,7 @@ mod tests {
             figures.ledger.succeeded = *count;
             figures.ledger.scheduled = *count;
             figures.succeeded_in_window = *count;
-            run.push(at as u64 * length, &interval);
+            run.push(at as u64 * length, interval);
         }
         run.window_ns = (0, counts.len() as u64 * length);
         run

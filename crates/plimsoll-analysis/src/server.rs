@@ -92,7 +92,7 @@ impl ServerUse {
             // Readings a tenth of a second apart cannot say what lay inside so short a window.
             window_cpu_ns = end - start;
         }
-        let ledger = run.totals().whole.ledger;
+        let ledger = run.ledger();
         let most = |name: &str| {
             let series = probes.series.get(name)?;
             let inside = series.between(from_ns - REACH_NS, to_ns + REACH_NS);

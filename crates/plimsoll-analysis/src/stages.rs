@@ -104,7 +104,7 @@ mod tests {
             figures.ledger.scheduled = *count;
             let inside = (at as u64 + 1) * 100_000_000 <= window_end_ns;
             figures.succeeded_in_window = if inside { *count } else { 0 };
-            run.push(at as u64 * 100_000_000, &interval);
+            run.push(at as u64 * 100_000_000, interval);
         }
         run.window_ns = (200_000_000, window_end_ns);
         run
@@ -126,7 +126,7 @@ mod tests {
         assert!((ms(figures[0].max_ns) - 5.0).abs() < 0.01 && (ms(figures[1].max_ns) - 10.0).abs() < 0.01);
         assert_eq!(
             figures.iter().map(|s| s.ledger.scheduled).sum::<u64>(),
-            staged.totals().whole.ledger.scheduled,
+            staged.ledger().scheduled,
             "nothing is lost between stages"
         );
     }

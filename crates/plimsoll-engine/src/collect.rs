@@ -165,10 +165,11 @@ impl Collector {
                 t if t < self.measured_from_ns => Phase::Warmup,
                 _ => Phase::Measured,
             };
-            self.run.push(start_ns, &interval);
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
             // Whether it was stopped is told of all ticks together, below.
             let _ = self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
+            // Shown first, and never copied: what was summed over its routes for that is in the record then.
+            self.run.push(start_ns, interval);
         }
         self.is_stopped()
     }

@@ -14,32 +14,68 @@ const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
 #[derive(Debug, Clone)]
 pub struct Weighted {
     pub(crate) filled: FilledRoutes,
-    /// The sum of the weights up to and with each route.
-    up_to: Vec<u64>,
+    choice: ByWeight,
     seed: u64,
     pub(crate) users: UserNumbers,
     origin: Origin,
 }
 
-impl Weighted {
-    pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> Weighted {
+/// Which route a draw falls on. A draw is as likely to lie anywhere among the routes, so that a search by halves goes wrong at every
+/// other step; where it may begin is therefore noted for as many places as there are routes, or twice as many, and from there the
+/// next route most often is the right one.
+#[derive(Debug, Clone)]
+struct ByWeight {
+    /// The sum of the weights up to and with each route.
+    up_to: Vec<u64>,
+    /// For each stretch of `1 << stretch_bits` of that sum, the route at its beginning.
+    begins: Vec<RouteNumber>,
+    stretch_bits: u32,
+}
+
+impl ByWeight {
+    fn of(routes: &[Route]) -> ByWeight {
         let sum = |sum: &mut u64, route: &Route| {
             *sum += u64::from(route.weight);
             Some(*sum)
         };
-        let up_to = plan.traffic.routes.iter().scan(0, sum).collect();
+        let up_to: Vec<u64> = routes.iter().scan(0, sum).collect();
+        let total = up_to.last().copied().unwrap_or(0);
+        let stretch_bits = (total / (routes.len() as u64).max(1)).checked_ilog2().unwrap_or(0);
+        let stretches = (total >> stretch_bits) + 1;
+        let route_at = |at: u64| up_to.partition_point(|up_to| *up_to <= at) as RouteNumber;
+        let begins = (0..stretches).map(|stretch| route_at(stretch << stretch_bits)).collect();
+        ByWeight { up_to, begins, stretch_bits }
+    }
+
+    fn total(&self) -> u64 {
+        self.up_to.last().copied().unwrap_or(0)
+    }
+
+    /// The route in whose part of the total `at` lies, which is below the total.
+    #[inline]
+    fn route_at(&self, at: u64) -> RouteNumber {
+        let mut route = self.begins[(at >> self.stretch_bits) as usize];
+        while self.up_to[usize::from(route)] <= at {
+            route += 1;
+        }
+        route
+    }
+}
+
+impl Weighted {
+    pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> Weighted {
+        let choice = ByWeight::of(&plan.traffic.routes);
         // What is asked and when are drawn apart.
         let origin = plan.traffic.origin.clone();
-        Weighted { filled, up_to, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users, origin }
+        Weighted { filled, choice, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users, origin }
     }
 
     /// What a user asks who begins; `None`: every row that is used once is used.
     #[inline]
     pub(crate) fn draw(&mut self, user: u64) -> Option<RouteNumber> {
         self.users.begin(user)?;
-        let total = self.up_to.last().copied().unwrap_or(0);
-        let at = Rng::stream(self.seed, self.users.number(user)).below(total);
-        Some(self.up_to.partition_point(|up_to| *up_to <= at) as RouteNumber)
+        let at = Rng::stream(self.seed, self.users.number(user)).below(self.choice.total());
+        Some(self.choice.route_at(at))
     }
 
     /// Fills in the request of an exchange that `user` begins for `route`, which has a form.
@@ -67,6 +103,31 @@ impl Weighted {
             unique: self.users.unique(user),
             unix_ms: now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000,
             captured: &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape};
+
+    /// However weights are spread, each route has exactly as much of the total as its weight, in order.
+    #[test]
+    fn a_route_has_its_weight_of_the_total() {
+        let first =
+            Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).traffic.routes[0].clone();
+        let alike = |count: u32| (0..count).map(|n| 1 + n % 7).collect();
+        for weights in
+            [vec![1], vec![3, 0, 2], vec![0, 0, 5], vec![1, 1, 1000, 1], vec![1000, 1, 1], alike(100), alike(333)]
+        {
+            let routes: Vec<Route> = weights.iter().map(|weight| Route { weight: *weight, ..first.clone() }).collect();
+            let choice = ByWeight::of(&routes);
+            let drawn: Vec<RouteNumber> = (0..choice.total()).map(|at| choice.route_at(at)).collect();
+            let expect: Vec<RouteNumber> =
+                (0..).zip(&weights).flat_map(|(route, weight)| vec![route; *weight as usize]).collect();
+            assert_eq!(drawn, expect, "{weights:?}");
+            assert!(choice.begins.len() <= 2 * weights.len() + 1, "{weights:?}: {}", choice.begins.len());
         }
     }
 }

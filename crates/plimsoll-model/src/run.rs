@@ -4,7 +4,8 @@ use crate::asked::Asked;
 use crate::failed_answer::{FailedAnswer, merge_first};
 use crate::histogram::Histogram;
 use crate::injector::Injector;
-use crate::interval::Interval;
+use crate::interval::{Interval, RouteNumber};
+use crate::ledger::Ledger;
 use crate::measures::{LoadFigures, RouteFigures};
 use crate::plan::Tag;
 use crate::probes::Probes;
@@ -12,6 +13,7 @@ use crate::record::PlanRecord;
 use crate::terms::{Redacted, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// How a load came to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,9 +85,12 @@ impl Run {
     }
 
     /// Adds what happened in the tick that starts at `start_ns` of schedule time, as the next in time.
-    pub fn push(&mut self, start_ns: u64, interval: &Interval) {
+    pub fn push(&mut self, start_ns: u64, interval: Interval) {
         let index = (start_ns / self.plan.load.interval_ns.max(1)) as u32;
-        self.intervals.entry(index).and_modify(|mine| mine.merge_after(interval)).or_insert_with(|| interval.clone());
+        match self.intervals.entry(index) {
+            Entry::Vacant(first) => _ = first.insert(interval),
+            Entry::Occupied(mut mine) => mine.get_mut().merge_after(&interval),
+        }
     }
 
     /// Adds what other workers or machines did under the same plan at the same time.
@@ -128,19 +133,29 @@ impl Run {
         }
         sum
     }
-}
 
-impl Run {
-    /// The sums over all intervals of each route of the plan, in its order.
-    pub fn route_totals(&self) -> Vec<RouteFigures<Histogram>> {
-        let mut sums: Vec<RouteFigures<Histogram>> =
-            self.plan.traffic.routes.iter().map(|_| Default::default()).collect();
-        for (number, figures) in self.intervals.values().flat_map(|interval| interval.routes.iter()) {
-            if let Some(sum) = sums.get_mut(usize::from(number)) {
-                sum.sum_up(figures);
-            }
-        }
-        sums
+    /// Where the requests of all intervals ended: [`Run::totals`] without the times, which are most of what summing costs.
+    pub fn ledger(&self) -> Ledger {
+        let mut sum = Ledger::default();
+        let figures = self.intervals.values().flat_map(|interval| interval.routes.iter());
+        figures.for_each(|(_, figures)| sum.merge(&figures.ledger));
+        sum
+    }
+
+    /// The sums over all intervals of each route of the plan, in its order. They are made as they are asked for, one after the other:
+    /// those of hundreds at once would be megabytes in which each time is added somewhere else.
+    pub fn route_totals(&self) -> impl Iterator<Item = RouteFigures<Histogram>> {
+        (0..self.plan.traffic.routes.len()).map(|number| self.totals_of(number as RouteNumber))
+    }
+
+    /// The sums over all intervals of one route.
+    pub fn totals_of(&self, route: RouteNumber) -> RouteFigures<Histogram> {
+        let mut sum = RouteFigures::default();
+        self.intervals
+            .values()
+            .filter_map(|interval| interval.routes.get(route))
+            .for_each(|figures| sum.sum_up(figures));
+        sum
     }
 }
 

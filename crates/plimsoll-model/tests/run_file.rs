@@ -495,7 +495,7 @@ fn ticks_join_to_longer_intervals() {
         let mut interval = Interval::default();
         interval.load.connections_open = tick;
         interval.routes.of_mut(0).ledger.scheduled = 2;
-        run.push(tick * Plan::TICK_NS, &interval);
+        run.push(tick * Plan::TICK_NS, interval);
     }
     let seen: BTreeMap<u32, (u64, u64)> =
         run.intervals.iter().map(|(k, i)| (*k, (i.whole().ledger.scheduled, i.load.connections_open))).collect();

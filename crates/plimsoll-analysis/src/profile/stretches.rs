@@ -206,7 +206,7 @@ mod tests {
             figures.ledger.failed[0] = u64::from(inside);
             response.record_n(if inside { 5_000_000 } else { 1_000_000 }, 2);
             figures.response = response.drain();
-            run.push(tick * SECOND / 10, &interval);
+            run.push(tick * SECOND / 10, interval);
         }
         let inside = Meanwhile::of(&run, &[(SECOND, 2 * SECOND)]);
         assert_eq!((inside.seconds, inside.completed_rps, inside.goodput_rps), (1.0, 20.0, 10.0));

@@ -451,7 +451,7 @@ fn simulate(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns:
         if over || stopped {
             interval.routes.of_mut(0).ledger.in_flight = in_flight;
         }
-        run.push(at_ns, &interval);
+        run.push(at_ns, interval);
         at_ns = tick_end;
         if let ControlFlow::Break(stop) = verdict {
             run.ending = Some(Ending::Stopped(stop));

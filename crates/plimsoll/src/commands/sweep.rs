@@ -213,7 +213,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     for sentence in &crossed {
         live.note(sentence);
     }
-    let succeeded = |trial: &Trial| trial.run.totals().whole.ledger.succeeded > 0;
+    let succeeded = |trial: &Trial| trial.run.ledger().succeeded > 0;
     let anything = levels::measured(&experiment).into_iter().any(succeeded);
     Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && anything) {
         (true, _) => exit::INTERRUPTED,

@@ -147,12 +147,12 @@ impl EncodedRequest {
     }
 }
 
-/// Whether fields say that the request is a call of gRPC's, and what they say of its answer.
+/// What the fields of a request say of its answer, if it is a call of gRPC's.
 fn called(headers: &[(String, String)]) -> Called {
     let values = |of: &'static str| {
         headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())
     };
-    if !values("content-type").any(|value| value.starts_with("application/grpc")) {
+    if !h2::is_call(headers) {
         return Called::NO;
     }
     // Who names others can read them.

@@ -22,4 +22,4 @@ pub use hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
 pub use serving::{Content, H2Server, ServerFact};
 
 pub(crate) use client::H2;
-pub(crate) use request::{H2Request, read, write};
+pub(crate) use request::{H2Request, is_call, read, write};

@@ -20,10 +20,19 @@ pub(crate) struct H2Request<'a> {
 /// The longest name of a field that is put into small letters without room of its own.
 const NAME_BYTES: usize = 128;
 
+/// What a call of gRPC's says of itself, in the order of the
+/// [protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests), before all that is the user's.
+const CALL_FIELDS: [&str; 6] =
+    ["te", "grpc-timeout", "content-type", "grpc-encoding", "grpc-accept-encoding", "user-agent"];
+
 /// Appends the frames of the request's head, all of stream 0. Requests that are filled in are written anew each time: nothing is
 /// allocated but for what is in `out`, unless a name is absurdly long or the head larger than a frame.
+///
+/// A call of gRPC's has the fields that its clients send, in the protocol's order, and neither `accept` nor `content-length` but where
+/// the user gives one.
 pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     let given = |name: &str| parts.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str());
+    let is_call = is_call(parts.headers);
     let from = begin_head(out);
     let mut field = |name: &[u8], value: &[u8]| {
         let secrecy = match name {
@@ -32,42 +41,74 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
         };
         write_field(out, name, value, secrecy);
     };
+    let authority = given("host").unwrap_or(parts.host).as_bytes();
     field(b":method", parts.method.as_bytes());
     field(b":scheme", (if is_https { "https" } else { "http" }).as_bytes());
-    field(b":authority", given("host").unwrap_or(parts.host).as_bytes());
-    field(b":path", parts.target.as_bytes());
-    if given("user-agent").is_none() {
-        field(b"user-agent", concat!("plimsoll/", env!("CARGO_PKG_VERSION")).as_bytes());
+    if is_call {
+        field(b":path", parts.target.as_bytes());
+        field(b":authority", authority);
+    } else {
+        field(b":authority", authority);
+        field(b":path", parts.target.as_bytes());
     }
-    if given("accept").is_none() {
-        field(b"accept", b"*/*");
-    }
-    let mut room = [0; NAME_BYTES];
-    for (name, value) in parts.headers {
-        let long;
-        let name = match room.get_mut(..name.len()) {
-            Some(small) => {
-                small.copy_from_slice(name.as_bytes());
-                small.make_ascii_lowercase();
-                &*small
-            }
-            None => {
-                long = name.to_ascii_lowercase();
-                long.as_bytes()
-            }
-        };
-        let value = trim(value.as_bytes());
-        // What is of the connection has no place here (RFC 9113, 8.2.2), nor has a second name of the host.
-        let dropped = is_of_connection(name) || name == b"host" || (name == b"te" && value != b"trailers");
-        if !dropped {
-            field(name, value);
+    let of = |of: &'static str| parts.headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of));
+    for name in CALL_FIELDS.into_iter().filter(|_| is_call) {
+        of(name).for_each(|(name, value)| give(name, value, &mut field));
+        if name == "user-agent" && given(name).is_none() {
+            field(b"user-agent", USER_AGENT);
         }
     }
+    if !is_call && given("user-agent").is_none() {
+        field(b"user-agent", USER_AGENT);
+    }
+    if !is_call && given("accept").is_none() {
+        field(b"accept", b"*/*");
+    }
+    let is_written = |name: &str| is_call && CALL_FIELDS.iter().any(|of| name.eq_ignore_ascii_case(of));
+    for (name, value) in parts.headers.iter().filter(|(name, _)| !is_written(name)) {
+        give(name, value, &mut field);
+    }
     let expects_body = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
-    if expects_body && given("content-length").is_none() {
+    if expects_body && !is_call && given("content-length").is_none() {
         field(b"content-length", decimal(parts.body.len(), &mut [0; 20]).as_bytes());
     }
     end_head(out, from, parts.body.is_empty());
+}
+
+/// The value of `user-agent` where the user gives none.
+const USER_AGENT: &[u8] = concat!("plimsoll/", env!("CARGO_PKG_VERSION")).as_bytes();
+
+/// Gives a field of the user's to `field`, as HTTP/2 has it, if HTTP/2 has it at all.
+fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
+    let mut room = [0; NAME_BYTES];
+    let long;
+    let name = match room.get_mut(..name.len()) {
+        Some(small) => {
+            small.copy_from_slice(name.as_bytes());
+            small.make_ascii_lowercase();
+            &*small
+        }
+        None => {
+            long = name.to_ascii_lowercase();
+            long.as_bytes()
+        }
+    };
+    let value = trim(value.as_bytes());
+    // What is of the connection has no place here (RFC 9113, 8.2.2), nor has a second name of the host.
+    let dropped = is_of_connection(name) || name == b"host" || (name == b"te" && value != b"trailers");
+    if !dropped {
+        field(name, value);
+    }
+}
+
+/// Whether fields say that the request is a call of gRPC's. That of browsers (`application/grpc-web`) is another protocol, and a
+/// request like others.
+pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
+    let mut types = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    types.any(|(_, value)| {
+        let after = value.trim().strip_prefix("application/grpc");
+        after.is_some_and(|after| after.trim_start().is_empty() || after.trim_start().starts_with(['+', ';']))
+    })
 }
 
 /// The fields of a head that [`write`] wrote, in order; of one that no server would take none.

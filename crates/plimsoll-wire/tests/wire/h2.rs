@@ -966,6 +966,108 @@ fn a_request_is_written_as_its_server_expects() {
 }
 
 #[test]
+fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
+    let user_agent = concat!("user-agent=plimsoll/", env!("CARGO_PKG_VERSION"));
+    let pseudo = [":method=POST", ":scheme=http", ":path=/shop.Items/Get", ":authority=h:81"];
+    let timeout = ("grpc-timeout", "1S");
+    let kind = ("content-type", "application/grpc");
+    type Given<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Given, &[&str]); 7] = [
+        (
+            &[kind, ("te", "trailers"), timeout],
+            &["te=trailers", "grpc-timeout=1S", "content-type=application/grpc", user_agent],
+        ),
+        // What the user gives is in its place, once, and the metadata after it in the order given.
+        (
+            &[
+                ("X-B", "1"),
+                ("User-Agent", "me"),
+                ("GRPC-Encoding", "gzip"),
+                ("grpc-accept-encoding", "gzip"),
+                ("x-a", "2"),
+                kind,
+                timeout,
+            ],
+            &[
+                "grpc-timeout=1S",
+                "content-type=application/grpc",
+                "grpc-encoding=gzip",
+                "grpc-accept-encoding=gzip",
+                "user-agent=me",
+                "x-b=1",
+                "x-a=2",
+            ],
+        ),
+        (
+            &[kind, ("Accept", "a/b"), ("Content-Length", "8")],
+            &["content-type=application/grpc", user_agent, "accept=a/b", "content-length=8"],
+        ),
+        (&[("Content-Type", " application/grpc+proto")], &["content-type=application/grpc+proto", user_agent]),
+        (&[("content-type", "application/grpc;x=y")], &["content-type=application/grpc;x=y", user_agent]),
+        // Other protocols are none of gRPC's.
+        (
+            &[("content-type", "application/grpc-web")],
+            &[user_agent, "accept=*/*", "content-type=application/grpc-web", "content-length=6"],
+        ),
+        (&[], &[user_agent, "accept=*/*", "content-length=6"]),
+    ];
+    for (given, expect) in cases {
+        let headers: Vec<(String, String)> =
+            given.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let body = message(1);
+        let parts = h1::RequestParts {
+            method: "POST",
+            target: "/shop.Items/Get",
+            host: "h:81",
+            headers: &headers,
+            body: &body,
+            keep_alive: true,
+        };
+        let asked = EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false);
+        let lines = String::from_utf8(asked.h2_in_lines()).expect("text");
+        let head = lines.split("\r\n\r\n").next().expect("a head");
+        let fields: Vec<String> = head.lines().map(|line| line.replacen(": ", "=", 1)).collect();
+        let mut pseudo = pseudo;
+        if !expect.iter().any(|field| field.starts_with("content-type=application/grpc") && !field.contains("-web")) {
+            pseudo.swap(2, 3);
+        }
+        assert_eq!(fields, [&pseudo[..], expect].concat());
+    }
+}
+
+/// The head of a call byte for byte: nothing of it depends on what was sent before.
+#[test]
+fn the_head_of_a_call_has_these_bytes() {
+    let headers = [("content-type", "application/grpc"), ("te", "trailers"), ("user-agent", "u")];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let body = message(1);
+    let parts = h1::RequestParts {
+        method: "POST",
+        target: "/s/m",
+        host: "h",
+        headers: &headers,
+        body: &body,
+        keep_alive: true,
+    };
+    let asked = EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false);
+    let (mut conn, mut scratch) = (Conn::h2(1), Vec::new());
+    conn.start(0, &asked);
+    let sent = frames(&conn.out(|_| &asked, &mut scratch)[plimsoll_wire::h2::PREFACE.len()..]);
+    assert_eq!((sent[2].0, sent[2].1), (HEADERS, END_HEADERS));
+    let hex: String = sent[2].3.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expect = [
+        "83",                           // :method: POST
+        "86",                           // :scheme: http
+        "0483610c53",                   // :path: /s/m
+        "010168",                       // :authority: h
+        "00027465864d833505b11f",       // te: trailers
+        "0f108b1d75d0620d263d4c4d6564", // content-type: application/grpc
+        "0f2b0175",                     // user-agent: u
+    ];
+    assert_eq!(hex, expect.concat());
+}
+
+#[test]
 fn client_and_server_understand_each_other() {
     use plimsoll_wire::h2::{Content, H2Server, PREFACE, ServerFact};
     let requests = [request("GET", b"", false), request("HEAD", b"", false), request("POST", &[b'x'; 200_000], false)];

@@ -25,9 +25,19 @@ pub struct Injector {
     pub spin: Spin,
     /// Local addresses, taken in turn; empty: the system chooses.
     pub sources: Vec<AddressRange>,
+    /// How many local addresses the loads of an experiment have come from until this one, those of this one with them; `None`: that
+    /// was not counted, as in files of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources_so_far: Option<u64>,
 }
 
 impl Injector {
+    /// How many local addresses loads have come from until this one; `None` where that cannot be told.
+    pub fn sources_so_far(&self) -> Option<u64> {
+        // Where nothing says otherwise, the system has one.
+        self.sources_so_far.or(self.sources.is_empty().then_some(1))
+    }
+
     /// The same with no more workers than there is something to do for, and at least one.
     pub fn at_most(&self, workers: u64) -> Injector {
         let workers = self.workers.min(u32::try_from(workers).unwrap_or(u32::MAX)).max(1);
@@ -38,6 +48,6 @@ impl Injector {
 impl Default for Injector {
     /// One worker, from any address.
     fn default() -> Injector {
-        Injector { workers: 1, spin: Spin::Auto, sources: Vec::new() }
+        Injector { workers: 1, spin: Spin::Auto, sources: Vec::new(), sources_so_far: None }
     }
 }

@@ -25,7 +25,7 @@ use plimsoll_analysis::{
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
     CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally,
-    TlsFailure,
+    TlsFailure, Trial,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -641,10 +641,16 @@ struct TrialFields {
     work_share: f64,
     verdict: String,
     reason: String,
+    sources: Vec<String>,
+    sources_so_far: Option<u64>,
 }
 
-impl From<&TrialOutcome> for TrialFields {
-    fn from(trial: &TrialOutcome) -> TrialFields {
+impl TrialFields {
+    /// Of a trial, and of what made it.
+    fn of(trial: &TrialOutcome, made: &[Trial]) -> TrialFields {
+        let made = made.iter().find(|it| it.start_ns == trial.start_ns).map_or(&[][..], |it| &it.run.injectors);
+        // All machines of a load come from the same addresses.
+        let injector = made.first();
         TrialFields {
             kind: purpose_name(trial.purpose),
             offered_rps: trial.offered_rps(),
@@ -659,6 +665,8 @@ impl From<&TrialOutcome> for TrialFields {
             work_share: trial.evidence.work_share,
             verdict: trial.verdict.to_string(),
             reason: spelled(&trial.reason),
+            sources: injector.iter().flat_map(|it| &it.sources).map(ToString::to_string).collect(),
+            sources_so_far: injector.and_then(Injector::sources_so_far),
         }
     }
 }
@@ -695,7 +703,7 @@ pub(crate) fn find(
             p99_ns: knee.p99_ns,
         }),
         failed_answers: failed_answers(&kinds),
-        trials: findings.trials.iter().map(TrialFields::from).collect(),
+        trials: findings.trials.iter().map(|trial| TrialFields::of(trial, &experiment.trials)).collect(),
         stopped_by: findings.stopped_by,
         held_s: findings.held_s,
         planned: found.planned.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held }| PlannedFields {

@@ -51,7 +51,7 @@ impl Base {
         let cores = plimsoll_sys::process::cores();
         let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
         let workers = terms.injector.workers.unwrap_or(usual);
-        let injector = Injector { workers, spin: terms.injector.spin, sources };
+        let injector = Injector { workers, spin: terms.injector.spin, sources, sources_so_far: None };
         plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_refused(&e))?;
         grpc::make_messages(&mut plan, terms)?;
         match (&terms.mix, plan.traffic.routes.as_slice()) {

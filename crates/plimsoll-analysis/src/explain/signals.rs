@@ -10,9 +10,8 @@ use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{AddressRange, GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
+use plimsoll_model::{GrpcStatus, Injector, Probes, RequestFailure, Run, SeriesKind};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// How far from an edge of the window a reading may be: what is read in turn comes once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
@@ -326,9 +325,14 @@ impl LoadSignals {
         let mut sight = LoadSignals { seconds, under_way_max, unseen, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);
         sight.watched(&run.probes, from_ns, to_ns, answered);
-        // Loads of a search come from one loopback address after the other, and what each has left is counted with the rest.
-        if let Some(share) = sight.values.get_mut(&Signal::TimeWait) {
-            *share = (*share / addresses_so_far(run)).min(1.0);
+        // Loads of a search come from one local address after the other, and what each has left is counted with the rest: where it is
+        // not known how many there were, nothing is.
+        let so_far: Option<Vec<u64>> = run.injectors.iter().map(Injector::sources_so_far).collect();
+        if let Some(share) = sight.values.remove(&Signal::TimeWait)
+            && let Some(so_far) = so_far
+        {
+            let addresses = so_far.into_iter().max().unwrap_or(1).max(1);
+            sight.values.insert(Signal::TimeWait, (share / addresses as f64).min(1.0));
         }
         sight
     }
@@ -580,15 +584,4 @@ fn dispersion(counts: &[f64]) -> Option<f64> {
     }
     let squares: f64 = counts.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
     Some(squares / 2.0 / (counts.len() - 1) as f64 / mean)
-}
-
-/// How many addresses of ours loads have come from until this one, as far as its own tell: those of the loopback are used in turn
-/// from 127.0.0.1 on.
-fn addresses_so_far(run: &Run) -> f64 {
-    let count = |range: &AddressRange| match range.nth(range.count().saturating_sub(1)) {
-        IpAddr::V4(last) if last.is_loopback() => u64::from(last.octets()[3]),
-        _ => range.count(),
-    };
-    let sources = run.injectors.iter().flat_map(|injector| &injector.sources);
-    sources.map(count).max().unwrap_or(1).max(1) as f64
 }

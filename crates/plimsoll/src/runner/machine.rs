@@ -45,7 +45,7 @@ pub struct ThisMachine {
     /// What was made ready at the target for the load, and what went wrong when that was taken away.
     around: Option<AroundLoad>,
     /// Where loads come from, if they may move; whether the load that is ready has moved.
-    sources: Option<LoadSources>,
+    sources: LoadSources,
     moved: bool,
     warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
@@ -107,7 +107,7 @@ impl ThisMachine {
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
         let (around, warnings, may_stop) = (None, Vec::new(), Vec::new());
         let (authoring, stopping, other) = (None, None, None);
-        let (sources, moved) = (None, false);
+        let (sources, moved) = (LoadSources::default(), false);
         ThisMachine {
             began,
             watcher,
@@ -159,14 +159,14 @@ impl ThisMachine {
     /// Loads come from other addresses of the loopback where those before have left too many ports behind, and the target may be asked
     /// whether it answers from there.
     pub fn with_sources(self, may_ask: bool) -> ThisMachine {
-        ThisMachine { sources: may_ask.then(LoadSources::default), ..self }
+        let sources = if may_ask { LoadSources::moving() } else { LoadSources::default() };
+        ThisMachine { sources, ..self }
     }
 
     /// Has the load that is made ready come from another address, if it is to. Says so.
     fn take_source(&mut self) -> Option<String> {
-        let sources = self.sources.as_mut()?;
         let plan = &self.plan;
-        let injector = sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
+        let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
         (self.injector, self.moved) = (injector, true);
         Some(
             "loads come from other addresses of the loopback (127.0.0.2 and on) where those before have left many ports in TIME-WAIT \
@@ -220,6 +220,7 @@ impl Runner for ThisMachine {
             None => Vec::new(),
         };
         fitted.extend(self.take_source());
+        self.injector.sources_so_far = Some(self.sources.so_far(&self.injector));
         trial.plan = self.plan.record();
         Ok(fitted)
     }
@@ -282,9 +283,7 @@ impl Runner for ThisMachine {
         let seen_last = seen.end(watcher);
         self.other = None;
         self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
-        if let Some(sources) = &mut self.sources {
-            sources.left(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
-        }
+        self.sources.left(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
         Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }
 

@@ -15,14 +15,23 @@ const ADDRESSES: u8 = 254;
 /// The addresses that loads come from, one after the other.
 #[derive(Debug, Default)]
 pub struct LoadSources {
+    /// Whether loads may come from another than the one before.
+    moves: bool,
     /// The number of the address in use, and the connections that loads from it have left behind.
     number: u8,
     left: u64,
+    /// How many addresses loads have come from.
+    used: u64,
     /// Whether the target is known to answer from another than the first.
     is_served: Option<bool>,
 }
 
 impl LoadSources {
+    /// Loads may come from one after the other; else they come from where they are told to.
+    pub fn moving() -> LoadSources {
+        LoadSources { moves: true, ..LoadSources::default() }
+    }
+
     /// A load has ended that opened so many connections.
     pub fn left(&mut self, connections: u64) {
         self.left = self.left.saturating_add(connections);
@@ -36,7 +45,7 @@ impl LoadSources {
         injector: &Injector,
         is_served: impl FnOnce(&Injector) -> Option<bool>,
     ) -> Option<Injector> {
-        if !can_move(&plan.carriage) || !injector.sources.is_empty() {
+        if !self.moves || !can_move(&plan.carriage) || !injector.sources.is_empty() {
             return None;
         }
         let from = |number: u8| {
@@ -50,9 +59,18 @@ impl LoadSources {
             }
             if self.is_served == Some(true) {
                 (self.number, self.left) = (other, 0);
+                self.used = self.used.max(u64::from(other) + 1);
             }
         }
         (self.number > 0).then(|| from(self.number))
+    }
+
+    /// How many addresses loads have come from, with the one that comes from where this injector says: what each of them has left
+    /// behind is counted together by the kernel. They are taken from the first of the loopback on, so that most are all.
+    pub fn so_far(&mut self, injector: &Injector) -> u64 {
+        let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
+        self.used = self.used.max(given).max(u64::from(self.number) + 1);
+        self.used
     }
 }
 
@@ -86,7 +104,7 @@ mod tests {
     #[test]
     fn a_load_moves_on_when_those_before_have_left_many_ports() {
         let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
-        let mut sources = LoadSources::default();
+        let mut sources = LoadSources::moving();
         let mut asked = 0;
         let mut next = |sources: &mut LoadSources| {
             last(sources.next(&plan, &injector, |from| {
@@ -100,12 +118,32 @@ mod tests {
             sources.left(left);
             assert_eq!(next(&mut sources), from, "{left}");
         }
+        assert_eq!(sources.so_far(&injector), 4);
         for turn in 4..=ADDRESSES {
             sources.left(10_000);
             // The first of all is where the system has it.
             assert_eq!(next(&mut sources), if turn == ADDRESSES { 0 } else { turn + 1 });
         }
-        assert_eq!(asked, 1);
+        assert_eq!((asked, sources.so_far(&injector)), (1, u64::from(ADDRESSES)));
+    }
+
+    #[test]
+    fn addresses_are_counted_that_loads_have_come_from() {
+        let from =
+            |list: &str| Injector { sources: AddressRange::parse_list(list).expect(list), ..Injector::default() };
+        let mut sources = LoadSources::moving();
+        for (number, injector, so_far) in [
+            (0, Injector::default(), 1),
+            (1, from("127.0.0.2"), 2),
+            // All four of a change are there beside it, and what came first is one of them.
+            (1, from("127.0.0.1-127.0.0.4"), 4),
+            (2, from("127.0.0.3"), 4),
+            (6, from("127.0.0.7"), 7),
+            (0, Injector::default(), 7),
+        ] {
+            sources.number = number;
+            assert_eq!(sources.so_far(&injector), so_far, "{injector:?}");
+        }
     }
 
     #[test]
@@ -127,12 +165,12 @@ mod tests {
             (changed(|carriage| carriage.close_reset = true), Injector::default()),
             (changed(|carriage| carriage.unix = Some("/run/x".into())), Injector::default()),
         ] {
-            let mut sources = LoadSources::default();
+            let mut sources = LoadSources::moving();
             sources.left(100_000);
             assert!(sources.next(&plan, &injector, |_| panic!("nothing is asked")).is_none(), "{:?}", plan.carriage);
         }
         let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
-        let mut sources = LoadSources::default();
+        let mut sources = LoadSources::moving();
         for (said, from, asked) in
             [(None, 0, true), (None, 0, true), (Some(false), 0, true), (Some(true), 0, false), (Some(true), 0, false)]
         {

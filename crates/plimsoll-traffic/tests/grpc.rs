@@ -188,6 +188,9 @@ fn a_body_that_does_not_fit_is_told_with_its_place() {
         ("Get", "{\"id\": 7", &["the body is no JSON: EOF"]),
         ("Get", "{} {}", &["the body is no JSON: "]),
         ("Put", "[{}, {]", &["the body is no JSON: "]),
+        // Of a list it is said which.
+        ("Put", "[{}, {\"idd\": 7}]", &["at [1]", "'idd'"]),
+        ("Put", "[{}, {\"id\": \"x\"}]", &["at [1].id: "]),
         ("Get", "7", &["shop.v1.Query"]),
         ("Get", "[{}, {}]", &["shop.v1.Items.Get takes one message, the body has 2"]),
         ("Get", "[]", &["takes one message"]),
@@ -216,8 +219,10 @@ fn what_is_not_there_is_told_with_what_is() {
 #[test]
 fn files_that_do_not_compile_are_told_with_their_name() {
     for (name, said) in [
+        ("broken.proto", "broken.proto:"),
         ("broken.proto", "strong"),
         ("unreadable.proto", "is a folder"),
+        ("lacks.proto", "lacks.proto:"),
         ("lacks.proto", "not/there.proto"),
         ("nowhere.proto", "nowhere.proto"),
     ] {

@@ -101,7 +101,12 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
         Some(bytes.and_then(text))
     };
     Schema::of_protos(&names, text).map_err(|error| {
-        Failure::usage(format!("--proto: {error} (imports are looked for beside the file, or in --proto-path)"))
+        let said = error.to_string();
+        let places = match said.contains("import") {
+            true => " (imports are looked for beside the file, or in --proto-path)",
+            false => "",
+        };
+        Failure::usage(format!("--proto: {said}{places}"))
     })
 }
 
@@ -121,6 +126,11 @@ pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
             // The older version may be there.
             Err(Unlearned::Unimplemented) => {}
             Err(Unlearned::Unreached(why)) => return Err(Failure::start(why)),
+            Err(Unlearned::Unspoken(why)) => {
+                return Err(Failure::usage(format!(
+                    "{why} (--proto FILE or --descriptor-set FILE where it does but for its reflection)"
+                )));
+            }
             // Who knows which there are can say so.
             Err(Unlearned::NotFound(said)) => match learn_by(plan, path, Learner::of_all()) {
                 Ok(schema) => return Ok(schema),
@@ -146,6 +156,8 @@ enum Unlearned {
     NotFound(String),
     /// There is no answer at all, for this reason.
     Unreached(String),
+    /// What answers speaks no gRPC, as far as it shows; in words.
+    Unspoken(String),
     /// Another reason, in words.
     Other(String),
 }
@@ -161,7 +173,7 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner) -> Result<Schema, Unl
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(Unlearned::Unimplemented),
             _ if !is_said => {
-                return Err(Unlearned::Other(format!(
+                return Err(Unlearned::Unspoken(format!(
                     "the server answers without a status of gRPC's (HTTP {http_status}), as one that speaks no gRPC"
                 )));
             }

@@ -123,7 +123,7 @@ impl Schema {
         let mut compiler = protox::Compiler::with_file_resolver(Texts { known: GoogleFileResolver::new(), text });
         compiler.include_imports(true);
         for name in names {
-            compiler.open_file(name).map_err(|error| SchemaError::Proto(error.to_string()))?;
+            compiler.open_file(name).map_err(|error| SchemaError::Proto(told(&error)))?;
         }
         Ok(Schema(compiler.descriptor_pool()))
     }
@@ -197,6 +197,12 @@ impl Schema {
     }
 }
 
+/// What a compiler of `.proto` files complains of, behind file, line and column where it knows them: they are in its other form alone.
+fn told(error: &protox::Error) -> String {
+    let (said, placed) = (error.to_string(), format!("{error:?}"));
+    if placed.ends_with(&said) { placed } else { said }
+}
+
 /// Which names there are, those most like `name` first.
 fn near(name: &str, mut names: Vec<String>) -> String {
     // With where it begins and ends.
@@ -211,8 +217,10 @@ fn near(name: &str, mut names: Vec<String>) -> String {
         let common = wanted.iter().filter(|pair| have.contains(pair)).count();
         std::cmp::Reverse(1_000 * common / (wanted.len() + have.len()))
     });
-    let left = names.len().saturating_sub(NEAR_MAX);
-    names.truncate(NEAR_MAX);
+    // One more is as short as to say that there is one.
+    let shown = if names.len() == NEAR_MAX + 1 { NEAR_MAX + 1 } else { NEAR_MAX };
+    let left = names.len().saturating_sub(shown);
+    names.truncate(shown);
     match (names.as_slice(), left) {
         ([], _) => "there is none at all".into(),
         (names, 0) => format!("there is {}", names.join(", ")),
@@ -248,7 +256,7 @@ impl Method {
         let text = if text.trim().is_empty() { "{}" } else { text };
         let mut content = Vec::new();
         if !text.trim_start().starts_with('[') {
-            write(&encoded(&input, text)?, &mut content);
+            write(&encoded(&input, text, None)?, &mut content);
             return Ok(content);
         }
         let list: Vec<&serde_json::value::RawValue> =
@@ -256,8 +264,8 @@ impl Method {
         if !self.takes_stream() && list.len() != 1 {
             return Err(SchemaError::Count { method: self.0.full_name().to_owned(), count: list.len() });
         }
-        for one in list {
-            write(&encoded(&input, one.get())?, &mut content);
+        for (number, one) in list.into_iter().enumerate() {
+            write(&encoded(&input, one.get(), Some(number))?, &mut content);
         }
         Ok(content)
     }
@@ -292,8 +300,8 @@ fn compressed(message: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// The bytes of one message of JSON.
-fn encoded(message: &MessageDescriptor, text: &str) -> Result<Vec<u8>, SchemaError> {
+/// The bytes of one message of JSON, of a list the one with this number.
+fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Result<Vec<u8>, SchemaError> {
     let mut json = serde_json::Deserializer::from_str(text);
     // With the place in the message, not only in the text.
     let mut track = serde_path_to_error::Track::new();
@@ -304,7 +312,14 @@ fn encoded(message: &MessageDescriptor, text: &str) -> Result<Vec<u8>, SchemaErr
         Err(error) => {
             let (path, said) = (track.path(), error.to_string());
             let place = path.to_string();
-            let place = if place.is_empty() || place == "." { String::new() } else { format!("at {place}: ") };
+            let place = if place == "." { String::new() } else { place };
+            // Lines and columns are those of the one message.
+            let place = match (number, place.as_str()) {
+                (None, "") => String::new(),
+                (None, place) => format!("at {place}: "),
+                (Some(number), "") => format!("at [{number}]: "),
+                (Some(number), place) => format!("at [{number}].{place}: "),
+            };
             let wanted = if said.contains("expected") { None } else { expected(message, &path, &said) };
             let wanted = wanted.map_or_else(String::new, |wanted| format!(" ({wanted})"));
             Err(SchemaError::Body { message: message.full_name().to_owned(), why: format!("{place}{said}{wanted}") })

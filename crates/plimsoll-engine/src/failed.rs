@@ -17,17 +17,32 @@ pub enum AnswerKind {
     Unknown,
     /// An answer with this status.
     Status(u16),
-    /// The answer to a call of gRPC's, with its status in HTTP, that ended so; because of what is wrong with its messages, if
-    /// anything is.
-    Call(u16, GrpcStatus, Option<CallFault>),
+    /// The answer to a call of gRPC's.
+    Call {
+        /// Its status in HTTP.
+        status: u16,
+        /// How it ended.
+        ended: GrpcStatus,
+        /// Whether the answer says so itself; else it is what clients of gRPC make of `status`.
+        is_said: bool,
+        /// What is wrong with its messages, if anything is.
+        fault: Option<CallFault>,
+    },
     /// No answer in HTTP.
     Protocol(ProtocolError),
 }
 
 impl AnswerKind {
-    /// As readers have it: every breach of the protocol is of one kind.
+    /// As readers have it: every breach of the protocol is of one kind, and calls are counted by how they ended, whoever said it.
     fn is_like(self, other: AnswerKind) -> bool {
-        matches!((self, other), (AnswerKind::Protocol(_), AnswerKind::Protocol(_))) || self == other
+        match (self, other) {
+            (AnswerKind::Protocol(_), AnswerKind::Protocol(_)) => true,
+            (
+                AnswerKind::Call { status, ended, fault, .. },
+                AnswerKind::Call { status: other_status, ended: other_ended, fault: other_fault, .. },
+            ) => (status, ended, fault) == (other_status, other_ended, other_fault),
+            _ => self == other,
+        }
     }
 }
 
@@ -130,12 +145,12 @@ impl FailedAnswers {
         }
         // Of the content of an answer whose beginning was not kept nothing is shown, unless that is what is wrong. What answers a call
         // without a status of gRPC's was not known to fail before its end: what came last of it tells who answered.
-        let shown = piece.first || matches!(kind, AnswerKind::Protocol(_) | AnswerKind::Call(..));
+        let shown = piece.first || matches!(kind, AnswerKind::Protocol(_) | AnswerKind::Call { .. });
         if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
         }
         let mut kept = KeptAnswer { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
-        if let (true, AnswerKind::Status(status) | AnswerKind::Call(status, ..)) = (piece.bare, kind) {
+        if let (true, AnswerKind::Status(status) | AnswerKind::Call { status, .. }) = (piece.bare, kind) {
             kept.add(format!("HTTP/2 {status}\r\n\r\n").as_bytes());
         }
         kept.add(piece.bytes);
@@ -148,8 +163,8 @@ impl FailedAnswers {
         let told = |kept: KeptAnswer| match kept.kind {
             AnswerKind::Unknown => None,
             AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes)),
-            AnswerKind::Call(status, ended, fault) => {
-                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes).of_call(ended, fault))
+            AnswerKind::Call { status, ended, is_said, fault } => {
+                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes).of_call(ended, is_said, fault))
             }
             AnswerKind::Protocol(error) => Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string())),
         };
@@ -194,7 +209,7 @@ mod tests {
         failed.ended(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
         // No answer to a call, and only its end tells: what it ends with is shown.
         let page = AnswerPiece { bare: true, ..piece(8, false, b"<h1>a page</h1>") };
-        failed.ended(AnswerKind::Call(200, GrpcStatus::Unknown, None), page);
+        failed.ended(AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_said: false, fault: None }, page);
         // One that is never finished is none.
         failed.begun(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
@@ -203,7 +218,7 @@ mod tests {
         let no_http = format!("\"xyz\", {}", ProtocolError::BadChunk);
         let expect = [
             (0, no_http.as_str()),
-            (200, "HTTP/2 200, UNKNOWN, \"<h1>a page</h1>\""),
+            (200, "HTTP/2 200, UNKNOWN, \"<h1>a page</h1>\", the answer has no grpc-status"),
             (500, "HTTP/1.1 500 Oops"),
             (503, "HTTP/1.1 503 Busy, \"try later\""),
         ];

@@ -53,6 +53,9 @@ pub struct AnswerMiss {
 }
 
 impl FailedAnswer {
+    /// The reason where a call's end is what its status in HTTP stands for: a proxy answers, or a server that speaks no gRPC.
+    pub const UNSAID: &str = "the answer has no grpc-status";
+
     /// What answers of its kind have in common.
     pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<AnswerMiss>) {
         // The first that misses something is shown, whatever its status.
@@ -101,12 +104,15 @@ impl FailedAnswer {
         FailedAnswer { retry_after, ..FailedAnswer::with(status, at_ns, cut(&status_line), body) }
     }
 
-    /// The same as the answer to a call that ended so, because of what is wrong with its messages, if anything is.
-    pub fn of_call(mut self, ended: GrpcStatus, fault: Option<CallFault>) -> FailedAnswer {
+    /// The same as the answer to a call that ended so, because of what is wrong with its messages, if anything is. `is_said`: the
+    /// answer says how it ended; else that is concluded from its status in HTTP.
+    pub fn of_call(mut self, ended: GrpcStatus, is_said: bool, fault: Option<CallFault>) -> FailedAnswer {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
         if let Some(fault) = fault {
             self.reason = fault.text().to_owned();
+        } else if !is_said {
+            self.reason = FailedAnswer::UNSAID.to_owned();
         }
         self
     }

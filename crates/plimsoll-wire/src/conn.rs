@@ -142,6 +142,14 @@ impl Conn {
         }
     }
 
+    /// How many exchanges at a time the server takes on the connection, as far as it has said by now; `None`: any number.
+    pub fn streams_allowed(&self) -> Option<u32> {
+        match &self.protocol {
+            Protocol::H1(_) => Some(1),
+            Protocol::H2(h2) => h2.streams_allowed(),
+        }
+    }
+
     /// What was said with gRPC's status of the call that was answered last, percent-encoded as on the wire, the beginning of it.
     pub fn call_message(&self) -> &[u8] {
         match &self.protocol {

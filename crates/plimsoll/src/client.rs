@@ -164,6 +164,8 @@ pub struct FirstReply {
     pub call_fault: Option<CallFault>,
     /// Over HTTP/2.
     pub is_h2: bool,
+    /// How many requests at a time the server takes on a connection; `None`: any number.
+    pub streams_allowed: Option<u32>,
     /// Over HTTP/2 the fields of its head, where content was asked for.
     pub fields: Vec<u8>,
 }
@@ -173,7 +175,8 @@ impl FirstReply {
         let call_message = grpc::message_bytes(conn.call_message());
         let fields = conn.fields().to_vec();
         let call_fault = conn.call_fault().filter(|_| grpc_status.is_some());
-        FirstReply { status, grpc_status, call_message, call_fault, is_h2: conn.is_h2(), fields }
+        let (is_h2, streams_allowed) = (conn.is_h2(), conn.streams_allowed());
+        FirstReply { status, grpc_status, call_message, call_fault, is_h2, streams_allowed, fields }
     }
 }
 

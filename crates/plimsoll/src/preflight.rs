@@ -31,6 +31,8 @@ pub struct Answer {
     pub took_ns: u64,
     /// Over HTTP/2.
     pub is_h2: bool,
+    /// How many requests at a time the server takes on a connection; `None`: any number.
+    pub streams_allowed: Option<u32>,
     /// Its status line and the beginning of its content, as a reader may have them.
     pub text: String,
 }
@@ -156,11 +158,17 @@ impl First {
         }
         let status = reply.status;
         let mut said = FailedAnswer::answer(status, 0, &kept);
-        said.reason = reply.call_fault.map_or_else(String::new, |fault| fault.text().to_owned());
+        if self.is_call && reply.grpc_status.is_none() {
+            said.reason = FailedAnswer::UNSAID.to_owned();
+        }
+        if let Some(fault) = reply.call_fault {
+            said.reason = fault.text().to_owned();
+        }
         Ok(Answer {
             status,
             grpc_status: reply.grpc_status,
             is_h2: reply.is_h2,
+            streams_allowed: reply.streams_allowed,
             took_ns: began.elapsed().as_nanos() as u64,
             text: said.text(),
         })

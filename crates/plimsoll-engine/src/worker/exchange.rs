@@ -590,7 +590,7 @@ impl<N: Net> Worker<N> {
                 succeeds &= ok.contains(ended);
                 let conn = &self.connections[exchange.slot as usize].conn;
                 let fault = conn.call_fault();
-                kind = AnswerKind::Call(status, ended, fault);
+                kind = AnswerKind::Call { status, ended, is_said: grpc_status.is_some(), fault };
                 if is_measured {
                     self.recorder.call_ended(asked, ended, fault, conn.call_is_large());
                 }

@@ -33,8 +33,8 @@ use plimsoll_model::{HttpChoice, Injector, Plan, Terms};
 
 /// Asks once before the load, unless told not to; returns a warning about an answer that would not count. What the server has
 /// taken of the protocols offered is what all loads speak from there on.
-pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Option<String>, Failure> {
-    first_answer(plan, injector, terms).map(|(warning, _)| warning)
+pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
+    first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
 }
 
 /// The same with how long the answer took, in ns; 0 if it was skipped.
@@ -42,14 +42,14 @@ pub fn first_answer(
     plan: &mut Plan,
     injector: &Injector,
     terms: &Terms<String>,
-) -> Result<(Option<String>, u64), Failure> {
+) -> Result<(Vec<String>, u64), Failure> {
     if !terms.preflight {
-        return Ok((None, 0));
+        return Ok((Vec::new(), 0));
     }
     crate::grpc::refuse_unhealthy(plan)?;
-    let Some(answer) = crate::preflight::ask(plan, injector)? else { return Ok((None, 0)) };
+    let Some(answer) = crate::preflight::ask(plan, injector)? else { return Ok((Vec::new(), 0)) };
     let ended = answer.ended();
-    let crate::preflight::Answer { status, is_h2, took_ns, text, .. } = answer;
+    let crate::preflight::Answer { status, is_h2, streams_allowed, took_ns, text, .. } = answer;
     let carriage = &mut plan.carriage;
     if carriage.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
@@ -58,6 +58,13 @@ pub fn first_answer(
         )));
     }
     carriage.speak(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
+    let shared = streams_allowed.filter(|allowed| *allowed < carriage.streams_max).map(|allowed| {
+        format!(
+            "--streams {}: the server takes {allowed} at a time on a connection, and what is beyond that waits on our side: --streams \
+             {allowed} spreads it over more connections",
+            carriage.streams_max
+        )
+    });
     let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
     let warning = match call {
         _ if !plan.traffic.succeeds(status) => {
@@ -69,7 +76,7 @@ pub fn first_answer(
         }
         _ => None,
     };
-    Ok((warning, took_ns))
+    Ok((shared.into_iter().chain(warning).collect(), took_ns))
 }
 
 /// After a load: how many ports are taken by connections that are over, if connections were short of ports.

@@ -71,8 +71,8 @@ pub fn carry_out(asked: OverloadAsked<Plan>, terms: &Terms<String>) -> Result<u8
     let mut other = None;
     if let Some(against) = against {
         let Base { mut plan, injector, .. } = Base::reach(&against, terms)?;
-        let (warning, _) = first_answer(&mut plan, &injector, terms)?;
-        prepared.noted.warnings.extend(warning.map(|warning| format!("--against: {warning}")));
+        let (warnings, _) = first_answer(&mut plan, &injector, terms)?;
+        prepared.noted.warnings.extend(warnings.iter().map(|warning| format!("--against: {warning}")));
         other = Some(plan.record());
         let traffic = again(&plan).unwrap_or_else(|| plan.traffic.clone());
         // What it may take of the machine is the same.

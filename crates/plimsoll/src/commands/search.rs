@@ -113,8 +113,8 @@ impl PreparedSearch {
         let fitted = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
             .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
         plan.load.shape = base.plan.load.shape.clone();
-        let (warning, first_answer_ns) = first_answer(&mut plan, &injector, terms)?;
-        let noted = Noted { warnings: warning.into_iter().collect(), fitted };
+        let (warnings, first_answer_ns) = first_answer(&mut plan, &injector, terms)?;
+        let noted = Noted { warnings, fitted };
         let profiles = Capture::of(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let watcher = Watcher::begin(&terms.probes, &base, effort)?;

@@ -136,7 +136,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let (folder, name) = terms.output.files.clone().unwrap_or_else(|| (kept::FOLDER.to_owned(), "sweep".to_owned()));
     let stem = Path::new(&folder).join(name);
     let mut base = Base::reach(&plan, terms)?;
-    let noted: Vec<String> = preflight(&mut base.plan, &base.injector, terms)?.into_iter().collect();
+    let noted: Vec<String> = preflight(&mut base.plan, &base.injector, terms)?;
     let watcher = Watcher::begin(&terms.probes, &base, Effort::Little)?;
     let mut live = Live::new(terms.output.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));

@@ -87,6 +87,12 @@ fn an_answer_without_a_status_stands_for_what_its_http_status_does() {
         let document = json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "10", "--no-preflight"]);
         assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 10.0, "{:#}", document["grpc_statuses"]);
         assert_eq!(number(&document, "ledger.succeeded"), 0.0, "{name}");
+        let is_said = fields.iter().any(|(field, _)| *field == "grpc-status");
+        for flags in [&["--no-preflight"][..], &[]] {
+            let done = plimsoll(&[&["run", &call, "--proto", &proto, "-c", "2", "-n", "10"], flags].concat());
+            let shown = format!("{}{}", done.stdout, done.stderr);
+            assert_eq!(!shown.contains("the answer has no grpc-status"), is_said, "{fields:?} {shown}");
+        }
     }
 }
 

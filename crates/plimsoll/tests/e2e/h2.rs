@@ -307,6 +307,12 @@ fn users_wait_for_streams_where_a_server_takes_few_and_the_report_says_so() {
     assert_eq!(number(&document, "ledger.succeeded"), 400.0, "{:#}", document["ledger"]);
     assert_eq!(number(&document, "connections_opened"), 1.0);
     assert!(number(&document, "stream_waits") > 100.0, "{}", number(&document, "stream_waits"));
+    for (streams, warned) in [("8", true), ("2", false)] {
+        let done = plimsoll(&["run", &url, "--http", "2", "-c", "8", "--streams", streams, "-n", "40"]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let shown = format!("{}{}", done.stdout, done.stderr);
+        assert_eq!(shown.contains("the server takes 2 at a time on a connection"), warned, "{shown}");
+    }
 }
 
 #[test]

@@ -218,6 +218,11 @@ impl H2 {
         self.wanted.min(self.allowed).saturating_sub((self.streams.len() + self.queued.len()) as u32)
     }
 
+    /// How many streams the server takes at a time, as far as it has said by now; `None`: any number.
+    pub fn streams_allowed(&self) -> Option<u32> {
+        Some(self.allowed).filter(|allowed| *allowed < u32::MAX)
+    }
+
     #[inline]
     fn is_closing(&self) -> bool {
         self.closing || self.leaving.is_some() || self.broken.is_some()

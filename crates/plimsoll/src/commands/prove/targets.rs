@@ -48,7 +48,7 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
         if let (true, Some((http, _))) = (is_open, &spoken) {
             plan.carriage.speak(*http);
         }
-        let warning = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
+        let said = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
             Some((http, first)) if is_open => Failure::start(format!(
                 "{failure}; {first} has answered in HTTP/{}, and {name} is to speak the same (--http 1.1 has all speak that)",
                 http.name()
@@ -58,7 +58,7 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
         if is_open && spoken.is_none() && !plan.carriage.is_open() {
             spoken = Some((plan.carriage.http, name.to_string()));
         }
-        warnings.extend(warning.map(|warning| format!("{name}: {warning}")));
+        warnings.extend(said.iter().map(|warning| format!("{name}: {warning}")));
     }
     Ok(warnings)
 }

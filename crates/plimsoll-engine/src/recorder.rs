@@ -271,6 +271,12 @@ impl Recorder {
         self.load.sessions_cut += count;
     }
 
+    /// A look around that took so long and brought nothing, on a core that nobody else wanted.
+    #[inline]
+    pub fn looked(&mut self, ns: u64) {
+        self.load.looked_ns += ns;
+    }
+
     /// Number of requests in flight, measured or not.
     #[inline]
     pub fn in_flight(&self) -> u64 {

@@ -67,15 +67,18 @@ impl Spinner {
         }
     }
 
-    /// Learns from a wait: when it began and ended, whether it brought events.
+    /// Learns from a wait: when it began and ended, whether it brought events. Gives whether it was a look in vain, for the
+    /// time of which nobody else wanted the core.
     #[inline]
-    pub fn observe(&mut self, wait: Wait, began_ns: u64, ended_ns: u64, events: bool) {
+    pub fn observe(&mut self, wait: Wait, began_ns: u64, ended_ns: u64, events: bool) -> bool {
         if events {
             self.last_event_ns = ended_ns;
         }
-        if wait == Wait::Poll && ended_ns - began_ns > LOOK_NS_MAX {
+        let given_away = ended_ns - began_ns > LOOK_NS_MAX;
+        if wait == Wait::Poll && given_away {
             self.on_stolen(ended_ns, ended_ns - began_ns);
         }
+        wait == Wait::Poll && !events && !given_away
     }
 
     #[cold]

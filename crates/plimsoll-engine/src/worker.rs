@@ -75,7 +75,7 @@ impl<N: Net> Worker<N> {
         self.wait(wait);
         let woke_ns = self.now_ns;
         let events = self.has_ready();
-        self.spinner.observe(wait, began_ns, woke_ns, events);
+        let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
         if events {
             self.handle_ready();
         }
@@ -87,6 +87,9 @@ impl<N: Net> Worker<N> {
             self.now_ns = self.net.now_ns();
             // A look that brings work is part of it; a sleep is not.
             self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
+        }
+        if in_vain && !started {
+            self.recorder.looked(woke_ns - began_ns);
         }
         self.over()
     }

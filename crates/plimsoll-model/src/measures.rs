@@ -371,6 +371,9 @@ table! {
     27 redirects: Counter of Requests, json "redirects";
     /// Answers to measured requests, by the worker that they came to (its number modulo 65 536).
     28 worker_answers: Tally(Worker) of Requests;
+    /// Time in which workers looked around for replies in vain and nobody took their core meanwhile. Other CPU time of theirs is not to
+    /// spare: going to sleep and being woken costs the system, too.
+    29 looked_ns: Counter of Ns;
 }
 
 /// What figures are added over.

@@ -149,6 +149,18 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     Some(as_many(&case.line)? && as_many(&case.past)?)
 }
 
+/// What waking whoever serves a request, and us when it is answered, may add to the time of one that is alone, ns: some tens of
+/// microseconds each on machines that are virtual.
+const WAKING_NS: f64 = 1e5;
+
+/// Whether more requests are served at a time than cores work on them, so that those who serve them wait for something. Of requests
+/// that take hardly longer than it takes to wake somebody it is not known how many are served at a time.
+pub(super) fn more_served_than_worked_on(case: &Contrast) -> Option<bool> {
+    let served_ns = case.taken_ns()? - WAKING_NS;
+    case.at_a_time()?;
+    Some(case.best_rps * served_ns / 1e9 >= 1.3 * case.top(Signal::ServerCores)?)
+}
+
 /// Whether more threads wait for each other past the line than at a low load.
 pub(super) fn locked(case: &Contrast) -> Option<bool> {
     Some(case.past.get(Signal::InLock)? >= case.low.get(Signal::InLock)? + 2.0)

@@ -8,9 +8,9 @@ use super::cause::Cause;
 use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::laws::{
-    collected, downstream_full, downstream_slower, held_to_cores, locked, one_cores_worth, overflows, pool_full,
-    reads_late, shares_an_interpreter, spins, stops_to_collect, takes_turns, threads_at_work, unaccepted,
-    waits_for_data, waits_in_line, window_full,
+    collected, downstream_full, downstream_slower, held_to_cores, locked, more_served_than_worked_on, one_cores_worth,
+    overflows, pool_full, reads_late, shares_an_interpreter, spins, stops_to_collect, takes_turns, threads_at_work,
+    unaccepted, waits_for_data, waits_in_line, window_full,
 };
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
@@ -661,10 +661,11 @@ pub const RULES: &[Rule] = &[
             speaks(
                 3.0,
                 "connections wait to be accepted while its workers have others",
-                &[Signal::ListenQueue],
+                &[Signal::ListenQueue, Signal::Service, Signal::ServerCores],
                 |case| {
                     let (low, past) = (case.low.get(Signal::ListenQueue)?, case.past.get(Signal::ListenQueue)?);
-                    Some(past > 0.0 && past > 3.0 * low && case.past.get(Signal::Accepted)? > 1.0)
+                    let queues = past > 0.0 && past > 3.0 * low && case.past.get(Signal::Accepted)? > 1.0;
+                    Some(queues && more_served_than_worked_on(case)?)
                 },
             ),
             speaks(

@@ -253,6 +253,8 @@ pub struct LoadSignals {
     pub limited: Option<Sentence>,
     /// How others disturbed it.
     pub disturbed: Option<String>,
+    /// Cores on which plimsoll looked around for replies in vain, while nobody else wanted them.
+    pub looked_cores: f64,
     /// Statuses of answers that did not succeed (of calls of gRPC's: their ends), with their counts.
     pub refusals: Vec<(String, u64)>,
     /// Requests that failed, by how, in words, with their counts.
@@ -396,7 +398,7 @@ impl LoadSignals {
         (self.opened, self.unsent_share) = (load.connections_opened, ledger.unsent as f64 / scheduled);
         self.put(Signal::ConnectFailed, errors as f64 / (errors + load.connections_opened).max(1) as f64);
         self.put(Signal::Generator, summary.generator.work_share);
-        let (mut in_flight_ns, mut work_ns, mut covered_ns, mut bytes) = (0.0, 0u64, 0u64, 0u64);
+        let (mut in_flight_ns, mut work_ns, mut looked_ns, mut covered_ns, mut bytes) = (0.0, 0u64, 0u64, 0u64, 0u64);
         let mut answers = Vec::new();
         let length_ns = run.plan.load.interval_ns.max(1);
         for (index, interval) in &run.intervals {
@@ -407,12 +409,14 @@ impl LoadSignals {
             covered_ns += length_ns;
             in_flight_ns += interval.load.in_flight_ns as f64;
             work_ns += interval.load.workers.iter().map(|worker| worker.work_ns).sum::<u64>();
+            looked_ns += interval.load.looked_ns;
             bytes += interval.load.bytes_in;
             answers.push(interval.whole().ledger.succeeded as f64);
         }
         if covered_ns > 0 {
             self.put(Signal::InFlight, in_flight_ns / covered_ns as f64);
             self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
+            self.looked_cores = looked_ns as f64 / covered_ns as f64;
             self.put(Signal::BytesIn, bytes as f64 * SECOND as f64 / covered_ns as f64);
         }
         self.put(Signal::Dispersion, dispersion(&answers));
@@ -497,9 +501,8 @@ impl LoadSignals {
 
         self.put(Signal::Cores, most("host.cores"));
         let idle = cores("host.cpu_idle").map(|idle| idle + cores("host.cpu_iowait").unwrap_or(0.0));
-        // What plimsoll's threads look around for nothing they give to whoever needs it.
-        let around = cores("client.cpu").zip(self.get(Signal::ClientCores)).map(|(all, work)| (all - work).max(0.0));
-        self.put(Signal::Idle, idle.map(|idle| idle + around.unwrap_or(0.0)));
+        // What plimsoll's threads look around in vain they give to whoever needs it.
+        self.put(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
         self.put(Signal::IoPressure, cores("host.pressure_io_some"));
         self.put(Signal::MemoryPressure, cores("host.pressure_memory_some"));
         self.put(Signal::Throttled, of(change("cgroup.periods_throttled"), change("cgroup.periods")));

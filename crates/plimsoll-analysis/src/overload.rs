@@ -4,6 +4,9 @@
 //! Goodput is what is answered with success within the longest time that was promised: who answers everything much later has kept
 //! nothing of its line. Not here: how the line is found, and that the load is made (`study::overload`).
 
+use crate::explain::level_of;
+use crate::find::Findings;
+use crate::judge::Verdict;
 use plimsoll_model::retry::AGAIN;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, Interval, RequestFailure, RouteFigures, Run};
@@ -11,6 +14,13 @@ use std::ops::Range;
 
 /// The steps, as shares of the line; the last is the way back.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
+
+/// The rate of which the steps are shares, 1/s: the line; where stalls leave none, or none is certain yet, the most that was answered,
+/// if some load was answered as promised. 0: there is nothing to go beyond.
+pub fn level_to_pass(findings: &Findings) -> f64 {
+    let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
+    if held { level_of(findings) } else { 0.0 }
+}
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use super::recording::{NoFinding, cut_off};
 use super::search;
 use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
-use crate::overload::Overloaded;
+use crate::overload::{Overloaded, level_to_pass};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
 use crate::study::overload::overload_tag;
@@ -32,12 +32,25 @@ pub(super) fn conclude<'a>(
     asked: &OverloadAsked,
 ) -> Result<Doubted<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
-    let trial = of(false).ok_or(NoFinding::NoLoad)?;
+    let mut no_line = None;
     let line_rps = match asked.line_rps {
         Some(line_rps) => line_rps,
         // The steps are shares of what was the line when they began.
-        None => search::conclude(experiment, &asked.search)?.open().1.findings.load_line_rps.lower,
+        None => {
+            let found = search::conclude(experiment, &asked.search)?;
+            let found = found.open().1;
+            no_line = (found.findings.load_line_rps.lower <= 0.0).then(|| Doubt {
+                kind: DoubtKind::Nothing,
+                text: "there is no line: steps are shares of the most that was answered".to_owned().into(),
+            });
+            level_to_pass(&found.findings)
+        }
     };
+    let trial = of(false).ok_or(match (experiment.trials.is_empty(), line_rps > 0.0) {
+        (true, _) => NoFinding::NoLoad,
+        (false, true) => NoFinding::NoTime,
+        (false, false) => NoFinding::NoLine,
+    })?;
     let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let overloaded = |trial: &Trial| Overloaded::of(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
     let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
@@ -51,8 +64,9 @@ pub(super) fn conclude<'a>(
         text: format!("{unsent} requests were never sent: for these the server was spared").into(),
     });
     let generator = summary.doubts.iter().filter(|doubt| doubt.kind == DoubtKind::Generator).cloned();
-    let doubts: Doubts = own
+    let doubts: Doubts = no_line
         .into_iter()
+        .chain(own)
         .chain(generator)
         .chain(server.doubt())
         .chain(cut_off(experiment))

@@ -6,7 +6,7 @@
 
 use super::search::Search;
 use super::step::{History, Step, Until};
-use crate::overload::FACTORS;
+use crate::overload::{FACTORS, level_to_pass};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Ending, Load, LoadShape, OverloadAsked, Plan, PlanRecord, Purpose, Stage, Tag};
@@ -74,7 +74,7 @@ impl Overload {
                 step => return step,
             }
         }
-        let line_rps = self.line_rps.unwrap_or_else(|| self.search.so_far(history.elapsed_ns).lower);
+        let line_rps = self.line_rps.unwrap_or_else(|| level_to_pass(&self.search.findings(history.elapsed_ns)));
         let grace_ns = self.search.settings.base.load.grace_ns.min(SECOND);
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns) / (1 + u64::from(self.against.is_some()));
         let left_ns = left_ns.saturating_sub(OVERHEAD_NS + grace_ns);

@@ -2,7 +2,7 @@
 
 use super::profiling;
 use super::step::{History, Step, Until};
-use crate::find::{self, Bracket, Settings};
+use crate::find::{self, Bracket, Findings, Settings};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
 use plimsoll_model::units::{MS, SECOND};
@@ -128,6 +128,11 @@ impl Search {
 
     /// The line as it would be told after `elapsed_ns`.
     pub fn so_far(&self, elapsed_ns: u64) -> Bracket {
-        find::conclude(&self.settings, &self.outcomes, elapsed_ns).load_line_rps
+        self.findings(elapsed_ns).load_line_rps
+    }
+
+    /// All that was found until now.
+    pub fn findings(&self, elapsed_ns: u64) -> Findings {
+        find::conclude(&self.settings, &self.outcomes, elapsed_ns)
     }
 }

@@ -87,3 +87,13 @@ fn a_line_is_a_rate() {
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
     }
 }
+
+/// Where nothing holds there is no line, and nothing beyond it: that is said, and not that a file was cut.
+#[test]
+fn a_server_without_a_line_is_told() {
+    let server = baseline(1);
+    let path = folder("overload-without").join("overload.plimsoll");
+    let path = path.to_str().expect("text");
+    let refused = plimsoll(&["overload", &format!("{}/nothing-here", server.url), "--budget", "29s", "-q", "-o", path]);
+    assert!(refused.code == 2 && refused.stderr.contains("no load was answered as promised"), "{}", refused.stderr);
+}

@@ -261,10 +261,32 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     let recorded = simulator::conduct(&Asked::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
-    // Nothing is changed where nothing may be, or where there is no time for it.
-    for (may, budget_s) in [(vec![], 120), (all.to_vec(), 12)] {
-        let recorded = simulator::conduct(&asked(may, budget_s), &[slots(4, 2000.0)], 1, NO_BURNERS);
+    // Nothing is changed where nothing may be, or where there is no time for it; what a flag asked for is told then.
+    for (may, budget_s, untried) in [
+        (vec![], 120, vec![]),
+        (all.to_vec(), 12, vec![]),
+        (
+            vec![Intervention::Identities],
+            12,
+            vec!["requests of several clients was not tried: the budget left no time for it"],
+        ),
+        (
+            vec![Intervention::Identities],
+            6,
+            vec![
+                "requests of several clients was not tried: the budget left no time for it",
+                "the setting at 4 was not tried: the budget left no time for it",
+            ],
+        ),
+    ] {
+        let asked = asked(may, budget_s);
+        let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
         assert_eq!(changes(&recorded), []);
+        let mut experiment = self::experiment(&asked, &recorded);
+        experiment.elapsed_ns = Some(recorded.elapsed_ns);
+        let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+        let told: Vec<String> = concluded.open().0.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
+        assert_eq!(told.iter().filter(|text| text.contains("was not tried")).collect::<Vec<_>>(), untried, "{told:?}");
     }
 }
 

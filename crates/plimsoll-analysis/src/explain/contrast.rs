@@ -59,8 +59,10 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Up to this share of the cores may be idle for moments while threads wait for them.
-const HARDLY_IDLE: f64 = 0.25;
+/// Cores are full up to this idle share of them in any case...
+const FULL_IDLE: f64 = 0.1;
+/// ... and to spare from this one on; between the two it depends on whether somebody waits for them.
+const SPARE_IDLE: f64 = 0.15;
 /// A thread that works for this share of the time is full where its helpers work while it stands.
 const NEARLY_FULL: f64 = 0.85;
 
@@ -226,19 +228,21 @@ impl Contrast {
         let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
             let (idle, waiting) = (sight.get(Signal::Idle)?, self.waiting_for_cores(sight)?);
-            Some(idle <= HARDLY_IDLE * cores && waiting >= idle.max(0.5))
+            Some(idle < SPARE_IDLE * cores && waiting >= idle.max(0.5))
         };
         let wanted = wanted(&self.line) == Some(true) || wanted(&self.past) == Some(true);
-        Some(idle <= 0.1 * cores || wanted)
+        Some(idle <= FULL_IDLE * cores || wanted)
     }
 
     /// Threads of the server that wait for a core, on average, beyond what being woken takes: so long as it takes at a low load, where
-    /// cores are free.
+    /// cores are free. `None`: more of them wait for each other.
     fn waiting_for_cores(&self, sight: &LoadSignals) -> Option<f64> {
         let woken_rps = |sight: &LoadSignals| Some(sight.get(Signal::Switches)? * sight.get(Signal::Goodput)?);
         let woken = woken_rps(&self.low).filter(|rps| *rps > 0.0);
         let wake_s = woken.zip(self.low.get(Signal::RunQueue)).map_or(0.0, |(rps, waiting)| waiting / rps);
-        Some(sight.get(Signal::RunQueue)? - woken_rps(sight)? * wake_s)
+        let waiting = sight.get(Signal::RunQueue)? - woken_rps(sight)? * wake_s;
+        let for_each_other = |sight: &LoadSignals| sight.get(Signal::InLock).unwrap_or(0.0);
+        (for_each_other(sight) - for_each_other(&self.low) < waiting).then_some(waiting)
     }
 
     /// Whether the server may run on some of the cores only, and uses these up at or past the line.
@@ -256,7 +260,7 @@ impl Contrast {
     /// Whether there are cores to spare for the server at and past the line.
     pub fn cores_spare(&self) -> Option<bool> {
         let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
-        Some(idle >= (0.15 * cores).min(0.5) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
+        Some(idle >= (SPARE_IDLE * cores).min(0.5) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
     }
 
     /// Whether a thread of the server has no room: it works all the time, or all the time that it does not stand for its helpers

@@ -113,6 +113,8 @@ const NOTHING_FULL: Sign = must(
     &[Signal::Idle, Signal::FullestThread],
     Contrast::nothing_full,
 );
+/// A thread that works for this share of the time has long queues before it at times.
+const BUSY: f64 = 0.75;
 /// A server that uses so many cores has more than one thread that works.
 const MORE_THAN_ONE: f64 = 1.25;
 const PLATEAU: Sign = must(
@@ -282,12 +284,14 @@ pub const RULES: &[Rule] = &[
                 },
             ),
             must_not(
-                "the server has no core or thread to spare, or is stopped by a quota: it takes connections late since it is full",
+                "the server has hardly a core or thread to spare, or is stopped by a quota: it takes connections late since it is busy",
                 "the server has room",
-                &[Signal::Idle, Signal::FullestThread, Signal::Throttled],
+                &[Signal::FullestThread, Signal::Idle, Signal::Throttled],
                 |case| {
                     let stopped = case.reaches(Signal::Throttled, 0.05).unwrap_or(false);
-                    Some(stopped || case.thread_full()? || case.cores_full()?)
+                    // A queue as short as those of connections overflows long before who empties it works all the time.
+                    let busy = case.top(Signal::FullestThread)? >= BUSY;
+                    Some(stopped || busy || case.cores_full()?)
                 },
             ),
             speaks(2.0, "the kernel turned connections away from a full queue", &[Signal::ListenOverflows], overflows),

@@ -174,7 +174,7 @@ fn a_connection_that_nothing_is_asked_on_is_no_pool() {
 fn each_cause_by_its_law() {
     let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
     let cores_full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (RunQueue, 0.05, 1.0, 4.0)];
-    let hardly_idle = [(ServerCores, 0.5, 2.6, 2.7), (Idle, 3.3, 0.9, 0.8), (RunQueue, 0.02, 1.2, 1.1)];
+    let hardly_idle = [(ServerCores, 0.5, 3.3, 3.35), (Idle, 3.3, 0.55, 0.5), (RunQueue, 0.02, 1.2, 1.1)];
     let with_helpers = [
         (FullestThread, 0.14, 0.89, 0.86),
         (ServerCores, 0.15, 1.0, 1.03),
@@ -226,6 +226,11 @@ fn each_cause_by_its_law() {
         (
             "the same, where being woken takes so long even on a free core",
             usual().with(&hardly_idle).with(&[(RunQueue, 0.15, 1.2, 1.1)]),
+            Cause::Unknown,
+        ),
+        (
+            "the same, where more threads wait for each other",
+            usual().with(&hardly_idle).with(&[(InLock, 0.0, 20.0, 30.0)]),
             Cause::Unknown,
         ),
         (

@@ -3,12 +3,13 @@
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
 use crate::doubts::{DoubtKind, Doubted, Doubts};
-use crate::explain::{Cause, ExperimentLoads, Explanation, Loads, explain};
+use crate::explain::interventions::{is_asked_for, worth_making};
+use crate::explain::{Cause, ExperimentLoads, Explanation, Loads, explain, standing};
 use crate::format::unheld;
 use crate::sentence::Sentence;
 use crate::study::explain::{changed, loads};
-use plimsoll_model::intervention::varied_number;
-use plimsoll_model::{Experiment, ExplainAsked, Intervention, Remark};
+use plimsoll_model::intervention::{varied_number, varied_tag};
+use plimsoll_model::{Experiment, ExplainAsked, Intervention, Remark, Tag};
 
 /// What holds a load line.
 #[derive(Debug, Clone)]
@@ -36,9 +37,42 @@ pub(super) fn conclude<'a>(
 ) -> Result<Doubted<ExplainFinding<'a>>, NoFinding> {
     let searched = search::conclude(experiment, &asked.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
-    let explained = explained(&searched, &loads, &changed(&experiment.trials, &asked.varied));
+    let made = changed(&experiment.trials, &asked.varied);
+    let explained = explained(&searched, &loads, &made);
     let (doubts, found) = explained.open();
-    Ok(Doubted::new(doubts.clone().into_iter().chain(unmade(experiment, asked)).collect(), found.clone()))
+    let worth = worth_making(&standing(&searched.open().1.findings, &loads), &asked.interventions);
+    let untried = untried(experiment, asked, &made, &worth);
+    let doubts = doubts.clone().into_iter().chain(unmade(experiment, asked)).chain(untried);
+    Ok(Doubted::new(doubts.collect(), found.clone()))
+}
+
+/// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell the causes apart that stand.
+fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads, worth: &[Intervention]) -> Doubts {
+    let mut doubts = Doubts::default();
+    // What was broken off says so itself.
+    if experiment.elapsed_ns.is_none() {
+        return doubts;
+    }
+    let unheld =
+        |tag: &Tag| experiment.remarks.iter().any(|it| matches!(it, Remark::Unheld { tag: other, .. } if other == tag));
+    let was_made = |it: Intervention| made.changed.iter().any(|(other, _)| *other == it) || unheld(&it.tag());
+    for change in asked.interventions.iter().filter(|change| is_asked_for(**change) && !was_made(**change)) {
+        let why = match worth.contains(change) {
+            true => "the budget left no time for it",
+            false => "it would not tell apart what may be the cause here",
+        };
+        doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
+    }
+    let values =
+        asked.varied.iter().enumerate().filter(|(number, value)| {
+            made.varied.iter().all(|(made, _)| made != *value) && !unheld(&varied_tag(*number))
+        });
+    let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
+    if !values.is_empty() {
+        let text = format!("the setting at {} was not tried: the budget left no time for it", values.join(", "));
+        doubts.add(DoubtKind::Unmeasured, text);
+    }
+    doubts
 }
 
 /// Changes that could not be made, and why.

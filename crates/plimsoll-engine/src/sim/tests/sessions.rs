@@ -346,7 +346,7 @@ fn what_a_log_lists_is_asked_once_each_and_held_against_it() {
             let sim = Simulation { plan: &plan, stripe, server: &server, machine, seed }
                 .run(&mut |_| ControlFlow::Continue(()));
             verify(&sim, &server).expect("holds");
-            for (route, figures) in sim.run.route_totals().into_iter().enumerate() {
+            for (route, figures) in sim.run.route_totals().enumerate() {
                 scheduled[route] += figures.ledger.scheduled;
                 changed[route] += figures.status_changed;
             }

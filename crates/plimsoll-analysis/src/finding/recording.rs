@@ -13,10 +13,10 @@ pub enum NoFinding {
     #[error("the run file's SLO: {0}")]
     Promise(String),
     /// It was to go beyond a line, and no load held the promise in the search for that.
-    #[error("no load was answered as promised, so that there is no line to go beyond: see plimsoll find URL")]
+    #[error("no load was answered as promised, so that there is no line to go beyond: plimsoll find says more")]
     NoLine,
     /// The search for that line took the time in which it was to be gone beyond.
-    #[error("the search for the line used up the budget: give a longer --budget, or the line by --line RATE")]
+    #[error("the search for the line used up the budget: give a longer one, or name the line")]
     NoTime,
     /// It compares nothing.
     #[error("the run file holds no comparison")]

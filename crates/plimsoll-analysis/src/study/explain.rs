@@ -8,7 +8,7 @@
 use super::search::Search;
 use super::step::{History, Step, Until, closed};
 use crate::explain::{ExperimentLoads, LoadSignals, Loads, Signal, interventions, level_of, standing};
-use crate::find::{self, Findings, StoppedBy};
+use crate::find::{self, Bracket, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
 use crate::slo::Slo;
@@ -178,7 +178,9 @@ impl Explain {
             }
         }
         if let Some((level, rate)) = missing.first() {
-            return match length_ns(missing.len()) {
+            // Of a wide bracket a higher load may have to follow the one past the line: loads are shorter, so that there is time for it.
+            let held = length_ns(missing.len() + usize::from(is_wide(&findings))).or_else(|| length_ns(missing.len()));
+            return match held {
                 Some(length_ns) => self.hold(*level, *rate, length_ns, &findings),
                 None => self.vary(history, &findings, left_ns),
             };
@@ -404,6 +406,12 @@ fn overhead_ns(history: &History) -> u64 {
     };
     let beside_ns = last.start_ns.saturating_sub(before) + history.elapsed_ns.saturating_sub(end_ns(last));
     beside_ns.max(OVERHEAD_NS)
+}
+
+/// Whether it is not known closely what the server can do: nothing is known to hold, or not to hold, or much lies between the two.
+fn is_wide(findings: &Findings) -> bool {
+    let Bracket { lower, upper, .. } = findings.load_line_rps;
+    lower <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * lower)
 }
 
 /// The loads that were carried out to their end.

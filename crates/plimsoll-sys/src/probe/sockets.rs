@@ -69,7 +69,7 @@ pub struct SocketRow {
     /// Of a connection, if asked for and told.
     pub send_time: Option<SendTime>,
     /// Of a connection, if asked for and told: something was sent after the last that came, so that an answer is waited for. Of
-    /// what is answered within a tick of the kernel's (up to 10 ms) it is not seen.
+    /// what is answered within a tick of the kernel's (up to 10 ms) it is seen where a message is one segment.
     pub awaits_answer: Option<bool>,
     /// Of a connection, if asked for and told: segments with data that were sent on it, modulo 2^32 (Linux 4.6).
     pub segments_sent: Option<u32>,
@@ -432,10 +432,16 @@ fn parse_send_time(info: &[u8]) -> Option<SendTime> {
     })
 }
 
-/// How long ago something was sent, and something came, in ms of `struct tcp_info`.
+/// By how long ago something was sent, and something came, in ms of `struct tcp_info`. Where it was in the same tick, either the answer
+/// came at once, or the next request left as soon as it came (a pool that is always in use): then more segments with data have been
+/// sent than came, as far as a request is one of them and an answer, too.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms) = (u32_at(info, 44)?, u32_at(info, 52)?);
-    Some(came_ms > sent_ms)
+    let more_sent = || {
+        let (came, sent) = (u32_at(info, 152)?, u32_at(info, 156)?);
+        Some(sent.wrapping_sub(came).cast_signed() > 0)
+    };
+    Some(came_ms > sent_ms || came_ms == sent_ms && more_sent().unwrap_or(false))
 }
 
 #[cfg(test)]
@@ -509,6 +515,14 @@ mod tests {
             server.write_all(b"!").expect("written");
             client.read_exact(&mut byte).expect("read");
             assert_eq!(awaits(), (Some(false), Some(sent)));
+        }
+        // The next request leaves within the tick in which the answer came.
+        for sent in 3..20 {
+            client.write_all(b"?").expect("written");
+            assert_eq!(awaits(), (Some(true), Some(sent)));
+            server.read_exact(&mut byte).expect("read");
+            server.write_all(b"!").expect("written");
+            client.read_exact(&mut byte).expect("read");
         }
     }
 

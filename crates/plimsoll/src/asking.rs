@@ -235,13 +235,7 @@ pub fn schema(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure
 pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
     // Without a scheme it is a server without TLS.
     let url = if args.url.contains("://") { args.url.clone() } else { format!("grpc://{}", args.url) };
-    let Url { origin, path: mut target, authorization } = Url::read(&url)?;
-    if let Some(symbol) = &args.symbol {
-        if target != "/" {
-            return Err(Failure::usage(format!("'{symbol}': the URL names {target} already: give one of the two")));
-        }
-        target += symbol.trim_start_matches('/');
-    }
+    let Url { origin, path: target, authorization } = Url::read(&url)?;
     if !origin.is_grpc() {
         return Err(Failure::usage("the URL of a gRPC server begins with grpc:// or grpcs://"));
     }

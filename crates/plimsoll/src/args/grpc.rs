@@ -14,16 +14,13 @@ pub enum GrpcShown {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  plimsoll grpc list grpc://localhost:50051\n  \
-    plimsoll grpc describe grpc://localhost:50051/pkg.Service/Method\n  \
-    plimsoll grpc describe localhost:50051 pkg.Service/Method")]
+    plimsoll grpc describe grpc://localhost:50051/pkg.Service/Method")]
 pub struct GrpcArgs {
     /// What is shown
     #[arg(value_name = "WHAT")]
     pub shown: GrpcShown,
     /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method
     pub url: String,
-    /// Service or method, where the URL names the server only: pkg.Service or pkg.Service/Method
-    pub symbol: Option<String>,
     /// Header to send, such as 'Authorization: Bearer x' (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,

@@ -456,9 +456,4 @@ fn a_description_is_shown_with_a_body_to_start_from() {
     let shown = plimsoll(&["grpc", "describe", &format!("{url}shop.Items/Get"), "--proto", &proto]);
     assert!(shown.stdout.contains("int64 id = 1;") && shown.stdout.contains("{\"id\": 0, \"most\": {\"cents\": 0}}"));
     assert!(!shown.stdout.contains("Put("), "{}", shown.stdout);
-    // As other tools have it: the server, and beside it what of it.
-    let apart = plimsoll(&["grpc", "describe", &url, "shop.Items/Get", "--proto", &proto]);
-    assert_eq!(apart.stdout, shown.stdout, "{}", apart.stderr);
-    let twice = plimsoll(&["grpc", "describe", &format!("{url}shop.Items/Get"), "shop.Items", "--proto", &proto]);
-    assert!(twice.code == 2 && twice.stderr.contains("give one of the two"), "{}", twice.stderr);
 }

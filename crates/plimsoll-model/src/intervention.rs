@@ -38,6 +38,8 @@ pub enum Intervention {
     SmallerAnswer,
     /// What is behind the server is stopped a part of the time ([`STOP_NS`]).
     Stopped,
+    /// As many requests at once as the server serves at a time, then none until all are answered.
+    Together,
 }
 
 /// A process that is stopped under load is stopped for so long each [`STOP_PERIOD_NS`], ns.
@@ -50,7 +52,7 @@ const FIRST_TURN: u32 = 16;
 
 impl Intervention {
     /// All, in the order of their turns: new ones come last, since records have the numbers.
-    pub const ALL: [Intervention; 14] = [
+    pub const ALL: [Intervention; 15] = [
         Intervention::Control,
         Intervention::Reference,
         Intervention::MoreUsers,
@@ -65,6 +67,7 @@ impl Intervention {
         Intervention::SmallerBody,
         Intervention::SmallerAnswer,
         Intervention::Stopped,
+        Intervention::Together,
     ];
 
     /// Its word.
@@ -84,6 +87,7 @@ impl Intervention {
             Intervention::SmallerBody => "smaller_body",
             Intervention::SmallerAnswer => "smaller_answer",
             Intervention::Stopped => "stopped",
+            Intervention::Together => "together",
         }
     }
 
@@ -104,6 +108,7 @@ impl Intervention {
             Intervention::SmallerBody => "a shorter body",
             Intervention::SmallerAnswer => "one byte of the answer",
             Intervention::Stopped => "what is behind it stopped a third of the time",
+            Intervention::Together => "as many requests at once as it serves at a time",
         }
     }
 

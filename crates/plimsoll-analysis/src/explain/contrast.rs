@@ -99,7 +99,7 @@ pub struct Contrast {
     pub counted: &'static str,
     /// See `counted`.
     pub requests_each: f64,
-    /// Service time of a request that is alone, ns.
+    /// Service time of a request that is alone, on average, ns.
     pub alone_ns: Option<f64>,
     /// The same as it was in the first load of all, ns.
     pub alone_first_ns: Option<f64>,
@@ -124,7 +124,8 @@ impl Contrast {
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
-        let alone_ns = low.get(Signal::Service).into_iter().chain(single).reduce(f64::min);
+        // On average, as Little's law has it: who takes long now and then is occupied so long.
+        let alone_ns = low.service_mean_ns.into_iter().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {

@@ -9,8 +9,10 @@
 //! Not here: when they are made (`study::explain`), and how a plan is changed (the binary).
 
 use super::cause::Cause;
+use super::contrast::{Contrast, Loads};
 use super::signals::{LoadSignals, Signal};
 use super::weigh::Weighed;
+use crate::find::Findings;
 use crate::format;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
 use plimsoll_model::{Ending, Intervention, Run, Stop};
@@ -141,16 +143,23 @@ pub fn prediction(intervention: Intervention, cause: Cause) -> Prediction {
         (Intervention::Bursts, Limiter) => Prediction { effects: &[Falls, Stays], speaks: 2.0, denies: 0.0 },
         (Intervention::Bursts, Pool | Lock | Downstream | Disk | Workers | OneThread | Cpu | Delay) => loose(&[Stays]),
         (Intervention::Bursts, _) => OPEN,
+        // As many as are served at a time, by Little's law: places for so many serve them beside each other, what lets one through
+        // at a time for a part of its work serves them one after the other.
+        (Intervention::Together, Pool | Workers) => firm(&[Stays]),
+        (Intervention::Together, Lock) => firm(&[Falls]),
+        (Intervention::Together, _) => OPEN,
     }
 }
 
 impl Prediction {
-    /// As a sentence without a subject.
-    pub fn text(&self) -> String {
-        let word = |effect: &Effect| match effect {
-            Rises => "rises",
-            Stays => "stays",
-            Falls => "falls",
+    /// As a sentence without a subject, of what is answered with `intervention`.
+    pub fn text(&self, intervention: Intervention) -> String {
+        let word = |effect: &Effect| match (intervention, effect) {
+            (Intervention::Together, Falls) => "comes one after the other",
+            (Intervention::Together, _) => "comes as soon as alone",
+            (_, Rises) => "rises",
+            (_, Stays) => "stays",
+            (_, Falls) => "falls",
         };
         let words: Vec<&str> = self.effects.iter().map(word).collect();
         words.join(" or ")
@@ -240,7 +249,7 @@ pub fn is_asked_for(intervention: Intervention) -> bool {
 /// What the causes that stand predict, as far as they predict anything.
 pub fn predictions(weighed: &Weighed, intervention: Intervention) -> Vec<(Cause, String)> {
     let told = at_stake(weighed).into_iter().map(|cause| (cause, prediction(intervention, cause)));
-    told.filter(|(_, prediction)| !prediction.is_open()).map(|(cause, it)| (cause, it.text())).collect()
+    told.filter(|(_, prediction)| !prediction.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
 }
 
 /// One change, and what became of it.
@@ -248,14 +257,57 @@ pub fn predictions(weighed: &Weighed, intervention: Intervention) -> Vec<(Cause,
 pub struct MadeChange {
     /// What was changed.
     pub intervention: Intervention,
-    /// What was answered without the change, 1/s.
-    pub control_rps: f64,
-    /// What was answered with it, 1/s.
-    pub changed_rps: f64,
-    /// What that is; `None`: it cannot be told.
+    /// What is held against each other.
+    pub figures: ChangeFigures,
+    /// What follows from that; `None`: it cannot be told.
     pub effect: Option<Effect>,
     /// Why it cannot be told.
     pub void: Option<String>,
+}
+
+/// What was measured without a change, and with it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ChangeFigures {
+    /// What was answered, 1/s.
+    Answered {
+        #[allow(missing_docs, reason = "it says it itself")]
+        control_rps: f64,
+        #[allow(missing_docs, reason = "it says it itself")]
+        changed_rps: f64,
+    },
+    /// How long an answer took on average, ns, of requests that are alone and of so many at once.
+    Taken {
+        #[allow(missing_docs, reason = "it says it itself")]
+        alone_ns: f64,
+        #[allow(missing_docs, reason = "it says it itself")]
+        together_ns: f64,
+        #[allow(missing_docs, reason = "it says it itself")]
+        count: u64,
+    },
+}
+
+/// Requests that are made at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Together {
+    /// How many.
+    pub count: u64,
+    /// What one takes that is alone, on average, ns.
+    pub alone_ns: f64,
+}
+
+/// Of fewer at once it cannot be told that one waits for the other; more are a load.
+const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
+/// Of requests that take less, what waking somebody takes is a part; of those that take more there is no time for enough.
+const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
+
+impl Together {
+    /// As many as the server serves at a time, where that can be tried.
+    pub fn of(findings: &Findings, loads: &Loads) -> Option<Together> {
+        let case = Contrast::of(findings, loads);
+        let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
+        let can_be = TOGETHER.contains(&served) && TOGETHER_ALONE_NS.contains(&alone_ns) && case.requests_each <= 1.0;
+        can_be.then_some(Together { count: served.round() as u64, alone_ns })
+    }
 }
 
 /// The loads that experiments are made of.
@@ -263,6 +315,8 @@ pub struct MadeChange {
 pub struct ExperimentLoads<'a> {
     /// Without a change: the first, and the last where there is one.
     pub controls: Vec<&'a Run>,
+    /// At a low rate: what requests at once are held against.
+    pub low: Option<&'a Run>,
     /// At the line, as it was held: what bursts are held against.
     pub line: Option<&'a Run>,
     /// With a change.
@@ -302,6 +356,10 @@ impl MadeChanges {
             if *intervention == Intervention::Bursts {
                 return of_bursts(&sight, loads.line.map(LoadSignals::of).as_ref());
             }
+            if *intervention == Intervention::Together {
+                let count = made_at_once(run);
+                return of_together(&sight, loads.low.map(LoadSignals::of).as_ref(), count, control_rps);
+            }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
             let (effect, void) = if control_rps <= 0.0 {
                 (None, Some("nothing was answered without the change".to_owned()))
@@ -327,7 +385,8 @@ impl MadeChanges {
                     (Err(why), None) => (None, Some(why.to_owned())),
                 }
             };
-            MadeChange { intervention: *intervention, control_rps, changed_rps, effect, void }
+            let figures = ChangeFigures::Answered { control_rps, changed_rps };
+            MadeChange { intervention: *intervention, figures, effect, void }
         };
         MadeChanges(loads.changed.iter().map(of).collect())
     }
@@ -394,24 +453,78 @@ fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> MadeChange {
         _ => None,
     };
     let unclear = effect.is_none().then(|| "the difference is not clear".to_owned());
-    MadeChange { intervention: Intervention::Bursts, control_rps, changed_rps, effect, void: void.or(unclear) }
+    let figures = ChangeFigures::Answered { control_rps, changed_rps };
+    MadeChange { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
+}
+
+/// How many requests leave at once in a load that is made so.
+fn made_at_once(run: &Run) -> u64 {
+    let first = run.plan.load.shape.curve().stages.first();
+    first.map_or(0, |stage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64)
+}
+
+/// Of requests at once each waits for those before it where one comes after the other: half of them on average, each for as long as
+/// lies between two answers of a server that is full. Below this share of that they are served beside each other...
+const BESIDE: f64 = 0.35;
+/// ... and from this one on they are not.
+const ONE_BY_ONE: f64 = 0.65;
+/// Fewer answers say nothing of an average.
+const TOGETHER_ANSWERS_MIN: f64 = 30.0;
+
+fn of_together(sight: &LoadSignals, low: Option<&LoadSignals>, count: u64, control_rps: f64) -> MadeChange {
+    let alone_ns = low.and_then(|low| low.service_mean_ns);
+    let figures = ChangeFigures::Taken {
+        alone_ns: alone_ns.unwrap_or(0.0),
+        together_ns: sight.service_mean_ns.unwrap_or(0.0),
+        count,
+    };
+    let answers = sight.get(Signal::Goodput).unwrap_or(0.0) * sight.seconds;
+    let effect = match (alone_ns, sight.service_mean_ns, hindered(sight)) {
+        (_, _, Some(reason)) => Err(reason),
+        (Some(alone_ns), Some(together_ns), None) if count > 1 && control_rps > 0.0 => {
+            let after_each_other_ns = (count - 1) as f64 / 2.0 / control_rps * 1e9;
+            match (together_ns - alone_ns) / after_each_other_ns {
+                _ if answers < TOGETHER_ANSWERS_MIN => Err("too few were answered".to_owned()),
+                _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some failed".to_owned()),
+                share if share <= BESIDE => Ok(Effect::Stays),
+                share if share >= ONE_BY_ONE => Ok(Effect::Falls),
+                _ => Err("the difference is not clear".to_owned()),
+            }
+        }
+        _ => Err("there was nothing to hold it against".to_owned()),
+    };
+    let (effect, void) = match effect {
+        Ok(effect) => (Some(effect), None),
+        Err(why) => (None, Some(why)),
+    };
+    MadeChange { intervention: Intervention::Together, figures, effect, void }
 }
 
 impl MadeChange {
     /// One that says nothing.
     fn void(intervention: Intervention, control_rps: f64, why: String) -> MadeChange {
-        MadeChange { intervention, control_rps, changed_rps: 0.0, effect: None, void: Some(why) }
+        let figures = ChangeFigures::Answered { control_rps, changed_rps: 0.0 };
+        MadeChange { intervention, figures, effect: None, void: Some(why) }
     }
 
     /// What was measured, in words.
     pub fn measured(&self) -> String {
-        let rates =
-            format!("{}/s without it, {}/s with it", format::rate(self.control_rps), format::rate(self.changed_rps));
+        let rates = match self.figures {
+            ChangeFigures::Answered { control_rps, changed_rps } => {
+                format!("{}/s without it, {}/s with it", format::rate(control_rps), format::rate(changed_rps))
+            }
+            ChangeFigures::Taken { alone_ns, together_ns, count } => {
+                let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));
+                format!("{alone} alone, {together} where {count} are asked at once, on average")
+            }
+        };
         match (self.effect, &self.void) {
             (Some(effect), _) => {
                 let word = match (effect, self.intervention) {
                     (Effect::Falls, Intervention::Bursts) => "part of it is refused",
                     (Effect::Stays, Intervention::Bursts) => "nothing more is refused",
+                    (Effect::Falls, Intervention::Together) => "comes one after the other",
+                    (_, Intervention::Together) => "comes as soon as alone",
                     (Effect::Rises, _) => "rises",
                     (Effect::Stays, _) => "stays",
                     (Effect::Falls, _) => "falls",
@@ -464,8 +577,8 @@ mod tests {
     }
 
     fn made(intervention: Intervention, effect: Effect) -> MadeChanges {
-        let (control_rps, changed_rps) = (100.0, 100.0);
-        MadeChanges(vec![MadeChange { intervention, control_rps, changed_rps, effect: Some(effect), void: None }])
+        let figures = ChangeFigures::Answered { control_rps: 100.0, changed_rps: 100.0 };
+        MadeChanges(vec![MadeChange { intervention, figures, effect: Some(effect), void: None }])
     }
 
     #[test]

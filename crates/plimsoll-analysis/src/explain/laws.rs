@@ -174,6 +174,18 @@ pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     Some(under_way >= 4.0 && reading >= 0.8 * under_way && locking + sleeping < 0.2 * under_way)
 }
 
+/// Whether requests wait for something past the line of which nothing is to be seen: no worker process for each that is served, no
+/// thread that sleeps, or waits for another or for storage, nobody who is asked, and no connection that was not accepted.
+pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
+    let more = |signal: Signal| Some(case.past.get(signal)? > case.low.get(signal)? + 1.0);
+    let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked]
+        .into_iter()
+        .any(|it| more(it).unwrap_or(false));
+    let asked = case.peer().is_some() && asks(case).unwrap_or(true);
+    let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= 4.0);
+    Some(case.worker_processes()? <= 1.0 && !threads && !asked && !queued)
+}
+
 /// Whether calls that are not answered become more than what is served at a time (Little's law): each takes longer than alone.
 fn calls_pile_up(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);

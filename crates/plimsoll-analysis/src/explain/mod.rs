@@ -26,7 +26,7 @@ pub use cause::Cause;
 pub use contrast::{Contrast, Loads, level_of};
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionsSeen};
-pub use interventions::{ExperimentLoads, MadeChanges};
+pub use interventions::{ExperimentLoads, MadeChanges, Together};
 pub use signals::{LoadSignals, Signal};
 pub use vary::{VariedSetting, VariedStep};
 
@@ -152,7 +152,7 @@ fn with_experiments(
     let denied = before.candidates.iter().filter(|candidate| !stands(candidate.cause)).filter_map(|candidate| {
         let cause = candidate.cause;
         let by = experiments.0.iter().find(|experiment| experiment.denies(before).contains(&cause))?;
-        let predicted = interventions::prediction(by.intervention, cause).text();
+        let predicted = interventions::prediction(by.intervention, cause).text(by.intervention);
         Some((cause, format!("with {} what is answered {predicted}; it {}", by.intervention.text(), by.measured())))
     });
     let ruled_out = explanation.ruled_out.into_iter().chain(denied).collect();

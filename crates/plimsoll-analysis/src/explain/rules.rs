@@ -10,7 +10,7 @@ use super::demands::UsedResource;
 use super::laws::{
     collected, downstream_full, downstream_slower, held_to_cores, locked, more_served_than_worked_on, one_cores_worth,
     overflows, pool_full, reads_late, shares_an_interpreter, spins, stops_to_collect, takes_turns, threads_at_work,
-    unaccepted, waits_for_data, waits_in_line, window_full,
+    unaccepted, waits_for_data, waits_in_line, waits_unseen, window_full,
 };
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
@@ -733,6 +733,24 @@ pub const RULES: &[Rule] = &[
             ),
         ],
         yields_to: &[],
+        to_tell: PROBES,
+    },
+    // By Little's law alone: places in its code that nobody sees from outside (of coroutines, say). Experiments decide.
+    Rule {
+        cause: Cause::Pool,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                3.0,
+                "several requests are served at a time, and nothing that they wait for is to be seen",
+                "it is to be seen what requests wait for, or one is served at a time",
+                &[Signal::Service, Signal::Goodput, Signal::InFlight],
+                |case| Some(case.at_a_time()? >= 1.6 && waits_unseen(case)?),
+            ),
+        ],
+        yields_to: &[Cause::Lock, Cause::Disk, Cause::Network, Cause::SlowReader, Cause::AcceptBacklog],
         to_tell: PROBES,
     },
     Rule {

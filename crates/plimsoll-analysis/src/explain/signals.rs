@@ -10,7 +10,7 @@ use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{GrpcStatus, Injector, Probes, RequestFailure, Run, SeriesKind};
+use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
 use std::collections::BTreeMap;
 
 /// How far from an edge of the window a reading may be: what is read in turn comes once a second.
@@ -327,15 +327,6 @@ impl LoadSignals {
         let mut sight = LoadSignals { seconds, under_way_max, unseen, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);
         sight.watched(&run.probes, from_ns, to_ns, answered);
-        // Loads of a search come from one local address after the other, and what each has left is counted with the rest: where it is
-        // not known how many there were, nothing is.
-        let so_far: Option<Vec<u64>> = run.injectors.iter().map(Injector::sources_so_far).collect();
-        if let Some(share) = sight.values.remove(&Signal::TimeWait)
-            && let Some(so_far) = so_far
-        {
-            let addresses = so_far.into_iter().max().unwrap_or(1).max(1);
-            sight.values.insert(Signal::TimeWait, (share / addresses as f64).min(1.0));
-        }
         sight
     }
 
@@ -509,9 +500,8 @@ impl LoadSignals {
         self.put(Signal::Quota, mean("cgroup.quota"));
         self.put(Signal::GroupMemory, of(most("cgroup.memory"), most("cgroup.memory_max")));
         self.put(Signal::Retransmits, of(change("tcp.retransmits"), change("tcp.segments_out")));
-        // Ports may serve several peers: of one there are no more than all.
-        let rests = of(most("tcp.time_wait"), most("tcp.local_ports").or(Some(USUAL_PORTS)));
-        self.put(Signal::TimeWait, rests);
+        let ports = most("tcp.local_ports").or(Some(USUAL_PORTS));
+        self.put(Signal::TimeWait, of(most("tcp.time_wait_pair"), ports).map(|share| share.min(1.0)));
         self.put(Signal::InLock, mean("server.in_lock"));
         self.put(Signal::InSameLock, mean("server.in_same_lock"));
         self.put(Signal::InSleep, mean("server.in_sleep"));

@@ -6,37 +6,6 @@ use crate::find::StoppedBy;
 use crate::slo::Slo;
 use Signal::*;
 
-#[test]
-fn ports_in_time_wait_are_those_of_each_address_that_loads_came_from() {
-    use plimsoll_model::{AddressRange, Curve, Injector, LoadShape, Plan, Run, Series, SeriesKind, SeriesSample};
-    let share = |injectors: &[Injector]| {
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
-        (run.window_ns, run.injectors) = ((0, 2_000_000_000), injectors.to_vec());
-        for (name, value) in [("tcp.time_wait", 60_000.0), ("tcp.local_ports", 20_000.0)] {
-            let mut series = Series::new(SeriesKind::Gauge, "");
-            [0, 1, 2].into_iter().for_each(|at| series.push(SeriesSample { at_ns: at * 1_000_000_000, value }));
-            run.probes.series.insert(name.to_owned(), series);
-        }
-        LoadSignals::of(&run).get(TimeWait)
-    };
-    let from = |list: &str, sources_so_far: Option<u64>| {
-        let sources = if list.is_empty() { vec![] } else { AddressRange::parse_list(list).expect(list) };
-        Injector { sources, sources_so_far, ..Injector::default() }
-    };
-    for (injectors, expect) in [
-        (vec![], Some(1.0)),
-        (vec![from("", None)], Some(1.0)),
-        (vec![from("", Some(1))], Some(1.0)),
-        (vec![from("127.0.0.6", Some(6))], Some(0.5)),
-        (vec![from("127.0.0.9", Some(6)); 2], Some(0.5)),
-        // What a recording does not tell is not made up.
-        (vec![from("127.0.0.6", None)], None),
-        (vec![from("127.0.0.1", Some(0))], Some(1.0)),
-    ] {
-        assert_eq!(share(&injectors), expect, "{injectors:?}");
-    }
-}
-
 /// A server with cores to spare that answers 1 000/s at most, each request in 10 ms when alone: ten at a time.
 fn usual() -> Contrast {
     let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {

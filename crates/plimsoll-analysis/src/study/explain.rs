@@ -7,7 +7,7 @@
 
 use super::search::Search;
 use super::step::{History, Step, Until, closed};
-use crate::explain::{ExperimentLoads, LoadSignals, Loads, Signal, interventions, level_of, standing};
+use crate::explain::{ExperimentLoads, LoadSignals, Loads, Signal, Together, interventions, level_of, standing};
 use crate::find::{self, Bracket, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
@@ -117,6 +117,11 @@ const BRIDGING_MAX: u64 = 1024;
 /// Bursts: a tenth of a second at four times the rate, then nothing for three.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
+/// Requests at once leave within this time; then there is none for so many times what one takes alone, so that each is answered
+/// before the next ones come, even if one is answered after the other.
+const TOGETHER_NS: u64 = MS;
+const TOGETHER_APART: f64 = 3.0;
+const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
 
 /// The part of a budget that is searched in, ns.
 pub fn search_part_ns(budget_ns: u64) -> u64 {
@@ -234,7 +239,9 @@ impl Explain {
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
             // Twice the users of the other changes: what holds no longer must not be they.
-            Some(tag) if left_ns >= self.changed_ns() => self.loaded(tag, Intervention::MoreUsers, findings),
+            Some(tag) if left_ns >= self.changed_ns() => {
+                self.loaded(tag, self.filling(Intervention::MoreUsers, findings))
+            }
             _ => Step::Stop,
         }
     }
@@ -266,13 +273,15 @@ impl Explain {
             (1, _) if any => Intervention::Control,
             _ => return Step::Stop,
         };
-        self.changed(next, findings)
+        self.changed(next, history.trials, findings)
     }
 
     /// The changes that tell the causes apart that stand after the steady loads.
     pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
-        let weighed = standing(findings, &loads(trials, &self.search.settings.slo));
-        interventions::worth_making(&weighed, &self.interventions)
+        let loads = loads(trials, &self.search.settings.slo);
+        let can_be = |it: &&Intervention| **it != Intervention::Together || Together::of(findings, &loads).is_some();
+        let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
+        interventions::worth_making(&standing(findings, &loads), &possible)
     }
 
     /// What the causes that stand predict of a change, in words; written down before it is made.
@@ -283,37 +292,22 @@ impl Explain {
         interventions::predictions(&weighed, intervention)
     }
 
-    fn changed(&self, intervention: Intervention, findings: &Findings) -> Step {
-        self.loaded(intervention.tag(), intervention, findings)
+    fn changed(&self, intervention: Intervention, trials: &[Trial], findings: &Findings) -> Step {
+        let tag = intervention.tag();
+        match intervention {
+            Intervention::Bursts => self.loaded(tag, self.bursts(level_of(findings) * 0.95, findings)),
+            Intervention::Together => match Together::of(findings, &loads(trials, &self.search.settings.slo)) {
+                Some(together) => self.loaded(tag, self.together(together)),
+                None => Step::Stop,
+            },
+            _ => self.loaded(tag, self.filling(intervention, findings)),
+        }
     }
 
-    /// A load like that of an intervention, as another.
-    fn loaded(&self, tag: Tag, intervention: Intervention, findings: &Findings) -> Step {
-        let settings = &self.search.settings;
-        let base = &settings.base;
-        let mut plan = match intervention {
-            Intervention::Bursts => self.bursts(level_of(findings) * 0.95, findings),
-            _ => {
-                let peak = findings.peak.map_or(0, |peak| peak.concurrency);
-                let most = u64::from(base.carriage.connections_max).clamp(1, *USERS.end());
-                let users = (USERS_TIMES * peak).clamp(*USERS.start(), *USERS.end()).min(most);
-                let twice = (2 * users).min(u64::from(base.carriage.connections_max).max(1));
-                // So many that enough of them wait elsewhere while what is behind is stopped.
-                let bridging = (level_of(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
-                closed(
-                    base,
-                    match intervention {
-                        Intervention::MoreUsers => twice,
-                        Intervention::Stopped => {
-                            users.max(bridging.min(BRIDGING_MAX).min(u64::from(base.carriage.connections_max)))
-                        }
-                        _ => users,
-                    },
-                )
-            }
-        };
-        plan.load = Load {
-            seed: plimsoll_model::rng::mix(base.load.seed ^ u64::from(tag.turn)),
+    /// A load as short as all that are made to tell causes apart.
+    fn loaded(&self, tag: Tag, plan: PlanRecord) -> Step {
+        let load = Load {
+            seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
             requests_max: None,
             duration_ns: Some(CHANGED_NS),
             warmup_ns: WARMUP_NS,
@@ -321,7 +315,37 @@ impl Explain {
             interval_ns: Plan::TICK_NS,
             ..plan.load
         };
-        Step::measure(tag, plan, Until::End)
+        Step::measure(tag, PlanRecord { load, ..plan }, Until::End)
+    }
+
+    /// As many users as fill the server for certain.
+    fn filling(&self, intervention: Intervention, findings: &Findings) -> PlanRecord {
+        let base = &self.search.settings.base;
+        let most = u64::from(base.carriage.connections_max).max(1);
+        let peak = findings.peak.map_or(0, |peak| peak.concurrency);
+        let users = (USERS_TIMES * peak).clamp(*USERS.start(), *USERS.end()).min(most);
+        // So many that enough of them wait elsewhere while what is behind is stopped.
+        let bridging = (level_of(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
+        let users = match intervention {
+            Intervention::MoreUsers => (2 * users).min(most),
+            Intervention::Stopped => users.max(bridging.min(BRIDGING_MAX).min(most)),
+            _ => users,
+        };
+        closed(base, users)
+    }
+
+    /// Requests at once, and again when those are answered.
+    fn together(&self, Together { count, alone_ns }: Together) -> PlanRecord {
+        let base = &self.search.settings.base;
+        let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
+        let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);
+        let rate = count as f64 * SECOND as f64 / TOGETHER_NS as f64;
+        let cycle = [level(rate, TOGETHER_NS), level(0.0, apart_ns)];
+        let cycles = (WARMUP_NS + CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
+        let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
+        let connections_ready = u32::try_from(2 * count).unwrap_or(u32::MAX).min(base.carriage.connections_max);
+        let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
+        PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
     fn bursts(&self, rate: f64, findings: &Findings) -> PlanRecord {
@@ -449,6 +473,7 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     changed.sort_by_key(|(_, trial)| trial.start_ns);
     ExperimentLoads {
         controls: made(trials, Intervention::Control).map(|trial| &trial.run).collect(),
+        low: of(trials, HoldLevel::Low).last().map(|trial| &trial.run),
         line: of(trials, HoldLevel::Line).last().map(|trial| &trial.run),
         changed: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
         varied: whole(trials)

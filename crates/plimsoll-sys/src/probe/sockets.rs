@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 pub mod states {
     /// Connections.
     pub const ESTABLISHED: u32 = 1 << 1;
+    /// Connections that are over, whose port is kept for a minute by the end that closed first (RFC 9293, 3.6.1).
+    pub const TIME_WAIT: u32 = 1 << 6;
     /// Sockets that take connections.
     pub const LISTEN: u32 = 1 << 10;
 }

@@ -1,11 +1,11 @@
 //! The machine that plimsoll runs on: for a local target the server's, for a remote one only the load generator's. Its CPU
 //! time is in [`super::machine`].
 
+use super::ports::Ports;
 use super::probe::Probe;
 use super::sink::Sink;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::probe::{ProcFile, host};
-use plimsoll_sys::process::local_ports;
 use std::net::{IpAddr, SocketAddr};
 
 /// A file, or why it cannot be read.
@@ -42,7 +42,7 @@ pub struct Host {
     interface: Option<String>,
     snmp: OptionalFile,
     netstat: OptionalFile,
-    sockstat: OptionalFile,
+    ports: Ports,
     buffer: Vec<u8>,
 }
 
@@ -98,7 +98,7 @@ impl Host {
             interface,
             snmp: OptionalFile::open(&format!("{net}/snmp")),
             netstat: OptionalFile::open(&format!("{net}/netstat")),
-            sockstat: OptionalFile::open(&format!("{net}/sockstat")),
+            ports: Ports::new(OptionalFile::open(&format!("{net}/sockstat")), server, addresses),
             buffer: Vec::new(),
         }
     }
@@ -162,14 +162,11 @@ impl Host {
     }
 
     fn slowest(&mut self, sink: &mut Sink) {
-        let Host { load, sockstat, frequencies, buffer, .. } = self;
+        let Host { load, ports, frequencies, buffer, .. } = self;
         if let Ok(load) = load.read(buffer, host::parse_load) {
             sink.gauge("host.load_1m", "", load);
         }
-        if let Ok(count) = sockstat.read(buffer, host::parse_time_wait) {
-            sink.gauge("tcp.time_wait", "", count as f64);
-            sink.gauge("tcp.local_ports", "", local_ports() as f64);
-        }
+        ports.sample(sink, buffer);
         let read = frequencies.iter().filter_map(|source| host::parse_frequency(source.read(buffer).ok()?));
         let read: Vec<u64> = read.collect();
         if !read.is_empty() {

@@ -14,6 +14,7 @@ mod metrics;
 mod metrics_text;
 mod own_ports;
 mod peers;
+mod ports;
 mod probe;
 mod server;
 mod sink;

@@ -6,6 +6,7 @@ Not here: which limit is the truth of which case (../truth.json).
 
 import json
 import os
+import random
 import socket
 import socketserver
 import sys
@@ -17,6 +18,7 @@ SET = json.loads(os.environ.get("ZOO", "{}"))
 SHARED = threading.Lock()
 SLOTS = threading.Semaphore(SET.get("slots") or 1_000_000)
 BODY = b"x" * max(SET.get("bytes", 2), 2)
+PAGES = b"p" * (SET.get("write_kb", 0) * 1024)
 
 
 def burn(us):
@@ -70,8 +72,12 @@ class Handler(BaseHTTPRequestHandler):
             if LINKS:
                 LINKS.ask()
             if SET.get("file"):
-                journal = os.open(SET["file"], os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-                os.write(journal, b"a line of the journal\n")
+                journal = os.open(SET["file"], os.O_CREAT | os.O_WRONLY | (0 if PAGES else os.O_APPEND), 0o600)
+                if PAGES:
+                    # In turn over a file that does not grow beyond all bounds.
+                    os.pwrite(journal, PAGES, len(PAGES) * random.randrange(64))
+                else:
+                    os.write(journal, b"a line of the journal\n")
                 os.fsync(journal)
                 os.close(journal)
             self._answer(200, BODY)

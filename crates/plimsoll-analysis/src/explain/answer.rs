@@ -225,6 +225,14 @@ fn plural(case: &Contrast, cause: Cause) -> bool {
 
 /// That it is not known, and what may be.
 pub fn not_known(case: &Contrast, possible: &[&Candidate]) -> String {
+    if let Some(answered_rps) = case.broken_since() {
+        return format!(
+            "not known: the server has not come back from its search: it held {}, and answers {} of {} now",
+            case.offered_text(case.lower_rps),
+            format::rate(answered_rps),
+            case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
+        );
+    }
     if let Some(share) = case.fails_anyhow() {
         let most = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
         return format!(

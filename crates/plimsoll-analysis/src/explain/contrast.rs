@@ -21,8 +21,8 @@ pub struct Loads<'a> {
     pub line: Option<&'a Run>,
     /// Just past it.
     pub past: Option<&'a Run>,
-    /// Whether the promise was held past the line.
-    pub past_held: Option<bool>,
+    /// The highest load past the line that kept the promise, if one did.
+    pub held_past: Option<&'a Run>,
 }
 
 /// Loads from this share of the line on are at it; up to this share they are low.
@@ -54,7 +54,7 @@ impl<'a> Loads<'a> {
             half: nearest(0.5, LOW, AT_LINE).map(|found| found.2),
             line: nearest(1.0, AT_LINE, 1.0001).map(|found| found.2),
             past: past.map(|found| found.2),
-            past_held: past.map(|found| found.1.verdict == Verdict::Pass),
+            held_past: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
         }
     }
 }
@@ -83,8 +83,8 @@ pub struct Contrast {
     pub line: LoadSignals,
     /// See [`Loads`].
     pub past: LoadSignals,
-    /// Whether the promise was held past the line.
-    pub past_held: Option<bool>,
+    /// The highest rate past the line at which the promise was kept, in requests, if it was.
+    pub held_past_rps: Option<f64>,
     /// The line: what was held, and what was not, in requests, as all that loads show.
     pub lower_rps: f64,
     /// See `lower_rps`.
@@ -129,7 +129,7 @@ impl Contrast {
         let held_back_ns = low.held_back_ns;
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {
-            past_held: loads.past_held,
+            held_past_rps: loads.held_past.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.lower * requests_each,
             upper_rps: findings.load_line_rps.upper.map(|upper| upper * requests_each),
             stopped_by: findings.stopped_by,
@@ -207,10 +207,11 @@ impl Contrast {
         Some(most >= 1.0 && (all || lost))
     }
 
-    /// Whether the server holds a rate now that it did not hold while its line was searched. Of a wide bracket what lies inside it
-    /// was never tried.
-    pub fn holds_more(&self) -> Option<bool> {
-        Some(self.past_held? && self.past.get(Signal::Offered)? >= 0.98 * self.upper_rps?)
+    /// How much of what did not hold while its line was searched the server holds now, if it holds that: 1 or more (or nearly). Of a
+    /// wide bracket what lies inside it was never tried.
+    pub fn holds_more(&self) -> Option<f64> {
+        let share = self.held_past_rps? / self.upper_rps?;
+        (share >= 0.98).then_some(share)
     }
 
     /// Whether more was asked past the line, and no more came of it. What fails at any load is not asked too much.
@@ -313,6 +314,13 @@ impl Contrast {
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
         // One that fails by chance is none.
         (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share)
+    }
+
+    /// What the server answers at a low load, 1/s, where that is not half of what is asked, although its search held more: what was too
+    /// much has broken it, and no load afterwards says what holds a server that works.
+    pub fn broken_since(&self) -> Option<f64> {
+        let (asked, got) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
+        (asked * self.low.seconds >= 10.0 && got < 0.5 * asked && self.lower_rps >= asked).then_some(got)
     }
 
     /// Whether the low load breaks the latency promised by itself. What answers take by themselves they take at half the line,

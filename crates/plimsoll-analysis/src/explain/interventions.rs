@@ -711,6 +711,40 @@ mod tests {
     }
 
     #[test]
+    fn of_requests_at_once_half_of_the_others_come_before_each() {
+        let sight = |mean_ms: f64, rps: f64| LoadSignals {
+            values: [(Signal::Goodput, rps), (Signal::Failed, 0.0)].into(),
+            service_mean_ns: Some(mean_ms * 1e6),
+            seconds: 2.0,
+            ..LoadSignals::default()
+        };
+        // Ms alone and together, how many at once, what is answered a second by a server that is full.
+        for (alone, together, count, full_rps, expect) in [
+            // Six places of 15 ms each: those at once take no longer, or one more than there are places waits for one of them.
+            (15.0, 15.2, 6, 400.0, Some(Effect::Stays)),
+            (15.0, 17.1, 7, 400.0, Some(Effect::Stays)),
+            // A lock for 2.5 ms of 15: five wait, 6.25 ms on average.
+            (15.0, 21.2, 6, 400.0, Some(Effect::Falls)),
+            (15.0, 18.0, 6, 400.0, None),
+            // Two of 10 ms, and a lock for half of it.
+            (10.0, 10.3, 2, 200.0, Some(Effect::Stays)),
+            (10.0, 12.5, 2, 200.0, Some(Effect::Falls)),
+            (10.0, 10.0, 1, 100.0, None),
+        ] {
+            let made = of_together(&sight(together, 300.0), Some(&sight(alone, 60.0)), count, full_rps);
+            assert_eq!(made.effect, expect, "{alone} {together} {count}");
+            assert!(made.measured().contains("alone"), "{}", made.measured());
+        }
+        assert_eq!(of_together(&sight(15.0, 10.0), Some(&sight(15.0, 60.0)), 6, 400.0).effect, None, "too few");
+        assert_eq!(of_together(&sight(15.0, 300.0), None, 6, 400.0).effect, None, "nothing to hold it against");
+        let standing = weighed(&[(Cause::Pool, 3.0), (Cause::Lock, 1.0)]);
+        for (effect, expect) in [(Effect::Stays, (2.0, -3.0)), (Effect::Falls, (-3.0, 2.0))] {
+            let weights = made(Intervention::Together, effect).weights(&standing);
+            assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock]), expect);
+        }
+    }
+
+    #[test]
     fn effects_are_clear_of_noise() {
         for (ratio, noise, expect) in [
             (2.0, 0.0, Some(Effect::Rises)),

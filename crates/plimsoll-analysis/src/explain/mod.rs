@@ -170,7 +170,8 @@ fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation 
     // What ends with errors of its own names its cause, and what is late by itself may be given up; else no limit is told of what
     // fails at any load.
     let by_itself = |first: &&Candidate| first.rule.stage <= RuleStage::Errors || first.cause == Cause::Delay;
-    let tells = |first: &&Candidate| case.fails_anyhow().is_none() || by_itself(first);
+    let works = case.broken_since().is_none();
+    let tells = |first: &&Candidate| works && (case.fails_anyhow().is_none() || by_itself(first));
     let first = weighed.candidates.first().filter(|_| weighed.named).filter(tells);
     let shown: Vec<&Candidate> = match first {
         // Others are told that are established as well.
@@ -252,7 +253,11 @@ fn to_tell(case: &Contrast, weighed: &Weighed) -> Vec<Sentence> {
             }
         }
     }
-    if case.fails_anyhow().is_some() {
+    if case.broken_since().is_some() {
+        told = vec![Sentence::from(
+            "the server, started again and asked no more than it bears: plimsoll overload shows how it fails and whether it comes back",
+        )];
+    } else if case.fails_anyhow().is_some() {
         told = vec![Sentence::from("what fails, and how: plimsoll run at a low rate shows it")];
     } else if case.best_rps <= 0.0 {
         told =

@@ -65,7 +65,7 @@ fn usual() -> Contrast {
         half: of(500.0, 500.0, 10.0, 5.0),
         line: of(950.0, 950.0, 11.0, 10.0),
         past: of(1000.0, 1100.0, 400.0, 500.0),
-        past_held: Some(false),
+        held_past_rps: None,
         lower_rps: 1000.0,
         upper_rps: Some(1010.0),
         stopped_by: StoppedBy::Width,
@@ -501,7 +501,7 @@ fn each_cause_by_its_law() {
         ),
         (
             "a disturbed search, and quiet loads after it that hold more",
-            Contrast { stopped_by: StoppedBy::Disturbed, past_held: Some(true), ..usual() },
+            Contrast { stopped_by: StoppedBy::Disturbed, held_past_rps: Some(1100.0), ..usual() },
             Cause::Neighbour,
         ),
         (
@@ -514,7 +514,7 @@ fn each_cause_by_its_law() {
             "warming up",
             {
                 let case = usual().with(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
-                Contrast { past_held: Some(true), ..case }
+                Contrast { held_past_rps: Some(1100.0), ..case }
             },
             Cause::WarmUp,
         ),
@@ -522,7 +522,7 @@ fn each_cause_by_its_law() {
             "slower at the beginning",
             {
                 let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
-                Contrast { past_held: Some(true), alone_first_ns: Some(40e6), ..case }
+                Contrast { held_past_rps: Some(1100.0), alone_first_ns: Some(40e6), ..case }
             },
             Cause::WarmUp,
         ),
@@ -620,11 +620,11 @@ fn too_little_names_nothing() {
         ),
         ("a rate inside of a wide bracket", {
             let case = usual().with(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
-            Contrast { past_held: Some(true), upper_rps: Some(2000.0), ..case }
+            Contrast { held_past_rps: Some(1100.0), upper_rps: Some(2000.0), ..case }
         }),
         ("a line that lay too low by chance", {
             let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
-            Contrast { past_held: Some(true), ..case }
+            Contrast { held_past_rps: Some(1100.0), ..case }
         }),
         ("refusals at any load", usual().with(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)])),
         (
@@ -664,6 +664,27 @@ fn the_load_alone_tells_some() {
     ] {
         let case = case.without(&seen);
         assert_eq!(named(&case), cause, "{}", tell(&case));
+    }
+}
+
+#[test]
+fn of_a_server_that_its_search_has_broken_nothing_is_told() {
+    for (answered, lower_rps, expect) in [
+        (150.0, 1000.0, None),
+        (70.0, 1000.0, Some(70.0)),
+        (0.0, 1000.0, Some(0.0)),
+        // Where no line was found it never held so much.
+        (70.0, 0.0, None),
+    ] {
+        let case = usual().with(&[(Goodput, answered, 100.0, 90.0)]);
+        let case = Contrast { lower_rps, ..case };
+        assert_eq!(case.broken_since(), expect, "{answered} {lower_rps}");
+        let text = answer::not_known(&case, &[]);
+        assert_eq!(
+            text.contains("has not come back from its search: it held 1 000 requests/s"),
+            expect.is_some(),
+            "{text}"
+        );
     }
 }
 

@@ -217,20 +217,24 @@ impl Explain {
         let last = *past.last()?;
         let sight = LoadSignals::of(&last.run);
         let (asked, got) = (sight.get(Signal::Offered)?, sight.get(Signal::Goodput)?);
-        if has_changed(history.trials) || past.len() > FURTHER_MAX || got < ANSWERED * asked || sight.limited.is_some()
-        {
+        // Where the first one was too low, one that others disturbed leaves none that tells.
+        let again = past.len() > 1 && sight.disturbed.is_some();
+        let answered = got >= ANSWERED * asked && sight.limited.is_none();
+        if has_changed(history.trials) || past.len() > FURTHER_MAX || !(answered || again) {
             return None;
         }
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
         let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.lower > 0.0);
+        // Where what did not hold before is answered now, that says nothing any more.
+        let upper = upper.filter(|upper| made < upper * 0.98);
         let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
-        let next = (made * FURTHER).min(most);
+        let (next, least) = if again { (made, made) } else { ((made * FURTHER).min(most), made * PAST) };
         let length_ns = last.run.plan.load.duration_ns?;
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
         let fits = takes_ns <= left_ns.saturating_sub(self.varied_ns());
-        (fits && next >= made * PAST).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
+        (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
 
     /// The next load with another value of the setting. What could not be made is not tried again.
@@ -492,11 +496,7 @@ pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
     // Of several past the line each is higher than the one before: the last one that counts.
     let calm = of(trials, HoldLevel::Past).filter(|trial| !Others::of(&trial.run).disturbed).last();
     let past = calm.map(|trial| &trial.run).or_else(|| chosen(HoldLevel::Past));
-    Loads {
-        low: chosen(HoldLevel::Low),
-        half: chosen(HoldLevel::Half),
-        line: chosen(HoldLevel::Line),
-        past,
-        past_held: past.map(|run: &Run| judge(Purpose::Line, 0, run, slo).verdict == Verdict::Pass),
-    }
+    let held = |trial: &&Trial| judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
+    let held_past = of(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
+    Loads { low: chosen(HoldLevel::Low), half: chosen(HoldLevel::Half), line: chosen(HoldLevel::Line), past, held_past }
 }

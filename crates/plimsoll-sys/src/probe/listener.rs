@@ -33,11 +33,16 @@ pub fn socket_inode(link: &[u8]) -> Option<u32> {
     std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
+/// The sockets in a table of open files ([`file_tables`]), by their numbers.
+fn sockets_in(pid: u32, table: u32) -> io::Result<impl Iterator<Item = u32>> {
+    use std::os::unix::ffi::OsStrExt;
+    let links = std::fs::read_dir(files_folder(pid, table))?.flatten().flat_map(|e| std::fs::read_link(e.path()));
+    Ok(links.filter_map(|link| socket_inode(link.as_os_str().as_bytes())))
+}
+
 /// Whether a table of open files ([`file_tables`]) has one of the sockets.
 fn holds(pid: u32, table: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
-    use std::os::unix::ffi::OsStrExt;
-    let mut links = std::fs::read_dir(files_folder(pid, table))?.flatten().flat_map(|e| std::fs::read_link(e.path()));
-    Ok(links.any(|link| socket_inode(link.as_os_str().as_bytes()).is_some_and(|inode| inodes.contains(&inode))))
+    Ok(sockets_in(pid, table)?.any(|inode| inodes.contains(&inode)))
 }
 
 /// Whether a thread of the process has one of the sockets open in a table of its own.
@@ -65,6 +70,37 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     }
     found.pids.sort_unstable();
     Ok(found)
+}
+
+/// Whether the process `pid`, which descends from the server's first process `root`, is none of its workers but a server of its own: it
+/// runs another program, or the same one with other words, and takes connections elsewhere than at `port` (the server's) on sockets
+/// that the other does not have. Such as a store that whoever starts the server has started as well.
+pub fn serves_by_itself(asker: &mut Asker, pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
+    let program = |pid: u32| {
+        Some((
+            std::fs::read_link(format!("/proc/{pid}/exe")).ok()?,
+            std::fs::read(format!("/proc/{pid}/cmdline")).ok()?,
+        ))
+    };
+    match (program(pid), program(root)) {
+        (Some(own), Some(roots)) if own != roots => {}
+        _ => return Ok(false),
+    }
+    let open = |pid: u32| Ok::<BTreeSet<u32>, io::Error>(sockets_in(pid, pid)?.collect());
+    let (own, roots) = (open(pid)?, open(root)?);
+    let (mut serves, mut works) = (false, false);
+    let mut look = |inode: u32, is_servers: bool| {
+        if own.contains(&inode) {
+            // Who has the server's socket, or one of its own at the same port, takes its requests.
+            let taken = is_servers || roots.contains(&inode);
+            (serves, works) = (serves || !taken, works || taken);
+        }
+    };
+    asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        look(socket.inode, Some(socket.local.port()) == port);
+    })?;
+    asker.unix_sockets(states::LISTEN)?.iter().for_each(|socket| look(socket.inode, false));
+    Ok(serves && !works)
 }
 
 /// The processes on this machine that the processes `server` have connections to, over TCP or unix sockets, and those that
@@ -159,14 +195,11 @@ fn plain(address: SocketAddr) -> SocketAddr {
 
 /// Which processes hold each of some sockets, as far as their files may be looked at.
 fn all_holders(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
-    use std::os::unix::ffi::OsStrExt;
     let mut held: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for pid in numbers_in("/proc")? {
-        let Ok(entries) = std::fs::read_dir(files_folder(pid, pid)) else { continue };
-        for link in entries.flatten().flat_map(|entry| std::fs::read_link(entry.path())) {
-            if let Some(inode) = socket_inode(link.as_os_str().as_bytes()).filter(|inode| inodes.contains(inode)) {
-                held.entry(inode).or_default().push(pid);
-            }
+        let Ok(open) = sockets_in(pid, pid) else { continue };
+        for inode in open.filter(|inode| inodes.contains(inode)) {
+            held.entry(inode).or_default().push(pid);
         }
     }
     Ok(held)

@@ -12,6 +12,7 @@ use plimsoll_sys::probe::process::{
     CpuClock, Stat, WaitsFor, file_tables, files_open, look_at, numbers_in, page_bytes, parse_files_max, parse_stat,
     ticks_per_second,
 };
+use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::probe::{ProcFile, listener};
 use plimsoll_sys::process::cores_of;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -88,6 +89,9 @@ pub struct ServerProbe {
     tables: Tables,
     /// Every process of this machine that is there, with its parent.
     parents: BTreeMap<u32, u32>,
+    /// Descendants that are servers of their own, and the port of the one that is watched.
+    others: BTreeSet<u32>,
+    port: Option<u16>,
     turns: Turns,
     stats_turn: usize,
     roots: Vec<u32>,
@@ -203,6 +207,8 @@ impl ServerProbe {
             live,
             tables: Tables::default(),
             parents: BTreeMap::new(),
+            others: BTreeSet::new(),
+            port,
             turns: Turns::default(),
             stats_turn: 0,
             roots: Vec::new(),
@@ -254,7 +260,7 @@ impl ServerProbe {
             let parent = parent.or_else(|| look_at(pid, &mut self.buffer).ok().map(|(stat, _)| stat.parent));
             parents.extend(parent.map(|parent| (pid, parent)));
         }
-        let wanted = listener::families(&self.roots, std::process::id(), &parents);
+        let wanted = self.family(&parents);
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
             if self.members.iter().all(|member| member.pid != pid) {
                 // One that ended in between was too short-lived to be seen; its parent's sum of ended children has it.
@@ -266,6 +272,25 @@ impl ServerProbe {
             member.tables = file_tables(member.pid, member.threads.list.iter().map(|thread| thread.tid));
         }
         self.tell_tables();
+    }
+
+    /// The server's first processes and their descendants, without those that are servers of their own, and what these have started.
+    fn family(&mut self, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+        self.others.retain(|pid| parents.contains_key(pid));
+        loop {
+            let apart = parents.iter().filter(|(pid, _)| !self.others.contains(pid)).map(|(pid, of)| (*pid, *of));
+            let family = listener::families(&self.roots, std::process::id(), &apart.collect());
+            let is_known = |pid: &u32| self.roots.contains(pid) || self.members.iter().any(|member| member.pid == *pid);
+            let unknown: Vec<u32> = family.iter().copied().filter(|pid| !is_known(pid)).collect();
+            let (Some(root), false) = (self.roots.first(), unknown.is_empty()) else { return family };
+            let Ok(mut asker) = Asker::open_beside(*root) else { return family };
+            let serves = |pid: &u32| listener::serves_by_itself(&mut asker, *pid, *root, self.port).unwrap_or(false);
+            let found: Vec<u32> = unknown.into_iter().filter(serves).collect();
+            if found.is_empty() {
+                return family;
+            }
+            self.others.extend(found);
+        }
     }
 
     fn tell_tables(&self) {

@@ -151,6 +151,52 @@ fn the_servers_own_database_is_no_stranger() {
     }
 }
 
+/// The same where the server has started it itself, as its child, and it goes on taking connections.
+const WITH_STORE: &str = "
+import http.server, socket, subprocess, sys, threading
+STORE = '''
+import os, socket, time
+listener = socket.socket()
+listener.bind(('127.0.0.1', 0))
+listener.listen()
+listener.settimeout(30)
+print(listener.getsockname()[1], flush=True)
+taken, _ = listener.accept()
+taken.settimeout(30)
+while taken.recv(1):
+    end = time.process_time() + 0.02
+    while time.process_time() < end: pass
+    taken.sendall(b'x')
+'''
+store = subprocess.Popen([sys.executable, '-c', STORE], stdout=subprocess.PIPE)
+database, lock = socket.create_connection(('127.0.0.1', int(store.stdout.readline()))), threading.Lock()
+class H(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        with lock:
+            database.sendall(b'x')
+            database.recv(1)
+        self.send_response(200)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+    def log_message(self, *a): pass
+s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)
+print('http://127.0.0.1:%d' % s.server_address[1], flush=True)
+s.serve_forever()
+";
+
+#[test]
+fn a_store_that_the_server_started_is_behind_it() {
+    let server: Server = serve(Command::new("python3").args(["-c", WITH_STORE]), "python3");
+    let document = json(&["run", &server.url, "-c", "1", "-d", "2s"]);
+    let probes = document["server"]["probes"].as_array().expect("probes");
+    let probe = |name: &str| probes.iter().find(|probe| probe["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    let cores = number(&document, "ledger.succeeded") * 0.02 / number(&document, "duration_s");
+    let (behind, own) = (number(probe("downstream.cpu"), "mean"), number(probe("server.cpu"), "mean"));
+    assert!(cores > 0.05 && behind > 0.5 * cores, "{behind:.2} cores seen, of {cores:.2}");
+    assert!(own < 0.5 * behind, "the server's own: {own:.2} cores, the store's: {behind:.2}");
+}
+
 #[test]
 fn a_comparison_that_others_spoil_has_no_verdict_and_says_why() {
     let server = baseline(1);

@@ -3,56 +3,11 @@
 
 use crate::driver::{Random, request};
 use crate::h2_driver::{H2Heard, H2Outcome, h2_requests, same_h2_facts_in_all_splits};
+use crate::h2_frames::*;
 use H2Outcome::{Answered, Failed, Refused};
-use plimsoll_model::{CallFault, H2Error};
-use plimsoll_wire::h2::{Secrecy, write_field};
-use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError, h1};
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PUSH_PROMISE: u8 = 5;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-
-const END: u8 = 1;
-const END_HEADERS: u8 = 4;
-const PADDED: u8 = 8;
-const PRIORITY: u8 = 0x20;
-const WHOLE: u8 = END | END_HEADERS;
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-fn settings(pairs: &[(u16, u32)]) -> Vec<u8> {
-    let payload: Vec<u8> =
-        pairs.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
-    frame(SETTINGS, 0, 0, &payload)
-}
-
-fn block(fields: &[(&str, &str)]) -> Vec<u8> {
-    let mut out = Vec::new();
-    fields.iter().for_each(|(name, value)| write_field(&mut out, name.as_bytes(), value.as_bytes(), Secrecy::Plain));
-    out
-}
-
-fn head(stream: u32, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
-    frame(HEADERS, flags | END_HEADERS, stream, &block(fields))
-}
-
-fn ok(stream: u32) -> Vec<u8> {
-    head(stream, END, &[(":status", "200")])
-}
-
-/// The beginning of every good server.
-fn begun() -> Vec<u8> {
-    [settings(&[]), frame(SETTINGS, 1, 0, &[])].concat()
-}
+use plimsoll_model::H2Error;
+use plimsoll_wire::h2::{Content, H2Server, HpackDecoder, PREFACE, ServerFact};
+use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
 /// Answers to the requests of the driver: a GET on stream 1, a HEAD on 3, a POST on 5.
 fn others() -> Vec<u8> {
@@ -92,7 +47,6 @@ macro_rules! cases {
     };
 }
 
-const STATUS: (&str, &str) = (":status", "200");
 const PE: H2Error = H2Error::ProtocolError;
 const FRAME_SIZE: H2Error = H2Error::FrameSizeError;
 
@@ -422,17 +376,6 @@ fn an_end_in_the_midst_is_told() {
     assert_eq!(hear(b"").outcomes, [nothing.clone(), nothing.clone(), nothing]);
 }
 
-/// The frames in `bytes`: kind, flags, stream, payload.
-fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
-    let mut found = Vec::new();
-    while let [a, b, c, kind, flags, w, x, y, z, rest @ ..] = bytes {
-        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
-        found.push((*kind, *flags, u32::from_be_bytes([*w, *x, *y, *z]), rest[..length].to_vec()));
-        bytes = &rest[length..];
-    }
-    found
-}
-
 #[test]
 fn pings_and_settings_are_acknowledged_once_and_acknowledgements_are_not() {
     let requests = h2_requests();
@@ -452,21 +395,13 @@ fn pings_and_settings_are_acknowledged_once_and_acknowledgements_are_not() {
 fn a_server_may_take_content_in_very_small_pieces() {
     let body = vec![b'x'; 12_000];
     let asked = request("POST", &body, false);
-    let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
-    let mut sent = Vec::new();
-    let mut drain = |conn: &mut Conn| {
-        while let bytes @ [_, ..] = conn.out(|_| &asked, &mut scratch) {
-            sent.extend_from_slice(bytes);
-            let count = bytes.len();
-            conn.sent(count, &scratch);
-        }
-    };
+    let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
     conn.start(0, &asked);
     // Ours is not sent before its window of one byte is known.
     let first = settings(&[(4, 1)]);
     let mut received = conn.receive(&first, &mut plain);
     while conn.next(&mut received).is_some() {}
-    drain(&mut conn);
+    let mut sent = sent_now(&mut conn, &asked);
     for _ in 1..body.len() {
         let more =
             [frame(WINDOW_UPDATE, 0, 1, &1u32.to_be_bytes()), frame(WINDOW_UPDATE, 0, 0, &1u32.to_be_bytes())].concat();
@@ -474,9 +409,9 @@ fn a_server_may_take_content_in_very_small_pieces() {
         while let Some(fact) = conn.next(&mut received) {
             assert_eq!(fact, Fact::Owes, "nothing is wrong with it");
         }
-        drain(&mut conn);
+        sent.extend(sent_now(&mut conn, &asked));
     }
-    let data = frames(&sent[plimsoll_wire::h2::PREFACE.len()..]).into_iter().filter(|frame| frame.0 == DATA);
+    let data = frames(&sent[PREFACE.len()..]).into_iter().filter(|frame| frame.0 == DATA);
     assert_eq!(data.map(|frame| frame.3.len()).sum::<usize>(), body.len());
 }
 
@@ -512,7 +447,7 @@ fn the_content_of_requests_keeps_to_the_servers_windows() {
     conn.start(0, &asked);
     conn.start(1, &asked);
     let sent = drained(&mut conn, &mut scratch);
-    let [first, second] = content(&sent[plimsoll_wire::h2::PREFACE.len()..]);
+    let [first, second] = content(&sent[PREFACE.len()..]);
     assert_eq!(first.0 + second.0, 65_535, "the window of the connection");
     assert!(first.0 > 16_384 && second.0 > 16_384, "each in turn: {first:?}, {second:?}");
     let window = |stream: u32, bytes: u32| frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
@@ -538,13 +473,7 @@ fn an_answer_before_the_end_of_the_request_ends_it() {
     let asked = request("POST", &[b'x'; 100_000], false);
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
     conn.start(7, &asked);
-    loop {
-        let count = conn.out(|_| &asked, &mut scratch).len();
-        if count == 0 {
-            break;
-        }
-        conn.sent(count, &scratch);
-    }
+    sent_now(&mut conn, &asked);
     let answer = [begun(), head(1, END, &[(":status", "413")])].concat();
     let mut received = conn.receive(&answer, &mut plain);
     let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
@@ -651,207 +580,6 @@ fn there_are_never_more_streams_than_the_server_takes() {
     assert!(conn.start(2, &asked) && conn.next(&mut received).is_none());
 }
 
-#[test]
-fn the_status_of_a_call_is_told_with_its_answer() {
-    let check = |pieces: &[Vec<u8>], grpc_status: Option<u16>| {
-        let asked = request("GET", b"", false);
-        // Twice: the second time heads are known.
-        for _ in 0..2 {
-            let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
-            for (number, id) in [(0, 1u8), (1, 3)] {
-                conn.start(number, &asked);
-                let count = conn.out(|_| &asked, &mut scratch).len();
-                conn.sent(count, &scratch);
-                let mut bytes = if number == 0 { begun() } else { Vec::new() };
-                for piece in pieces {
-                    let mut piece = piece.clone();
-                    piece[8] = id;
-                    bytes.extend(piece);
-                }
-                let mut received = conn.receive(&bytes, &mut plain);
-                let mut told = None;
-                while let Some(fact) = conn.next(&mut received) {
-                    match fact {
-                        Fact::Answered { grpc_status, status: 200, .. } => told = Some(grpc_status),
-                        Fact::Piece { .. } | Fact::Owes => {}
-                        other => panic!("{other:?}"),
-                    }
-                }
-                assert_eq!(told, Some(grpc_status), "{pieces:?}");
-                let count = conn.out(|_| &asked, &mut scratch).len();
-                conn.sent(count, &scratch);
-            }
-        }
-    };
-    let trailers = |status: &str| head(1, END, &[("grpc-status", status), ("grpc-message", "x")]);
-    let message = frame(DATA, 0, 1, &[0, 0, 0, 0, 1, 8]);
-    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("0")], Some(0));
-    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("14")], Some(14));
-    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("70000")], None);
-    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("")], None);
-    // Without content the head says it.
-    check(&[head(1, END, &[STATUS, ("grpc-status", "5")])], Some(5));
-    check(&[head(1, 0, &[STATUS]), frame(DATA, END, 1, b"no gRPC")], None);
-}
-
-/// A message of so many bytes of content, as it stands there.
-fn message(bytes: usize) -> Vec<u8> {
-    [&[0][..], &(bytes as u32).to_be_bytes(), &vec![b'm'; bytes]].concat()
-}
-
-/// A call with these messages.
-fn call(messages: &[Vec<u8>]) -> EncodedRequest {
-    let parts = h1::RequestParts {
-        method: "POST",
-        target: "/shop.Items/Chat",
-        host: "h",
-        headers: &[("content-type".into(), "application/grpc".into())],
-        body: &messages.concat(),
-        keep_alive: true,
-    };
-    EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false)
-}
-
-#[test]
-fn messages_that_no_client_of_grpc_takes_make_internal_of_ok() {
-    let one = |flag: u8| [&[flag][..], &message(3)[1..]].concat();
-    let call = || call(&[message(1)]);
-    let takes = |coding: &str| {
-        let headers = [("content-type", "application/grpc"), ("grpc-accept-encoding", coding)];
-        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let parts = h1::RequestParts {
-            method: "POST",
-            target: "/s/m",
-            host: "h",
-            headers: &headers,
-            body: &message(1),
-            keep_alive: true,
-        };
-        EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false)
-    };
-    let encoding = |name: &'static str| vec![STATUS, ("grpc-encoding", name)];
-    let (none, two) = (Vec::new(), [one(0), one(0)].concat());
-    for (asked, fields, content, fault) in [
-        (call(), vec![STATUS], none.clone(), None),
-        (call(), vec![STATUS], two.clone(), None),
-        (call().in_turn(), vec![STATUS], two.clone(), None),
-        (call().with_one_message(), vec![STATUS], one(0), None),
-        (call().with_one_message(), vec![STATUS], none, Some(CallFault::NoMessage)),
-        (call().with_one_message(), vec![STATUS], two.clone(), Some(CallFault::SeveralMessages)),
-        (call().with_one_message(), vec![STATUS], two[..15].to_vec(), Some(CallFault::Cut)),
-        (call(), vec![STATUS], two[..9].to_vec(), Some(CallFault::Cut)),
-        (call(), vec![STATUS], [one(0), one(2)].concat(), Some(CallFault::Prefix)),
-        (call(), vec![STATUS], one(1), Some(CallFault::Compressed)),
-        (call(), encoding("identity"), one(1), Some(CallFault::Compressed)),
-        (call(), encoding("gzip"), [one(0), one(1)].concat(), None),
-        (call(), encoding("zstd"), one(0), None),
-        (call(), encoding("zstd"), one(1), Some(CallFault::Encoding)),
-        (takes("gzip,identity"), encoding("zstd"), one(1), Some(CallFault::Encoding)),
-        (takes("zstd , gzip"), encoding("zstd"), one(1), None),
-    ] {
-        // What the server says of itself stands, and so does what nobody called.
-        for (asked, status, fault) in
-            [(&asked, "0", fault), (&asked, "5", None), (&request("GET", b"", false), "0", None)]
-        {
-            let answer =
-                [begun(), head(1, 0, &fields), frame(DATA, 0, 1, &content), head(1, END, &[("grpc-status", status)])];
-            let answer = answer.concat();
-            for step in [answer.len(), 1] {
-                let (mut conn, mut plain, mut told) = (Conn::h2(1), Vec::new(), None);
-                conn.start(0, asked);
-                sent_now(&mut conn, asked);
-                for bytes in answer.chunks(step) {
-                    let mut received = conn.receive(bytes, &mut plain);
-                    while let Some(fact) = conn.next(&mut received) {
-                        if let Fact::Answered { grpc_status, .. } = fact {
-                            told = Some((grpc_status, conn.call_fault()));
-                        }
-                    }
-                }
-                let ended = if fault.is_some() { Some(CallFault::STATUS as u16) } else { status.parse().ok() };
-                assert_eq!(told, Some((ended, fault)), "{fields:?} {content:?}");
-            }
-        }
-    }
-}
-
-/// All that is to be sent now.
-fn sent_now(conn: &mut Conn, asked: &EncodedRequest) -> Vec<u8> {
-    let (mut scratch, mut all) = (Vec::new(), Vec::new());
-    loop {
-        let bytes = conn.out(|_| asked, &mut scratch);
-        if bytes.is_empty() {
-            return all;
-        }
-        let count = bytes.len();
-        all.extend_from_slice(bytes);
-        conn.sent(count, &scratch);
-    }
-}
-
-#[test]
-fn messages_in_turn_are_each_sent_when_one_more_has_come() {
-    let messages = [message(3), message(0), message(40_000), message(1)];
-    let asked = call(&messages).in_turn();
-    let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
-    let begun = begun();
-    let mut received = conn.receive(&begun, &mut plain);
-    while conn.next(&mut received).is_some() {}
-    conn.start(0, &asked);
-    let mut answer = head(1, 0, &[STATUS]);
-    for (number, message) in messages.iter().enumerate() {
-        let mut sent = sent_now(&mut conn, &asked);
-        if number == 0 {
-            sent.drain(..plimsoll_wire::h2::PREFACE.len());
-        }
-        let data: Vec<_> = frames(&sent).into_iter().filter(|frame| frame.0 == DATA).collect();
-        let content: Vec<u8> = data.iter().flat_map(|frame| frame.3.clone()).collect();
-        assert_eq!(content, *message, "{number}");
-        assert_eq!(data.iter().any(|frame| frame.1 & END != 0), number + 1 == messages.len());
-        assert!(!conn.wants_to_send(), "{number}: what waits for an answer does not want to be sent");
-        // Half of an answer is none.
-        for piece in [&[0, 0, 0, 0, 2, 7][..], &[7]] {
-            answer.extend(frame(DATA, 0, 1, piece));
-            let mut received = conn.receive(&answer, &mut plain);
-            let told: u32 = std::iter::from_fn(|| conn.next(&mut received))
-                .map(|fact| if let Fact::Piece { piece, .. } = fact { piece.messages } else { 0 })
-                .sum();
-            answer.clear();
-            let is_whole = piece.len() == 1;
-            assert_eq!((told, conn.wants_to_send()), (u32::from(is_whole), is_whole && number < 3), "{number}");
-        }
-    }
-}
-
-#[test]
-fn answers_to_messages_that_were_not_sent_let_as_many_go() {
-    let messages = [message(1), message(2), message(3), message(4)];
-    let check = |asked: &EncodedRequest, at_first: &[&Vec<u8>], then: &[&Vec<u8>]| {
-        let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
-        let content = |bytes: &[u8]| -> Vec<u8> {
-            frames(bytes).into_iter().filter(|frame| frame.0 == DATA).flat_map(|frame| frame.3).collect()
-        };
-        conn.start(0, asked);
-        let sent = sent_now(&mut conn, asked);
-        let expect = |messages: &[&Vec<u8>]| messages.iter().flat_map(|message| message.to_vec()).collect::<Vec<u8>>();
-        assert_eq!(content(&sent[plimsoll_wire::h2::PREFACE.len()..]), expect(at_first));
-        let two = [begun(), head(1, 0, &[STATUS]), frame(DATA, 0, 1, &[message(5), message(0)].concat())].concat();
-        let mut received = conn.receive(&two, &mut plain);
-        while conn.next(&mut received).is_some() {}
-        assert_eq!(content(&sent_now(&mut conn, asked)), expect(then));
-        // An end before all were asked is an end.
-        let end = head(1, END, &[("grpc-status", "0")]);
-        let mut received = conn.receive(&end, &mut plain);
-        assert!(matches!(conn.next(&mut received), Some(Fact::Answered { grpc_status: Some(0), .. })));
-        while conn.next(&mut received).is_some() {}
-        sent_now(&mut conn, asked);
-        assert!(conn.room() == 1 && !conn.wants_to_send());
-    };
-    let [a, b, c, d] = &messages;
-    check(&call(&messages).in_turn(), &[a], &[b, c]);
-    check(&call(&messages), &[a, b, c, d], &[]);
-}
-
 /// A connection with one exchange, of whose answer the head has come.
 fn half_answered(asked: &EncodedRequest) -> Conn {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
@@ -918,32 +646,22 @@ fn a_large_answer_never_uses_the_window_up() {
 
 #[test]
 fn a_request_is_written_as_its_server_expects() {
-    let headers: Vec<(String, String)> = [
+    let given = [
         ("Host", "api.test"),
         ("Authorization", "Bearer x"),
         ("Connection", "keep-alive"),
         ("TE", "gzip"),
         ("X-Trace", " a "),
         ("user-agent", "me"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .to_vec();
-    let parts = plimsoll_wire::h1::RequestParts {
-        method: "POST",
-        target: "/items?x=1",
-        host: "h:81",
-        headers: &headers,
-        body: b"n=1",
-        keep_alive: true,
-    };
-    let asked = plimsoll_wire::EncodedRequest::new(&parts).expect("a request").with_h2(&parts, true);
-    let (mut conn, mut scratch) = (Conn::h2(1), Vec::new());
+    ];
+    let asked = post("h:81", "/items?x=1", &given, b"n=1", true);
+    let mut conn = Conn::h2(1);
     conn.start(0, &asked);
-    let sent = frames(&conn.out(|_| &asked, &mut scratch)[plimsoll_wire::h2::PREFACE.len()..]);
+    let sent = frames(&sent_now(&mut conn, &asked)[PREFACE.len()..]);
     let kinds: Vec<(u8, u8, u32)> = sent.iter().map(|frame| (frame.0, frame.1, frame.2)).collect();
     assert_eq!(kinds, [(SETTINGS, 0, 0), (WINDOW_UPDATE, 0, 0), (HEADERS, END_HEADERS, 1), (DATA, END, 1)]);
     let mut fields = Vec::new();
-    plimsoll_wire::h2::HpackDecoder::new(0)
+    HpackDecoder::new(0)
         .decode(&sent[2].3, 1 << 16, |name, value| {
             fields.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
         })
@@ -966,110 +684,7 @@ fn a_request_is_written_as_its_server_expects() {
 }
 
 #[test]
-fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
-    let user_agent = concat!("user-agent=plimsoll/", env!("CARGO_PKG_VERSION"));
-    let pseudo = [":method=POST", ":scheme=http", ":path=/shop.Items/Get", ":authority=h:81"];
-    let timeout = ("grpc-timeout", "1S");
-    let kind = ("content-type", "application/grpc");
-    type Given<'a> = &'a [(&'a str, &'a str)];
-    let cases: [(Given, &[&str]); 7] = [
-        (
-            &[kind, ("te", "trailers"), timeout],
-            &["te=trailers", "grpc-timeout=1S", "content-type=application/grpc", user_agent],
-        ),
-        // What the user gives is in its place, once, and the metadata after it in the order given.
-        (
-            &[
-                ("X-B", "1"),
-                ("User-Agent", "me"),
-                ("GRPC-Encoding", "gzip"),
-                ("grpc-accept-encoding", "gzip"),
-                ("x-a", "2"),
-                kind,
-                timeout,
-            ],
-            &[
-                "grpc-timeout=1S",
-                "content-type=application/grpc",
-                "grpc-encoding=gzip",
-                "grpc-accept-encoding=gzip",
-                "user-agent=me",
-                "x-b=1",
-                "x-a=2",
-            ],
-        ),
-        (
-            &[kind, ("Accept", "a/b"), ("Content-Length", "8")],
-            &["content-type=application/grpc", user_agent, "accept=a/b", "content-length=8"],
-        ),
-        (&[("Content-Type", " application/grpc+proto")], &["content-type=application/grpc+proto", user_agent]),
-        (&[("content-type", "application/grpc;x=y")], &["content-type=application/grpc;x=y", user_agent]),
-        // Other protocols are none of gRPC's.
-        (
-            &[("content-type", "application/grpc-web")],
-            &[user_agent, "accept=*/*", "content-type=application/grpc-web", "content-length=6"],
-        ),
-        (&[], &[user_agent, "accept=*/*", "content-length=6"]),
-    ];
-    for (given, expect) in cases {
-        let headers: Vec<(String, String)> =
-            given.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let body = message(1);
-        let parts = h1::RequestParts {
-            method: "POST",
-            target: "/shop.Items/Get",
-            host: "h:81",
-            headers: &headers,
-            body: &body,
-            keep_alive: true,
-        };
-        let asked = EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false);
-        let lines = String::from_utf8(asked.h2_in_lines()).expect("text");
-        let head = lines.split("\r\n\r\n").next().expect("a head");
-        let fields: Vec<String> = head.lines().map(|line| line.replacen(": ", "=", 1)).collect();
-        let mut pseudo = pseudo;
-        if !expect.iter().any(|field| field.starts_with("content-type=application/grpc") && !field.contains("-web")) {
-            pseudo.swap(2, 3);
-        }
-        assert_eq!(fields, [&pseudo[..], expect].concat());
-    }
-}
-
-/// The head of a call byte for byte: nothing of it depends on what was sent before.
-#[test]
-fn the_head_of_a_call_has_these_bytes() {
-    let headers = [("content-type", "application/grpc"), ("te", "trailers"), ("user-agent", "u")];
-    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let body = message(1);
-    let parts = h1::RequestParts {
-        method: "POST",
-        target: "/s/m",
-        host: "h",
-        headers: &headers,
-        body: &body,
-        keep_alive: true,
-    };
-    let asked = EncodedRequest::new(&parts).expect("a request").with_h2(&parts, false);
-    let (mut conn, mut scratch) = (Conn::h2(1), Vec::new());
-    conn.start(0, &asked);
-    let sent = frames(&conn.out(|_| &asked, &mut scratch)[plimsoll_wire::h2::PREFACE.len()..]);
-    assert_eq!((sent[2].0, sent[2].1), (HEADERS, END_HEADERS));
-    let hex: String = sent[2].3.iter().map(|byte| format!("{byte:02x}")).collect();
-    let expect = [
-        "83",                           // :method: POST
-        "86",                           // :scheme: http
-        "0483610c53",                   // :path: /s/m
-        "010168",                       // :authority: h
-        "00027465864d833505b11f",       // te: trailers
-        "0f108b1d75d0620d263d4c4d6564", // content-type: application/grpc
-        "0f2b0175",                     // user-agent: u
-    ];
-    assert_eq!(hex, expect.concat());
-}
-
-#[test]
 fn client_and_server_understand_each_other() {
-    use plimsoll_wire::h2::{Content, H2Server, PREFACE, ServerFact};
     let requests = [request("GET", b"", false), request("HEAD", b"", false), request("POST", &[b'x'; 200_000], false)];
     let mut random = Random(crate::seed());
     for round in 0..20 {

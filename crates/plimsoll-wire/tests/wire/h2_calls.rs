@@ -1,0 +1,257 @@
+//! Calls of gRPC over HTTP/2, against a server of frames written by hand: what they say, how they end, and messages that are sent in
+//! turn.
+
+use crate::driver::request;
+use crate::h2_frames::{DATA, END, END_HEADERS, HEADERS, STATUS, begun, frame, frames, head, post, sent_now};
+use plimsoll_model::CallFault;
+use plimsoll_wire::h2::PREFACE;
+use plimsoll_wire::{Conn, EncodedRequest, Fact};
+
+#[test]
+fn the_status_of_a_call_is_told_with_its_answer() {
+    let check = |pieces: &[Vec<u8>], grpc_status: Option<u16>| {
+        let asked = request("GET", b"", false);
+        // Twice: the second time heads are known.
+        for _ in 0..2 {
+            let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
+            for (number, id) in [(0, 1u8), (1, 3)] {
+                conn.start(number, &asked);
+                let count = conn.out(|_| &asked, &mut scratch).len();
+                conn.sent(count, &scratch);
+                let mut bytes = if number == 0 { begun() } else { Vec::new() };
+                for piece in pieces {
+                    let mut piece = piece.clone();
+                    piece[8] = id;
+                    bytes.extend(piece);
+                }
+                let mut received = conn.receive(&bytes, &mut plain);
+                let mut told = None;
+                while let Some(fact) = conn.next(&mut received) {
+                    match fact {
+                        Fact::Answered { grpc_status, status: 200, .. } => told = Some(grpc_status),
+                        Fact::Piece { .. } | Fact::Owes => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+                assert_eq!(told, Some(grpc_status), "{pieces:?}");
+                let count = conn.out(|_| &asked, &mut scratch).len();
+                conn.sent(count, &scratch);
+            }
+        }
+    };
+    let trailers = |status: &str| head(1, END, &[("grpc-status", status), ("grpc-message", "x")]);
+    let message = frame(DATA, 0, 1, &[0, 0, 0, 0, 1, 8]);
+    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("0")], Some(0));
+    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("14")], Some(14));
+    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("70000")], None);
+    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("")], None);
+    // Without content the head says it.
+    check(&[head(1, END, &[STATUS, ("grpc-status", "5")])], Some(5));
+    check(&[head(1, 0, &[STATUS]), frame(DATA, END, 1, b"no gRPC")], None);
+}
+
+/// The field that makes a call of a request.
+const KIND: (&str, &str) = ("content-type", "application/grpc");
+
+/// A message of so many bytes of content, as it stands there.
+fn message(bytes: usize) -> Vec<u8> {
+    [&[0][..], &(bytes as u32).to_be_bytes(), &vec![b'm'; bytes]].concat()
+}
+
+/// A call with these messages.
+fn call(messages: &[Vec<u8>]) -> EncodedRequest {
+    post("h", "/shop.Items/Chat", &[KIND], &messages.concat(), false)
+}
+
+#[test]
+fn messages_that_no_client_of_grpc_takes_make_internal_of_ok() {
+    let one = |flag: u8| [&[flag][..], &message(3)[1..]].concat();
+    let call = || call(&[message(1)]);
+    let takes = |coding: &str| post("h", "/s/m", &[KIND, ("grpc-accept-encoding", coding)], &message(1), false);
+    let encoding = |name: &'static str| vec![STATUS, ("grpc-encoding", name)];
+    let (none, two) = (Vec::new(), [one(0), one(0)].concat());
+    for (asked, fields, content, fault) in [
+        (call(), vec![STATUS], none.clone(), None),
+        (call(), vec![STATUS], two.clone(), None),
+        (call().in_turn(), vec![STATUS], two.clone(), None),
+        (call().with_one_message(), vec![STATUS], one(0), None),
+        (call().with_one_message(), vec![STATUS], none, Some(CallFault::NoMessage)),
+        (call().with_one_message(), vec![STATUS], two.clone(), Some(CallFault::SeveralMessages)),
+        (call().with_one_message(), vec![STATUS], two[..15].to_vec(), Some(CallFault::Cut)),
+        (call(), vec![STATUS], two[..9].to_vec(), Some(CallFault::Cut)),
+        (call(), vec![STATUS], [one(0), one(2)].concat(), Some(CallFault::Prefix)),
+        (call(), vec![STATUS], one(1), Some(CallFault::Compressed)),
+        (call(), encoding("identity"), one(1), Some(CallFault::Compressed)),
+        (call(), encoding("gzip"), [one(0), one(1)].concat(), None),
+        (call(), encoding("zstd"), one(0), None),
+        (call(), encoding("zstd"), one(1), Some(CallFault::Encoding)),
+        (takes("gzip,identity"), encoding("zstd"), one(1), Some(CallFault::Encoding)),
+        (takes("zstd , gzip"), encoding("zstd"), one(1), None),
+    ] {
+        // What the server says of itself stands, and so does what nobody called.
+        for (asked, status, fault) in
+            [(&asked, "0", fault), (&asked, "5", None), (&request("GET", b"", false), "0", None)]
+        {
+            let answer =
+                [begun(), head(1, 0, &fields), frame(DATA, 0, 1, &content), head(1, END, &[("grpc-status", status)])];
+            let answer = answer.concat();
+            for step in [answer.len(), 1] {
+                let (mut conn, mut plain, mut told) = (Conn::h2(1), Vec::new(), None);
+                conn.start(0, asked);
+                sent_now(&mut conn, asked);
+                for bytes in answer.chunks(step) {
+                    let mut received = conn.receive(bytes, &mut plain);
+                    while let Some(fact) = conn.next(&mut received) {
+                        if let Fact::Answered { grpc_status, .. } = fact {
+                            told = Some((grpc_status, conn.call_fault()));
+                        }
+                    }
+                }
+                let ended = if fault.is_some() { Some(CallFault::STATUS as u16) } else { status.parse().ok() };
+                assert_eq!(told, Some((ended, fault)), "{fields:?} {content:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_in_turn_are_each_sent_when_one_more_has_come() {
+    let messages = [message(3), message(0), message(40_000), message(1)];
+    let asked = call(&messages).in_turn();
+    let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
+    let begun = begun();
+    let mut received = conn.receive(&begun, &mut plain);
+    while conn.next(&mut received).is_some() {}
+    conn.start(0, &asked);
+    let mut answer = head(1, 0, &[STATUS]);
+    for (number, message) in messages.iter().enumerate() {
+        let mut sent = sent_now(&mut conn, &asked);
+        if number == 0 {
+            sent.drain(..PREFACE.len());
+        }
+        let data: Vec<_> = frames(&sent).into_iter().filter(|frame| frame.0 == DATA).collect();
+        let content: Vec<u8> = data.iter().flat_map(|frame| frame.3.clone()).collect();
+        assert_eq!(content, *message, "{number}");
+        assert_eq!(data.iter().any(|frame| frame.1 & END != 0), number + 1 == messages.len());
+        assert!(!conn.wants_to_send(), "{number}: what waits for an answer does not want to be sent");
+        // Half of an answer is none.
+        for piece in [&[0, 0, 0, 0, 2, 7][..], &[7]] {
+            answer.extend(frame(DATA, 0, 1, piece));
+            let mut received = conn.receive(&answer, &mut plain);
+            let told: u32 = std::iter::from_fn(|| conn.next(&mut received))
+                .map(|fact| if let Fact::Piece { piece, .. } = fact { piece.messages } else { 0 })
+                .sum();
+            answer.clear();
+            let is_whole = piece.len() == 1;
+            assert_eq!((told, conn.wants_to_send()), (u32::from(is_whole), is_whole && number < 3), "{number}");
+        }
+    }
+}
+
+#[test]
+fn answers_to_messages_that_were_not_sent_let_as_many_go() {
+    let messages = [message(1), message(2), message(3), message(4)];
+    let check = |asked: &EncodedRequest, at_first: &[&Vec<u8>], then: &[&Vec<u8>]| {
+        let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
+        let content = |bytes: &[u8]| -> Vec<u8> {
+            frames(bytes).into_iter().filter(|frame| frame.0 == DATA).flat_map(|frame| frame.3).collect()
+        };
+        conn.start(0, asked);
+        let sent = sent_now(&mut conn, asked);
+        let expect = |messages: &[&Vec<u8>]| messages.iter().flat_map(|message| message.to_vec()).collect::<Vec<u8>>();
+        assert_eq!(content(&sent[PREFACE.len()..]), expect(at_first));
+        let two = [begun(), head(1, 0, &[STATUS]), frame(DATA, 0, 1, &[message(5), message(0)].concat())].concat();
+        let mut received = conn.receive(&two, &mut plain);
+        while conn.next(&mut received).is_some() {}
+        assert_eq!(content(&sent_now(&mut conn, asked)), expect(then));
+        // An end before all were asked is an end.
+        let end = head(1, END, &[("grpc-status", "0")]);
+        let mut received = conn.receive(&end, &mut plain);
+        assert!(matches!(conn.next(&mut received), Some(Fact::Answered { grpc_status: Some(0), .. })));
+        while conn.next(&mut received).is_some() {}
+        sent_now(&mut conn, asked);
+        assert!(conn.room() == 1 && !conn.wants_to_send());
+    };
+    let [a, b, c, d] = &messages;
+    check(&call(&messages).in_turn(), &[a], &[b, c]);
+    check(&call(&messages), &[a, b, c, d], &[]);
+}
+
+#[test]
+fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
+    let user_agent = concat!("user-agent=plimsoll/", env!("CARGO_PKG_VERSION"));
+    let pseudo = [":method=POST", ":scheme=http", ":path=/shop.Items/Get", ":authority=h:81"];
+    let timeout = ("grpc-timeout", "1S");
+    type Given<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Given, &[&str]); 7] = [
+        (
+            &[KIND, ("te", "trailers"), timeout],
+            &["te=trailers", "grpc-timeout=1S", "content-type=application/grpc", user_agent],
+        ),
+        // What the user gives is in its place, once, and the metadata after it in the order given.
+        (
+            &[
+                ("X-B", "1"),
+                ("User-Agent", "me"),
+                ("GRPC-Encoding", "gzip"),
+                ("grpc-accept-encoding", "gzip"),
+                ("x-a", "2"),
+                KIND,
+                timeout,
+            ],
+            &[
+                "grpc-timeout=1S",
+                "content-type=application/grpc",
+                "grpc-encoding=gzip",
+                "grpc-accept-encoding=gzip",
+                "user-agent=me",
+                "x-b=1",
+                "x-a=2",
+            ],
+        ),
+        (
+            &[KIND, ("Accept", "a/b"), ("Content-Length", "8")],
+            &["content-type=application/grpc", user_agent, "accept=a/b", "content-length=8"],
+        ),
+        (&[("Content-Type", " application/grpc+proto")], &["content-type=application/grpc+proto", user_agent]),
+        (&[("content-type", "application/grpc;x=y")], &["content-type=application/grpc;x=y", user_agent]),
+        // Other protocols are none of gRPC's.
+        (
+            &[("content-type", "application/grpc-web")],
+            &[user_agent, "accept=*/*", "content-type=application/grpc-web", "content-length=6"],
+        ),
+        (&[], &[user_agent, "accept=*/*", "content-length=6"]),
+    ];
+    for (given, expect) in cases {
+        let asked = post("h:81", "/shop.Items/Get", given, &message(1), false);
+        let lines = String::from_utf8(asked.h2_in_lines()).expect("text");
+        let head = lines.split("\r\n\r\n").next().expect("a head");
+        let fields: Vec<String> = head.lines().map(|line| line.replacen(": ", "=", 1)).collect();
+        let mut pseudo = pseudo;
+        if !expect.iter().any(|field| field.starts_with("content-type=application/grpc") && !field.contains("-web")) {
+            pseudo.swap(2, 3);
+        }
+        assert_eq!(fields, [&pseudo[..], expect].concat());
+    }
+}
+
+/// The head of a call byte for byte: nothing of it depends on what was sent before.
+#[test]
+fn the_head_of_a_call_has_these_bytes() {
+    let asked = post("h", "/s/m", &[KIND, ("te", "trailers"), ("user-agent", "u")], &message(1), false);
+    let mut conn = Conn::h2(1);
+    conn.start(0, &asked);
+    let sent = frames(&sent_now(&mut conn, &asked)[PREFACE.len()..]);
+    assert_eq!((sent[2].0, sent[2].1), (HEADERS, END_HEADERS));
+    let hex: String = sent[2].3.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expect = [
+        "83",                           // :method: POST
+        "86",                           // :scheme: http
+        "0483610c53",                   // :path: /s/m
+        "010168",                       // :authority: h
+        "00027465864d833505b11f",       // te: trailers
+        "0f108b1d75d0620d263d4c4d6564", // content-type: application/grpc
+        "0f2b0175",                     // user-agent: u
+    ];
+    assert_eq!(hex, expect.concat());
+}

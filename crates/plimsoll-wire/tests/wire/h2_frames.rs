@@ -1,0 +1,87 @@
+//! Frames of HTTP/2 written and read by hand, and requests to send in them.
+
+use plimsoll_wire::h1::RequestParts;
+use plimsoll_wire::h2::{Secrecy, write_field};
+use plimsoll_wire::{Conn, EncodedRequest};
+
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
+pub const RST_STREAM: u8 = 3;
+pub const SETTINGS: u8 = 4;
+pub const PUSH_PROMISE: u8 = 5;
+pub const PING: u8 = 6;
+pub const GOAWAY: u8 = 7;
+pub const WINDOW_UPDATE: u8 = 8;
+pub const CONTINUATION: u8 = 9;
+
+pub const END: u8 = 1;
+pub const END_HEADERS: u8 = 4;
+pub const PADDED: u8 = 8;
+pub const PRIORITY: u8 = 0x20;
+pub const WHOLE: u8 = END | END_HEADERS;
+
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+pub fn settings(pairs: &[(u16, u32)]) -> Vec<u8> {
+    let payload: Vec<u8> =
+        pairs.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
+    frame(SETTINGS, 0, 0, &payload)
+}
+
+pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    fields.iter().for_each(|(name, value)| write_field(&mut out, name.as_bytes(), value.as_bytes(), Secrecy::Plain));
+    out
+}
+
+pub fn head(stream: u32, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
+    frame(HEADERS, flags | END_HEADERS, stream, &block(fields))
+}
+
+pub fn ok(stream: u32) -> Vec<u8> {
+    head(stream, END, &[(":status", "200")])
+}
+
+/// The beginning of every good server.
+pub fn begun() -> Vec<u8> {
+    [settings(&[]), frame(SETTINGS, 1, 0, &[])].concat()
+}
+
+/// The first field of most answers.
+pub const STATUS: (&str, &str) = (":status", "200");
+
+/// The frames in `bytes`: kind, flags, stream, payload.
+pub fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
+    let mut found = Vec::new();
+    while let [a, b, c, kind, flags, w, x, y, z, rest @ ..] = bytes {
+        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+        found.push((*kind, *flags, u32::from_be_bytes([*w, *x, *y, *z]), rest[..length].to_vec()));
+        bytes = &rest[length..];
+    }
+    found
+}
+
+/// All that is to be sent now.
+pub fn sent_now(conn: &mut Conn, asked: &EncodedRequest) -> Vec<u8> {
+    let (mut scratch, mut all) = (Vec::new(), Vec::new());
+    loop {
+        let bytes = conn.out(|_| asked, &mut scratch);
+        if bytes.is_empty() {
+            return all;
+        }
+        let count = bytes.len();
+        all.extend_from_slice(bytes);
+        conn.sent(count, &scratch);
+    }
+}
+
+/// A POST with these fields besides its own, over TLS or not.
+pub fn post(host: &str, target: &str, fields: &[(&str, &str)], body: &[u8], is_https: bool) -> EncodedRequest {
+    let headers: Vec<(String, String)> =
+        fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let parts = RequestParts { method: "POST", target, host, headers: &headers, body, keep_alive: true };
+    EncodedRequest::new(&parts).expect("a request").with_h2(&parts, is_https)
+}

@@ -47,22 +47,22 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     if is_call {
         field(b":path", parts.target.as_bytes());
         field(b":authority", authority);
+        for of in CALL_FIELDS {
+            let fields = parts.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(of));
+            fields.for_each(|(name, value)| give(name, value, &mut field));
+            if of == "user-agent" && given(of).is_none() {
+                field(b"user-agent", USER_AGENT);
+            }
+        }
     } else {
         field(b":authority", authority);
         field(b":path", parts.target.as_bytes());
-    }
-    let of = |of: &'static str| parts.headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of));
-    for name in CALL_FIELDS.into_iter().filter(|_| is_call) {
-        of(name).for_each(|(name, value)| give(name, value, &mut field));
-        if name == "user-agent" && given(name).is_none() {
+        if given("user-agent").is_none() {
             field(b"user-agent", USER_AGENT);
         }
-    }
-    if !is_call && given("user-agent").is_none() {
-        field(b"user-agent", USER_AGENT);
-    }
-    if !is_call && given("accept").is_none() {
-        field(b"accept", b"*/*");
+        if given("accept").is_none() {
+            field(b"accept", b"*/*");
+        }
     }
     let is_written = |name: &str| is_call && CALL_FIELDS.iter().any(|of| name.eq_ignore_ascii_case(of));
     for (name, value) in parts.headers.iter().filter(|(name, _)| !is_written(name)) {

@@ -1,0 +1,129 @@
+//! Over what it is asked: addresses, protocol, certificates.
+
+use super::fields::{bytes, number, once, push, read, read_flag, read_port, read_text, read_u32};
+use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
+use crate::tagged::{Reader, field};
+use crate::tls::TlsSpec;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+pub(super) fn carriage(out: &mut Vec<u8>, carriage: &Carriage) {
+    let Carriage { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max } =
+        carriage;
+    addresses.iter().for_each(|it| field(out, 1, |out| address(out, it)));
+    unix.iter().for_each(|path| bytes(out, 2, path.as_bytes()));
+    if let Some(ResolveSpec { host, port, every_ns, public }) = resolve {
+        field(out, 3, |out| {
+            bytes(out, 1, host.as_bytes());
+            number(out, 2, u64::from(*port));
+            number(out, 3, *every_ns);
+            number(out, 4, u64::from(*public));
+        });
+    }
+    tls.iter().for_each(|it| field(out, 4, |out| tls_spec(out, it)));
+    number(out, 5, u64::from(*keep_alive));
+    number(out, 6, u64::from(*close_reset));
+    number(out, 7, u64::from(*connections_max));
+    let http = match http {
+        HttpChoice::Auto => 0,
+        HttpChoice::H1 => 1,
+        HttpChoice::H2 => 2,
+    };
+    number(out, 8, http);
+    number(out, 9, u64::from(*streams_max));
+}
+
+pub(super) fn read_carriage(message: Reader) -> Option<Carriage> {
+    let (mut unix, mut resolve, mut tls) = (None, None, None);
+    let (mut keep_alive, mut close_reset, mut connections_max) = (None, None, None);
+    let (mut http, mut streams_max) = (None, None);
+    let mut addresses = Vec::new();
+    read(message, |tag, value| match tag {
+        1 => push(&mut addresses, read_address(value)?),
+        2 => once(&mut unix, read_text(value)?),
+        3 => once(&mut resolve, read_resolve(value)?),
+        4 => once(&mut tls, read_tls(value)?),
+        5 => once(&mut keep_alive, read_flag(value)?),
+        6 => once(&mut close_reset, read_flag(value)?),
+        7 => once(&mut connections_max, read_u32(value)?),
+        8 => once(
+            &mut http,
+            match value.number()? {
+                0 => HttpChoice::Auto,
+                1 => HttpChoice::H1,
+                2 => HttpChoice::H2,
+                _ => return None,
+            },
+        ),
+        9 => once(&mut streams_max, read_u32(value).filter(|streams| *streams > 0)?),
+        _ => None,
+    })?;
+    let (keep_alive, close_reset, connections_max) = (keep_alive?, close_reset?, connections_max?);
+    let (http, streams_max) = (http?, streams_max?);
+    Some(Carriage { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max })
+}
+
+/// The bytes of the IP address, the port, and of IPv6 also flow and scope.
+fn address(out: &mut Vec<u8>, address: &SocketAddr) {
+    match address {
+        SocketAddr::V4(v4) => out.extend_from_slice(&v4.ip().octets()),
+        SocketAddr::V6(v6) => out.extend_from_slice(&v6.ip().octets()),
+    }
+    out.extend_from_slice(&address.port().to_le_bytes());
+    if let SocketAddr::V6(v6) = address {
+        out.extend_from_slice(&v6.flowinfo().to_le_bytes());
+        out.extend_from_slice(&v6.scope_id().to_le_bytes());
+    }
+}
+
+fn read_address(value: Reader) -> Option<SocketAddr> {
+    if let Ok([a, b, c, d, port @ ..]) = <[u8; 6]>::try_from(value.bytes) {
+        return Some(SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_le_bytes(port)).into());
+    }
+    let (ip, rest) = value.bytes.split_first_chunk::<16>()?;
+    let (port, rest) = rest.split_first_chunk::<2>()?;
+    let (flow, rest) = rest.split_first_chunk::<4>()?;
+    let scope = <[u8; 4]>::try_from(rest).ok()?;
+    let (port, flow, scope) = (u16::from_le_bytes(*port), u32::from_le_bytes(*flow), u32::from_le_bytes(scope));
+    Some(SocketAddrV6::new(Ipv6Addr::from(*ip), port, flow, scope).into())
+}
+
+fn read_resolve(message: Reader) -> Option<ResolveSpec> {
+    let (mut host, mut port, mut every_ns, mut public) = (None, None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut host, read_text(value)?),
+        2 => once(&mut port, read_port(value)?),
+        3 => once(&mut every_ns, value.number()?),
+        4 => once(&mut public, read_flag(value)?),
+        _ => None,
+    })?;
+    Some(ResolveSpec { host: host?, port: port?, every_ns: every_ns?, public: public? })
+}
+
+fn tls_spec(out: &mut Vec<u8>, tls: &TlsSpec) {
+    let TlsSpec { server_name, verify, resume, alpn, roots, certificate_pem, key_pem } = tls;
+    bytes(out, 1, server_name.as_bytes());
+    number(out, 2, u64::from(*verify));
+    number(out, 3, u64::from(*resume));
+    alpn.iter().for_each(|protocol| bytes(out, 4, protocol.as_bytes()));
+    roots.iter().for_each(|root| bytes(out, 5, root));
+    certificate_pem.iter().for_each(|pem| bytes(out, 6, pem));
+    key_pem.iter().for_each(|pem| bytes(out, 7, pem));
+}
+
+fn read_tls(message: Reader) -> Option<TlsSpec> {
+    let (mut server_name, mut verify, mut resume) = (None, None, None);
+    let (mut certificate_pem, mut key_pem) = (None, None);
+    let (mut alpn, mut roots) = (Vec::new(), Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut server_name, read_text(value)?),
+        2 => once(&mut verify, read_flag(value)?),
+        3 => once(&mut resume, read_flag(value)?),
+        4 => push(&mut alpn, read_text(value)?),
+        5 => push(&mut roots, value.bytes.to_vec()),
+        6 => once(&mut certificate_pem, value.bytes.to_vec()),
+        7 => once(&mut key_pem, value.bytes.to_vec()),
+        _ => None,
+    })?;
+    let (server_name, verify, resume) = (server_name?, verify?, resume?);
+    Some(TlsSpec { server_name, verify, resume, alpn, roots, certificate_pem, key_pem })
+}

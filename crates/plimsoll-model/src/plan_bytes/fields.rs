@@ -1,0 +1,96 @@
+//! What all parts of a plan are written with: fields with a tag each, none of them left out, and none passed over.
+
+use crate::tagged::{Field, Reader, field, varint};
+
+/// Most routes, headers of a route, addresses, stages, protocols or issuers: far more than anybody has.
+pub(super) const ITEMS_MAX: usize = 1 << 16;
+
+/// Appends a number, whatever it is: a plan leaves nothing to defaults.
+pub(super) fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
+    field(out, tag, |out| varint(out, value));
+}
+
+pub(super) fn bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
+    field(out, tag, |out| out.extend_from_slice(value));
+}
+
+/// Reads a message of which every field must be known.
+pub(super) fn read<'a>(message: Reader<'a>, mut each: impl FnMut(u32, Reader<'a>) -> Option<()>) -> Option<()> {
+    message.fields(|tag, value| each(tag, value).map(|()| Field::Known)).map(|_| ())
+}
+
+/// Takes what may come only once.
+pub(super) fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    place.replace(value).is_none().then_some(())
+}
+
+pub(super) fn push<T>(list: &mut Vec<T>, value: T) -> Option<()> {
+    (list.len() < ITEMS_MAX).then(|| list.push(value))
+}
+
+pub(super) fn read_text(value: Reader) -> Option<String> {
+    std::str::from_utf8(value.bytes).ok().map(str::to_owned)
+}
+
+pub(super) fn read_flag(value: Reader) -> Option<bool> {
+    match value.number()? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+pub(super) fn read_u32(value: Reader) -> Option<u32> {
+    value.number()?.try_into().ok()
+}
+
+pub(super) fn read_port(value: Reader) -> Option<u16> {
+    value.number()?.try_into().ok()
+}
+
+pub(super) fn read_level(value: Reader) -> Option<f64> {
+    Some(f64::from_le_bytes(value.bytes.try_into().ok()?))
+}
+
+/// A name and what it stands for.
+pub(super) fn pair(out: &mut Vec<u8>, tag: u32, name: &str, value: &str) {
+    field(out, tag, |out| {
+        bytes(out, 1, name.as_bytes());
+        bytes(out, 2, value.as_bytes());
+    });
+}
+
+pub(super) fn read_pair(message: Reader) -> Option<(String, String)> {
+    let (mut name, mut content) = (None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut name, read_text(value)?),
+        2 => once(&mut content, read_text(value)?),
+        _ => None,
+    })?;
+    Some((name?, content?))
+}
+
+/// Numbers one after the other.
+pub(super) fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Option<T>) -> Option<Vec<T>> {
+    let mut numbers = Vec::new();
+    while !value.bytes.is_empty() {
+        numbers.push(each(value.varint()?)?);
+    }
+    Some(numbers)
+}
+
+/// Moments in order, each as the short step from the one before.
+pub(super) fn moments(out: &mut Vec<u8>, moments_ns: &[u64]) {
+    let mut before_ns = 0;
+    for at_ns in moments_ns {
+        varint(out, at_ns - std::mem::replace(&mut before_ns, *at_ns));
+    }
+}
+
+pub(super) fn read_moments(value: Reader) -> Option<Vec<u64>> {
+    let mut at_ns = 0u64;
+    read_numbers(value, |step_ns| {
+        at_ns = at_ns.checked_add(step_ns)?;
+        Some(at_ns)
+    })
+}

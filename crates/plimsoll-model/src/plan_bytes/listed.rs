@@ -1,0 +1,105 @@
+//! What arrivals ask that are listed one by one.
+
+use super::fields::{ITEMS_MAX, bytes, moments, number, once, read, read_flag, read_moments, read_numbers, read_text};
+use crate::drawn::{ListedSessions, SessionsFacts};
+use crate::listed::{Listed, ListedRequest, ListedTargets, ReplayFacts};
+use crate::tagged::{Reader, field, varint};
+
+/// Paths, then what each arrival asks: the differences to the number of the path before would be no shorter.
+pub(super) fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
+    let Listed { targets, entries, sessions, facts } = listed;
+    targets.iter().for_each(|target| bytes(out, 1, target.as_bytes()));
+    field(out, 2, |out| {
+        for ListedRequest { target, route, status } in entries {
+            varint(out, u64::from(*target));
+            varint(out, u64::from(*route));
+            varint(out, u64::from(*status));
+        }
+    });
+    if let Some(sessions) = sessions {
+        field(out, 8, |out| moments(out, sessions.starts_ns()));
+        for (tag, numbers) in [(9, sessions.by_session()), (10, sessions.ends())] {
+            field(out, tag, |out| numbers.iter().for_each(|number| varint(out, u64::from(*number))));
+        }
+    }
+    let ReplayFacts { speed_milli, scale_milli, lines, left_out, spread, drawn_from } = facts;
+    number(out, 3, *speed_milli);
+    number(out, 4, *scale_milli);
+    number(out, 5, *lines);
+    for (why, count) in left_out {
+        field(out, 6, |out| {
+            bytes(out, 1, why.as_bytes());
+            number(out, 2, *count);
+        });
+    }
+    number(out, 7, u64::from(*spread));
+    if let Some(SessionsFacts { sessions, span_ns, busiest_minute, busiest_second }) = drawn_from {
+        field(out, 11, |out| {
+            for (tag, value) in [(1, sessions), (2, span_ns), (3, busiest_minute), (4, busiest_second)] {
+                number(out, tag, *value);
+            }
+        });
+    }
+}
+
+pub(super) fn read_listed(message: Reader) -> Option<Listed> {
+    let (mut targets, mut entries, mut facts) = (ListedTargets::default(), None, ReplayFacts::default());
+    let (mut speed_milli, mut scale_milli, mut lines, mut spread) = (None, None, None, None);
+    let (mut starts, mut by_session, mut ends) = (None, None, None);
+    read(message, |tag, value| match tag {
+        1 => targets.push(std::str::from_utf8(value.bytes).ok()?).map(|_| ()),
+        2 => once(&mut entries, read_entries(value)?),
+        3 => once(&mut speed_milli, value.number()?),
+        4 => once(&mut scale_milli, value.number()?),
+        5 => once(&mut lines, value.number()?),
+        6 => {
+            let (mut why, mut count) = (None, None);
+            read(value, |tag, value| match tag {
+                1 => once(&mut why, read_text(value)?),
+                2 => once(&mut count, value.number()?),
+                _ => None,
+            })?;
+            (facts.left_out.len() < ITEMS_MAX && facts.left_out.insert(why?, count?).is_none()).then_some(())
+        }
+        7 => once(&mut spread, read_flag(value)?),
+        8 => once(&mut starts, read_moments(value)?),
+        9 => once(&mut by_session, read_numbers(value, |number| u32::try_from(number).ok())?),
+        10 => once(&mut ends, read_numbers(value, |number| u32::try_from(number).ok())?),
+        11 => once(&mut facts.drawn_from, read_sessions_facts(value)?),
+        _ => None,
+    })?;
+    let sessions = match (starts, by_session, ends) {
+        (None, None, None) => None,
+        (Some(starts), Some(by_session), Some(ends)) => Some(ListedSessions::new(starts, by_session, ends)?),
+        _ => return None,
+    };
+    (facts.speed_milli, facts.scale_milli) = (speed_milli?, scale_milli?);
+    (facts.lines, facts.spread) = (lines?, spread?);
+    Some(Listed { targets: targets.into(), entries: entries?, sessions, facts })
+}
+
+fn read_entries(mut value: Reader) -> Option<Vec<ListedRequest>> {
+    let mut entries = Vec::new();
+    while !value.bytes.is_empty() {
+        let mut next = || value.varint();
+        let (target, route, status) = (next()?, next()?, next()?);
+        entries.push(ListedRequest {
+            target: target.try_into().ok()?,
+            route: route.try_into().ok()?,
+            status: status.try_into().ok()?,
+        });
+    }
+    Some(entries)
+}
+
+fn read_sessions_facts(message: Reader) -> Option<SessionsFacts> {
+    let mut values = [None; 4];
+    read(message, |tag, value| once(values.get_mut((tag as usize).checked_sub(1)?)?, value.number()?))?;
+    let [sessions, span_ns, busiest_minute, busiest_second] = values;
+    Some(SessionsFacts {
+        sessions: sessions?,
+        span_ns: span_ns?,
+        busiest_minute: busiest_minute?,
+        busiest_second: busiest_second?,
+    })
+}

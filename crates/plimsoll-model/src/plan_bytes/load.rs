@@ -1,0 +1,102 @@
+//! When it is asked, and by how many.
+
+use super::fields::{bytes, moments, number, once, push, read, read_flag, read_level, read_moments, read_u32};
+use crate::curve::{Curve, Stage};
+use crate::given::GivenArrivals;
+use crate::load::{Arrivals, Load, LoadShape};
+use crate::tagged::{Reader, field};
+
+pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
+    let Load { seed, shape, requests_max, duration_ns, warmup_ns, grace_ns, connections_ready, interval_ns, newcomers } =
+        load;
+    number(out, 1, *seed);
+    // That of given moments follows from them.
+    let follows = Curve { stages: Vec::new() };
+    let (kind, curve) = match shape {
+        LoadShape::Closed { users } => (0, users),
+        LoadShape::Open { rate, arrivals: Arrivals::Constant } => (1, rate),
+        LoadShape::Open { rate, arrivals: Arrivals::Poisson } => (2, rate),
+        LoadShape::Open { rate, arrivals: Arrivals::Replayed } => (4, rate),
+        LoadShape::Given { arrivals } => {
+            given(out, load, arrivals);
+            (3, &follows)
+        }
+    };
+    number(out, 2, kind);
+    for Stage { from, to, duration_ns } in &curve.stages {
+        field(out, 3, |out| {
+            bytes(out, 1, &from.to_le_bytes());
+            bytes(out, 2, &to.to_le_bytes());
+            duration_ns.iter().for_each(|ns| number(out, 3, *ns));
+        });
+    }
+    requests_max.iter().for_each(|requests| number(out, 4, *requests));
+    duration_ns.iter().for_each(|ns| number(out, 5, *ns));
+    number(out, 6, *warmup_ns);
+    number(out, 7, *grace_ns);
+    number(out, 8, u64::from(*connections_ready));
+    number(out, 9, *interval_ns);
+    number(out, 12, u64::from(*newcomers));
+}
+
+/// The moments, and what part of them is measured.
+fn given(out: &mut Vec<u8>, load: &Load, arrivals: &GivenArrivals) {
+    field(out, 10, |out| moments(out, arrivals.starts_ns()));
+    let span_ns = arrivals.rate().duration_ns().unwrap_or(0);
+    number(out, 11, load.warmup_ns.saturating_add(span_ns));
+}
+
+pub(super) fn read_load(message: Reader) -> Option<Load> {
+    let (mut seed, mut kind, mut requests_max, mut duration_ns) = (None, None, None, None);
+    let (mut warmup_ns, mut grace_ns, mut connections_ready, mut interval_ns) = (None, None, None, None);
+    let (mut stages, mut starts_ns, mut given_end_ns, mut newcomers) = (Vec::new(), None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut seed, value.number()?),
+        2 => once(&mut kind, value.number()?),
+        3 => push(&mut stages, read_stage(value)?),
+        4 => once(&mut requests_max, value.number()?),
+        5 => once(&mut duration_ns, value.number()?),
+        6 => once(&mut warmup_ns, value.number()?),
+        7 => once(&mut grace_ns, value.number()?),
+        8 => once(&mut connections_ready, read_u32(value)?),
+        9 => once(&mut interval_ns, value.number()?),
+        10 => once(&mut starts_ns, read_moments(value)?),
+        11 => once(&mut given_end_ns, value.number()?),
+        12 => once(&mut newcomers, read_flag(value)?),
+        _ => None,
+    })?;
+    let curve = Curve { stages };
+    if (starts_ns.is_some() || given_end_ns.is_some()) != (kind == Some(3)) {
+        return None;
+    }
+    let shape = match kind? {
+        0 => LoadShape::Closed { users: curve },
+        1 => LoadShape::Open { rate: curve, arrivals: Arrivals::Constant },
+        2 => LoadShape::Open { rate: curve, arrivals: Arrivals::Poisson },
+        4 => LoadShape::Open { rate: curve, arrivals: Arrivals::Replayed },
+        3 => LoadShape::Given { arrivals: GivenArrivals::new(starts_ns?, warmup_ns?, given_end_ns?)? },
+        _ => return None,
+    };
+    Some(Load {
+        seed: seed?,
+        shape,
+        requests_max,
+        duration_ns,
+        warmup_ns: warmup_ns?,
+        grace_ns: grace_ns?,
+        connections_ready: connections_ready?,
+        interval_ns: interval_ns?,
+        newcomers: newcomers?,
+    })
+}
+
+fn read_stage(message: Reader) -> Option<Stage> {
+    let (mut from, mut to, mut duration_ns) = (None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut from, read_level(value)?),
+        2 => once(&mut to, read_level(value)?),
+        3 => once(&mut duration_ns, value.number()?),
+        _ => None,
+    })?;
+    Some(Stage { from: from?, to: to?, duration_ns })
+}

@@ -1,0 +1,199 @@
+//! A request with all that belongs to it: what counts as its success, what is expected and taken of its answer.
+
+use super::fields::{bytes, number, once, pair, push, read, read_pair, read_text, read_u32};
+use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
+use crate::grpc::{GrpcCall, GrpcStatusSet};
+use crate::json_path::JsonPath;
+use crate::tagged::{Reader, field};
+use crate::traffic::{Filled, Request, Route, StatusSet};
+
+pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
+    let Route { label, request, weight, ok_status, timeout_ns, filled, expect, captures, follow, grpc } = route;
+    let Request { method, target, headers, body } = request;
+    bytes(out, 1, label.as_bytes());
+    bytes(out, 2, method.as_bytes());
+    bytes(out, 3, target.as_bytes());
+    headers.iter().for_each(|(name, value)| pair(out, 4, name, value));
+    bytes(out, 5, body);
+    number(out, 6, u64::from(*weight));
+    bytes(out, 7, String::from(ok_status.clone()).as_bytes());
+    number(out, 8, *timeout_ns);
+    let Filled { target, headers, body } = *filled;
+    number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
+    field(out, 10, |out| expectations(out, expect));
+    captures.iter().for_each(|AnswerCapture { name, from }| pair(out, 11, name, &from.text()));
+    if let Some(GrpcCall { ok, content, types, gives_stream, in_turn }) = grpc {
+        field(out, 12, |out| {
+            bytes(out, 1, ok.to_string().as_bytes());
+            content.iter().for_each(|content| bytes(out, 2, content));
+            types.iter().for_each(|types| bytes(out, 3, types));
+            number(out, 4, u64::from(*gives_stream) | u64::from(*in_turn) << 1);
+        });
+    }
+    number(out, 13, u64::from(*follow));
+}
+
+pub(super) fn read_route(message: Reader) -> Option<Route> {
+    let (mut label, mut method, mut target, mut body) = (None, None, None, None);
+    let (mut weight, mut ok_status, mut timeout_ns, mut filled, mut grpc) = (None, None, None, None, None);
+    let mut follow = None;
+    let (mut headers, mut expect, mut captures) = (Vec::new(), None, Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut label, read_text(value)?),
+        2 => once(&mut method, read_text(value)?),
+        3 => once(&mut target, read_text(value)?),
+        4 => push(&mut headers, read_pair(value)?),
+        5 => once(&mut body, value.bytes.to_vec()),
+        6 => once(&mut weight, read_u32(value)?),
+        7 => once(&mut ok_status, StatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
+        8 => once(&mut timeout_ns, value.number()?),
+        9 => once(&mut filled, value.number().filter(|bits| *bits < 8)?),
+        10 => once(&mut expect, read_expectations(value)?),
+        11 => push(&mut captures, read_capture(value)?),
+        12 => once(&mut grpc, read_call(value)?),
+        13 => once(&mut follow, value.number().filter(|hops| *hops <= u64::from(Route::FOLLOW_MAX))? as u8),
+        _ => None,
+    })?;
+    let bits = filled?;
+    let filled = Filled { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
+    let request = Request { method: method?, target: target?, headers, body: body? };
+    let (label, weight, ok_status, timeout_ns) = (label?, weight?, ok_status?, timeout_ns?);
+    Some(Route {
+        label,
+        request,
+        weight,
+        ok_status,
+        timeout_ns,
+        filled,
+        expect: expect?,
+        captures,
+        follow: follow?,
+        grpc,
+    })
+}
+
+fn read_call(message: Reader) -> Option<GrpcCall> {
+    let (mut ok, mut content, mut types, mut how) = (None, None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
+        2 => once(&mut content, value.bytes.to_vec()),
+        3 => once(&mut types, value.bytes.into()),
+        4 => once(&mut how, value.number()?),
+        _ => None,
+    })?;
+    let how = how.filter(|how| *how < 4)?;
+    Some(GrpcCall { ok: ok?, content, types, gives_stream: how & 1 != 0, in_turn: how & 2 != 0 })
+}
+
+fn expectations(out: &mut Vec<u8>, expect: &Expectations) {
+    let Expectations { within_ns, headers, json, body } = expect;
+    within_ns.iter().for_each(|ns| number(out, 1, *ns));
+    for (name, expected) in headers {
+        field(out, 2, |out| {
+            bytes(out, 1, name.as_bytes());
+            field(out, 2, |out| text_expected(out, expected));
+        });
+    }
+    for (path, expected) in json {
+        field(out, 3, |out| {
+            bytes(out, 1, path.text().as_bytes());
+            match expected {
+                JsonExpected::Null => number(out, 2, 0),
+                JsonExpected::Flag(flag) => number(out, 2, 1 + u64::from(*flag)),
+                JsonExpected::Number(text) => bytes(out, 3, text.as_bytes()),
+                JsonExpected::Text(text) => bytes(out, 4, text.as_bytes()),
+            }
+        });
+    }
+    body.iter().for_each(|expected| field(out, 4, |out| text_expected(out, expected)));
+}
+
+fn text_expected(out: &mut Vec<u8>, expected: &TextExpected) {
+    match expected {
+        TextExpected::Holds(text) => bytes(out, 1, text.as_bytes()),
+        TextExpected::Matches(pattern) => bytes(out, 2, pattern.as_bytes()),
+    }
+}
+
+fn read_expectations(message: Reader) -> Option<Expectations> {
+    let (mut within_ns, mut body) = (None, None);
+    let (mut headers, mut json) = (Vec::new(), Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut within_ns, value.number()?),
+        2 => push(&mut headers, read_header_expected(value)?),
+        3 => push(&mut json, read_json_expected(value)?),
+        4 => once(&mut body, read_text_expected(value)?),
+        _ => None,
+    })?;
+    Some(Expectations { within_ns, headers, json, body })
+}
+
+fn read_header_expected(message: Reader) -> Option<(String, TextExpected)> {
+    let (mut name, mut expected) = (None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut name, read_text(value)?),
+        2 => once(&mut expected, read_text_expected(value)?),
+        _ => None,
+    })?;
+    Some((name?, expected?))
+}
+
+fn read_text_expected(message: Reader) -> Option<TextExpected> {
+    let mut expected = None;
+    read(message, |tag, value| match tag {
+        1 => once(&mut expected, TextExpected::Holds(read_text(value)?)),
+        2 => once(&mut expected, TextExpected::Matches(read_text(value)?)),
+        _ => None,
+    })?;
+    expected
+}
+
+fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpected)> {
+    let (mut path, mut expected) = (None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut path, JsonPath::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
+        2 => once(
+            &mut expected,
+            match value.number()? {
+                0 => JsonExpected::Null,
+                1 => JsonExpected::Flag(false),
+                2 => JsonExpected::Flag(true),
+                _ => return None,
+            },
+        ),
+        3 => once(&mut expected, JsonExpected::Number(read_text(value)?)),
+        4 => once(&mut expected, JsonExpected::Text(read_text(value)?)),
+        _ => None,
+    })?;
+    Some((path?, expected?))
+}
+
+fn read_capture(message: Reader) -> Option<AnswerCapture> {
+    let (name, from) = read_pair(message)?;
+    Some(AnswerCapture { name, from: CaptureFrom::parse(&from).ok()? })
+}
+
+/// What a record cannot show of a route whole: templates of its path and headers, what is expected and what is taken. Nothing
+/// else of it, so that a header that is given anew makes no other route. Empty where there is none.
+pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
+    let mut out = Vec::new();
+    if route.filled.target {
+        bytes(&mut out, 3, route.request.target.as_bytes());
+    }
+    for (name, value) in route.request.headers.iter().filter(|(_, value)| route.filled.headers && value.contains("{{"))
+    {
+        bytes(&mut out, 4, name.as_bytes());
+        bytes(&mut out, 4, value.as_bytes());
+    }
+    if !route.expect.is_empty() {
+        field(&mut out, 10, |out| expectations(out, &route.expect));
+    }
+    for AnswerCapture { name, from } in &route.captures {
+        bytes(&mut out, 11, name.as_bytes());
+        bytes(&mut out, 11, from.text().as_bytes());
+    }
+    if route.follow > 0 {
+        number(&mut out, 13, u64::from(route.follow));
+    }
+    out
+}

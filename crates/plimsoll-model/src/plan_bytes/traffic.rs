@@ -1,0 +1,268 @@
+//! What is asked: routes, scenarios, tables of values, and what is asked around a load.
+
+use super::fields::{bytes, number, once, pair, push, read, read_flag, read_pair, read_port, read_text, read_u32};
+use super::listed::{read_listed, write_listed};
+use super::route::{asked_bytes, read_route, route};
+use crate::data::{Data, Pick};
+use crate::redact::Redact;
+use crate::session::{Scenario, SessionOp, Think};
+use crate::tagged::{Reader, field};
+use crate::traffic::{AskedAround, Choice, OnceAsked, Origin, Request, Traffic};
+use std::sync::Arc;
+
+pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
+    let Traffic {
+        origin: Origin { scheme, host, port },
+        routes,
+        choice,
+        scenarios,
+        first,
+        data,
+        variables,
+        around,
+        listed,
+        redact,
+    } = traffic;
+    bytes(out, 1, scheme.as_bytes());
+    bytes(out, 2, host.as_bytes());
+    number(out, 3, u64::from(*port));
+    number(
+        out,
+        4,
+        match choice {
+            Choice::Weighted => 0,
+            Choice::Scenarios => 1,
+            Choice::Listed => 2,
+        },
+    );
+    number(
+        out,
+        5,
+        match redact {
+            Redact::Secrets => 0,
+            Redact::All => 1,
+        },
+    );
+    routes.iter().for_each(|it| field(out, 6, |out| route(out, it)));
+    first.iter().for_each(|first| number(out, 7, u64::from(*first)));
+    data.iter().for_each(|it| field(out, 8, |out| table(out, it)));
+    variables.iter().for_each(|(name, value)| pair(out, 9, name, value));
+    scenarios.iter().for_each(|it| field(out, 10, |out| scenario(out, it)));
+    listed.iter().for_each(|it| field(out, 20, |out| write_listed(out, it)));
+    let AskedAround { setup, cleanup, given } = around;
+    setup.iter().for_each(|it| field(out, 11, |out| once_asked(out, it)));
+    cleanup.iter().for_each(|it| field(out, 12, |out| once_asked(out, it)));
+    given.iter().for_each(|(name, value)| pair(out, 13, name, value));
+}
+
+pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
+    let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
+    let (mut first, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
+    let (mut routes, mut listed, mut around) = (Vec::new(), None, AskedAround::default());
+    read(message, |tag, value| match tag {
+        1 => once(&mut scheme, read_text(value)?),
+        2 => once(&mut host, read_text(value)?),
+        3 => once(&mut port, read_port(value)?),
+        4 => once(
+            &mut choice,
+            match value.number()? {
+                0 => Choice::Weighted,
+                1 => Choice::Scenarios,
+                2 => Choice::Listed,
+                _ => return None,
+            },
+        ),
+        5 => once(
+            &mut redact,
+            match value.number()? {
+                0 => Redact::Secrets,
+                1 => Redact::All,
+                _ => return None,
+            },
+        ),
+        6 => push(&mut routes, read_route(value)?),
+        7 => once(&mut first, value.number()?.try_into().ok()?),
+        8 => push(&mut data, Arc::new(read_table(value)?)),
+        9 => push(&mut variables, read_pair(value)?),
+        10 => push(&mut scenarios, read_scenario(value)?),
+        11 => push(&mut around.setup, read_once_asked(value)?),
+        12 => push(&mut around.cleanup, read_once_asked(value)?),
+        13 => push(&mut around.given, read_pair(value)?),
+        20 => once(&mut listed, Arc::new(read_listed(value)?)),
+        _ => None,
+    })?;
+    let origin = Origin { scheme: scheme?, host: host?, port: port? };
+    Some(Traffic {
+        origin,
+        routes,
+        choice: choice?,
+        scenarios,
+        first,
+        data,
+        variables,
+        around,
+        listed,
+        redact: redact?,
+    })
+}
+
+fn once_asked(out: &mut Vec<u8>, asked: &OnceAsked) {
+    let OnceAsked { route: it, times, goes_on } = asked;
+    field(out, 1, |out| route(out, it));
+    number(out, 2, u64::from(*times));
+    number(out, 3, u64::from(*goes_on));
+}
+
+fn read_once_asked(message: Reader) -> Option<OnceAsked> {
+    let (mut route, mut times, mut goes_on) = (None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut route, read_route(value)?),
+        2 => once(&mut times, read_u32(value)?),
+        3 => once(&mut goes_on, read_flag(value)?),
+        _ => None,
+    })?;
+    Some(OnceAsked { route: route?, times: times?, goes_on: goes_on? })
+}
+
+/// What a record cannot show of what is asked around a load, to tell another by; empty where there is nothing.
+pub(crate) fn around_bytes(around: &AskedAround) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
+        for OnceAsked { route, times, goes_on } in list {
+            field(&mut out, tag, |out| {
+                let Request { method, target, body, .. } = &route.request;
+                [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| bytes(out, 1, part));
+                bytes(out, 2, &asked_bytes(route));
+                number(out, 3, u64::from(*times));
+                number(out, 4, u64::from(*goes_on));
+            });
+        }
+    }
+    out
+}
+
+/// Name, weight, connection, and the program: an operation is its kind and its numbers, in a message of its own.
+fn scenario(out: &mut Vec<u8>, scenario: &Scenario) {
+    let Scenario { name, weight, own_connection, ops } = scenario;
+    bytes(out, 1, name.as_bytes());
+    number(out, 2, u64::from(*weight));
+    number(out, 3, u64::from(*own_connection));
+    ops.iter().for_each(|op| field(out, 4, |out| session_op(out, op)));
+}
+
+fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
+    let mut numbers = |kind: u64, numbers: &[u64]| {
+        number(out, 1, kind);
+        numbers.iter().for_each(|value| number(out, 2, *value));
+    };
+    match op {
+        SessionOp::Ask { route, goes_on } => numbers(0, &[u64::from(*route), u64::from(*goes_on)]),
+        SessionOp::Think(Think::Fixed(ns)) => numbers(1, &[*ns]),
+        SessionOp::Think(Think::Uniform(from, to)) => numbers(2, &[*from, *to]),
+        SessionOp::Think(Think::Exponential(mean)) => numbers(3, &[*mean]),
+        SessionOp::Think(Think::LogNormal(median, sigma)) => numbers(4, &[*median, u64::from(*sigma)]),
+        SessionOp::Think(Think::Pick(times)) => numbers(9, times),
+        SessionOp::Unless { text, empty, to } => {
+            numbers(5, &[u64::from(*empty), u64::from(*to)]);
+            bytes(out, 3, text.as_bytes());
+        }
+        SessionOp::Once { to } => numbers(6, &[u64::from(*to)]),
+        SessionOp::Repeat { times, from, depth } => {
+            numbers(7, &[u64::from(*times), u64::from(*from), u64::from(*depth)]);
+        }
+        SessionOp::Answered { to } => numbers(8, &[u64::from(*to)]),
+    }
+}
+
+/// Enough of what the sessions of a scenario do, which a record does not show whole, to tell another program by.
+pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
+    let mut out = Vec::new();
+    scenario.ops.iter().for_each(|op| field(&mut out, 4, |out| session_op(out, op)));
+    out
+}
+
+fn read_scenario(message: Reader) -> Option<Scenario> {
+    let (mut name, mut weight, mut own_connection, mut ops) = (None, None, None, Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut name, read_text(value)?),
+        2 => once(&mut weight, read_u32(value)?),
+        3 => once(&mut own_connection, read_flag(value)?),
+        4 => push(&mut ops, read_session_op(value)?),
+        _ => None,
+    })?;
+    Some(Scenario { name: name?, weight: weight?, own_connection: own_connection?, ops })
+}
+
+fn read_session_op(message: Reader) -> Option<SessionOp> {
+    let (mut kind, mut text, mut numbers) = (None, None, Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut kind, value.number()?),
+        2 => push(&mut numbers, value.number()?),
+        3 => once(&mut text, read_text(value)?),
+        _ => None,
+    })?;
+    let flag = |value: u64| (value < 2).then_some(value == 1);
+    Some(match (kind?, numbers.as_slice(), text) {
+        (0, [route, goes_on], None) => SessionOp::Ask { route: (*route).try_into().ok()?, goes_on: flag(*goes_on)? },
+        (1, [ns], None) => SessionOp::Think(Think::Fixed(*ns)),
+        (2, [from, to], None) => SessionOp::Think(Think::Uniform(*from, *to)),
+        (3, [mean], None) => SessionOp::Think(Think::Exponential(*mean)),
+        (4, [median, sigma], None) => SessionOp::Think(Think::LogNormal(*median, (*sigma).try_into().ok()?)),
+        (5, [empty, to], Some(text)) => SessionOp::Unless { text, empty: flag(*empty)?, to: (*to).try_into().ok()? },
+        (6, [to], None) => SessionOp::Once { to: (*to).try_into().ok()? },
+        (7, [times, from, depth], None) => SessionOp::Repeat {
+            times: (*times).try_into().ok()?,
+            from: (*from).try_into().ok()?,
+            depth: (*depth).try_into().ok()?,
+        },
+        (9, times @ [_, ..], None) => SessionOp::Think(Think::Pick(times.into())),
+        (8, [to], None) => SessionOp::Answered { to: (*to).try_into().ok()? },
+        _ => return None,
+    })
+}
+
+/// Rows with the cells that each has.
+fn table(out: &mut Vec<u8>, data: &Data) {
+    bytes(out, 1, data.name.as_bytes());
+    data.columns.iter().for_each(|column| bytes(out, 2, column.as_bytes()));
+    let (kind, exponent_milli) = match data.pick {
+        Pick::Sequential => (0, 0),
+        Pick::Random => (1, 0),
+        Pick::Unique => (2, 0),
+        Pick::Zipf { exponent_milli } => (3, exponent_milli),
+    };
+    number(out, 3, kind);
+    number(out, 4, u64::from(exponent_milli));
+    number(out, 5, u64::from(data.each_use));
+    data.cells().for_each(|cell| bytes(out, 6, cell.as_bytes()));
+}
+
+fn read_table(message: Reader) -> Option<Data> {
+    let (mut name, mut kind, mut exponent_milli, mut each_use) = (None, None, None, None);
+    let (mut columns, mut cells) = (Vec::new(), Vec::new());
+    read(message, |tag, value| match tag {
+        1 => once(&mut name, read_text(value)?),
+        2 => push(&mut columns, read_text(value)?),
+        3 => once(&mut kind, value.number()?),
+        4 => once(&mut exponent_milli, read_u32(value)?),
+        5 => once(&mut each_use, read_flag(value)?),
+        6 => {
+            cells.push(std::str::from_utf8(value.bytes).ok()?);
+            Some(())
+        }
+        _ => None,
+    })?;
+    let pick = match kind? {
+        0 => Pick::Sequential,
+        1 => Pick::Random,
+        2 => Pick::Unique,
+        3 => Pick::Zipf { exponent_milli: exponent_milli? },
+        _ => return None,
+    };
+    let width = columns.len();
+    let mut data = Data::new(name?, columns, pick, each_use?);
+    if width > 0 {
+        cells.chunks(width).try_for_each(|row| data.push(row.iter().copied()))?;
+    }
+    Some(data)
+}

@@ -123,6 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn a_look_in_vain_is_one_without_events_on_a_core_that_nobody_else_wanted() {
+        let mut spinner = Spinner::new(Spin::On, true);
+        for (wait, took_ns, events, in_vain) in [
+            (Wait::Poll, 500, false, true),
+            (Wait::Poll, LOOK_NS_MAX, false, true),
+            (Wait::Poll, LOOK_NS_MAX + 1, false, false),
+            (Wait::Poll, 500, true, false),
+            (Wait::Until(2_000_000), 500, false, false),
+        ] {
+            let found = spinner.observe(wait, 1_000_000, 1_000_000 + took_ns, events);
+            assert_eq!(found, in_vain, "{wait:?} {took_ns} {events}");
+        }
+    }
+
+    #[test]
     fn gives_way_when_the_core_is_needed_and_trusts_again() {
         let mut spinner = Spinner::new(Spin::Auto, true);
         let mut now = 1_000_000_000;

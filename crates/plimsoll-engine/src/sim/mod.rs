@@ -207,10 +207,14 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let (from_ns, to_ns) = run.window_ns;
     claim(from_ns <= to_ns && to_ns <= sim.over_ns, "the window ends before the run does")?;
     claim(from_ns == sim.schedule.measured_from_ns().min(to_ns), "the window begins with what is measured")?;
+    let (mut work_ns, mut wall_ns) = (0, 0);
     for worker in &totals.load.workers {
+        (work_ns, wall_ns) = (work_ns + worker.work_ns, wall_ns + worker.wall_ns);
         claim(worker.work_ns <= worker.wall_ns, "work takes no longer than there was time")?;
         claim(worker.wall_ns <= sim.over_ns, "workers' time ends with the run")?;
     }
+    let looked_ns: u64 = run.intervals.values().map(|i| i.load.looked_ns).sum();
+    claim(looked_ns <= wall_ns - work_ns, "who works does not look around in vain")?;
     // Requests in flight over time and the times that requests took are the same area, seen from two sides.
     let in_flight_ns: u64 = run.intervals.values().map(|i| i.load.in_flight_ns).sum();
     if plan.load.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {

@@ -42,9 +42,13 @@ fn a_generator_with_time_to_spare_says_so() {
         // 6 us of every 100, and not what was spent on looking.
         assert!((0.04..share_max).contains(&share), "{spin:?}: work share {share}");
         let (cpu_ns, wall_ns) = (totals.load.workers[0].cpu_ns, totals.load.workers[0].wall_ns);
+        let looked_ns: u64 = sim.run.intervals.values().map(|interval| interval.load.looked_ns).sum();
         match spin {
-            Spin::Off => assert!(cpu_ns < wall_ns / 10, "sleeps"),
-            Spin::On | Spin::Auto => assert!(cpu_ns > wall_ns / 10 * 9, "{spin:?} looks all the time: {cpu_ns}"),
+            Spin::Off => assert!(cpu_ns < wall_ns / 10 && looked_ns < wall_ns / 10, "sleeps"),
+            Spin::On | Spin::Auto => {
+                assert!(cpu_ns > wall_ns / 10 * 9, "{spin:?} looks all the time: {cpu_ns}");
+                assert!(looked_ns > wall_ns / 10 * 8, "{spin:?} in vain, most of it: {looked_ns}");
+            }
         }
     }
 }

@@ -1,0 +1,239 @@
+//! The server's side of the simulated network: it reads what has arrived, works on it, and answers, or does what a fault makes it do.
+
+use super::{BytesUnderWay, What, World};
+use crate::sim::server::{Cut, Fault, reply};
+use crate::sim::streams::Heard;
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+impl World {
+    /// The link is idle at the server from now on.
+    pub(super) fn expect_work(&mut self, at_ns: u64, link: usize) {
+        if let Some(idle_ns) = self.server.idle_close_ns {
+            let activity = self.links[link].activity;
+            self.after(at_ns + idle_ns, link, What::IdleSince(activity));
+        }
+    }
+
+    /// Reads what may be read, and acts on it.
+    pub(super) fn read(&mut self, at_ns: u64, link: usize) {
+        let length = self.request.len();
+        let it = &mut self.links[link];
+        if it.server_closed || it.serving || it.deaf || it.taking || it.arrived == 0 {
+            return;
+        }
+        if it.taken == 0 {
+            let fault = self.draw_fault(at_ns, false);
+            self.links[link].fault = fault;
+        }
+        let it = &mut self.links[link];
+        let half = length / 2;
+        let want = match it.fault {
+            Some(Fault::ResetsBeforeReading) => 0,
+            Some(Fault::TakesHalf) => half.saturating_sub(it.taken),
+            Some(Fault::AnswersEarlyAndCloses) if it.taken < half => half - it.taken,
+            _ => length - it.taken,
+        };
+        let count = it.arrived.min(want).min(self.server.intake.map_or(usize::MAX, |(bytes, _)| bytes));
+        let taken_before = it.taken;
+        it.arrived -= count;
+        it.in_pipe -= count;
+        it.taken += count;
+        if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
+            it.blocked = false;
+            self.wake(link);
+        }
+        let it = &mut self.links[link];
+        match it.fault {
+            Some(Fault::ResetsBeforeReading) => return self.reset(at_ns, link),
+            Some(Fault::TakesHalf) if it.taken >= half => {
+                it.deaf = true;
+                return;
+            }
+            Some(Fault::AnswersEarlyAndCloses) if it.taken >= half => {
+                self.say(at_ns, link, Some(Fault::AnswersEarlyAndCloses), 0);
+                return self.close(at_ns, link);
+            }
+            Some(Fault::AnswersEarlyAndGoesOn) if taken_before < half && it.taken >= half => {
+                self.say(at_ns, link, Some(Fault::AnswersEarlyAndGoesOn), 0);
+            }
+            _ => {}
+        }
+        let it = &mut self.links[link];
+        if it.taken == length {
+            self.account.requests += 1;
+            it.serving = true;
+            let done_ns = self.work(at_ns);
+            self.after(done_ns, link, What::Answers);
+        } else if let Some((_, every_ns)) = self.server.intake {
+            self.links[link].taking = true;
+            self.after(at_ns + every_ns, link, What::Takes);
+        } else if self.links[link].arrived > 0 {
+            self.read(at_ns, link);
+        }
+    }
+
+    /// Sends these bytes to the client.
+    pub(super) fn bring(&mut self, at_ns: u64, link: usize, bytes: Vec<u8>) {
+        let (bytes, to): (Rc<[u8]>, usize) = (bytes.as_slice().into(), bytes.len());
+        let pieces = if self.server.cut == Cut::Bytes { to } else { usize::from(to > 0) };
+        for number in 0..pieces {
+            let (from, to) = if pieces == to { (number, number + 1) } else { (0, to) };
+            self.deliver(
+                at_ns + number as u64,
+                link,
+                What::Brings(BytesUnderWay { bytes: Rc::clone(&bytes), from, to }),
+            );
+        }
+    }
+
+    /// More of what was sent over HTTP/2 has arrived.
+    pub(super) fn hear(&mut self, at_ns: u64, link: usize, count: usize) {
+        let it = &mut self.links[link];
+        if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
+            it.blocked = false;
+            self.wake(link);
+        }
+        let mut arrived = count;
+        while let Some(streams) = &mut self.links[link].streams
+            && let Some(heard) = streams.next(std::mem::take(&mut arrived))
+        {
+            match heard {
+                Heard::Says(bytes) => self.bring(at_ns, link, bytes),
+                Heard::Asks(stream) => {
+                    self.account.requests += 1;
+                    let done_ns = self.work(at_ns);
+                    let messages = self.server.h2.map_or(0, |how| how.messages.0);
+                    self.after(done_ns, link, What::AnswersStream(stream, messages));
+                }
+                Heard::Untaken(bytes, is_over) => {
+                    self.account.untaken += 1;
+                    self.account.streams_over += u64::from(is_over);
+                    self.bring(at_ns, link, bytes);
+                }
+                Heard::Wrong => self.account.bytes_wrong += 1,
+            }
+        }
+    }
+
+    /// Says the next part of the answer to a stream, unless the client has given it up.
+    pub(super) fn answer_stream(&mut self, at_ns: u64, link: usize, stream: u32, left: u32) {
+        let it = &mut self.links[link];
+        let Some(streams) = it.streams.as_mut().filter(|_| !it.server_closed) else { return };
+        let Some((said, is_over)) = streams.answer(stream, left) else { return };
+        if left > 0 {
+            let apart_ns = self.server.h2.map_or(0, |how| how.messages.1);
+            self.after(at_ns + apart_ns, link, What::AnswersStream(stream, left - 1));
+        }
+        self.bring(at_ns, link, said);
+        if is_over {
+            self.close(at_ns, link);
+        }
+    }
+
+    /// When a request that arrives now is done.
+    fn work(&mut self, at_ns: u64) -> u64 {
+        let need_ns = self.server.service.draw_ns(&mut self.rng);
+        let slot = self.slots.pop();
+        let begins_ns = slot.map_or(at_ns, |Reverse(free_ns)| free_ns.max(at_ns));
+        let done_ns = match self.server.stall {
+            Some(stall) if begins_ns >= self.origin_ns => {
+                self.origin_ns + stall.work(begins_ns - self.origin_ns, need_ns)
+            }
+            _ => begins_ns + need_ns,
+        };
+        if slot.is_some() {
+            self.slots.push(Reverse(done_ns));
+        }
+        done_ns
+    }
+
+    pub(super) fn answer(&mut self, at_ns: u64, link: usize) {
+        let it = &mut self.links[link];
+        if it.server_closed {
+            return;
+        }
+        it.serving = false;
+        it.taken = 0;
+        it.activity += 1;
+        let fault = it.fault.take();
+        match fault {
+            Some(Fault::NeverAnswers) => {
+                it.deaf = true;
+                return;
+            }
+            Some(Fault::ResetsAfterReading) => return self.reset(at_ns, link),
+            Some(Fault::ClosesWithoutReply) => return self.close(at_ns, link),
+            // Answered long ago.
+            Some(Fault::AnswersEarlyAndGoesOn) => {}
+            Some(Fault::Drips(gap_ns)) => self.say(at_ns, link, fault, gap_ns),
+            Some(Fault::Floods) => {
+                self.say(at_ns, link, fault, 0);
+                self.links[link].flood_at = Some(0);
+                return;
+            }
+            _ if self.server.cut == Cut::Bytes => self.say(at_ns, link, fault, 1),
+            _ => self.say(at_ns, link, fault, 0),
+        }
+        // What follows the last byte of the answer.
+        let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
+        let activity = self.links[link].activity;
+        match fault {
+            Some(
+                Fault::SaysClose
+                | Fault::ClosesUnannounced
+                | Fault::UntilClose
+                | Fault::HugeUntilClose
+                | Fault::ClosesInReply,
+            ) => {
+                self.close(said_ns, link);
+            }
+            Some(Fault::ResetsInReply) => self.reset(said_ns, link),
+            Some(Fault::ClosesAfter(ns)) => self.after(said_ns + ns, link, What::Closes),
+            Some(Fault::AnswersTwice(ns)) => self.after(said_ns + ns, link, What::AnswersAgain),
+            Some(Fault::Blurts(ns)) => self.after(said_ns + ns, link, What::BlurtsSince(activity)),
+            _ => {}
+        }
+        self.expect_work(said_ns, link);
+        self.read(at_ns, link);
+    }
+
+    /// Sends an answer; `gap_ns`: byte by byte, so far apart.
+    pub(super) fn say(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
+        let mut bytes = reply(fault, self.head_request, self.serial);
+        if matches!(fault, Some(Fault::ClosesInReply | Fault::ResetsInReply)) {
+            let cut = 1 + self.rng.below(bytes.len() as u64 - 1) as usize;
+            bytes.truncate(cut);
+        }
+        let bytes: Rc<[u8]> = bytes.into();
+        let length = bytes.len();
+        self.links[link].reply_left += length;
+        let (mut from, mut at_ns) = (0, at_ns);
+        while from < length {
+            let to = match fault {
+                _ if gap_ns > 0 => from + 1,
+                Some(Fault::Pieces) => (from + 1 + self.rng.below(12) as usize).min(length),
+                _ => length,
+            };
+            self.deliver(at_ns, link, What::Brings(BytesUnderWay { bytes: Rc::clone(&bytes), from, to }));
+            at_ns += if fault == Some(Fault::Pieces) { self.rng.below(3) * 20_000 } else { gap_ns };
+            from = to;
+        }
+    }
+
+    /// Closes the server's end: an end for the client, or a reset if it was not heard out.
+    pub(super) fn close(&mut self, at_ns: u64, link: usize) {
+        let it = &mut self.links[link];
+        if it.server_closed {
+            return;
+        }
+        it.server_closed = true;
+        let unheard = it.arrived > 0;
+        self.deliver(at_ns, link, if unheard { What::Breaks } else { What::Ends });
+    }
+
+    fn reset(&mut self, at_ns: u64, link: usize) {
+        self.links[link].server_closed = true;
+        self.deliver(at_ns, link, What::Breaks);
+    }
+}

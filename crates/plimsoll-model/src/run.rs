@@ -220,6 +220,16 @@ pub enum Remark {
     Profile(ProfileTaken),
 }
 
+impl Remark {
+    /// Which load could not be made, and why, where that is what it says.
+    pub fn unheld(&self) -> Option<(Tag, &Unheld)> {
+        match self {
+            Remark::Unheld { tag, reason } => Some((*tag, reason)),
+            Remark::Broken { .. } | Remark::Profile(_) => None,
+        }
+    }
+}
+
 /// Why a load could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

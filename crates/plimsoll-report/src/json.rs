@@ -24,8 +24,8 @@ use plimsoll_analysis::{
 };
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
-    CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Tally,
-    TlsFailure, Trial,
+    CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Run,
+    Tally, TlsFailure,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -646,11 +646,10 @@ struct TrialFields {
 }
 
 impl TrialFields {
-    /// Of a trial, and of what made it.
-    fn of(trial: &TrialOutcome, made: &[Trial]) -> TrialFields {
-        let made = made.iter().find(|it| it.start_ns == trial.start_ns).map_or(&[][..], |it| &it.run.injectors);
+    /// Of a trial, and of the load that it judges.
+    fn of(trial: &TrialOutcome, run: &Run) -> TrialFields {
         // All machines of a load come from the same addresses.
-        let injector = made.first();
+        let injector = run.injectors.first();
         TrialFields {
             kind: purpose_name(trial.purpose),
             offered_rps: trial.offered_rps(),
@@ -703,7 +702,12 @@ pub(crate) fn find(
             p99_ns: knee.p99_ns,
         }),
         failed_answers: failed_answers(&kinds),
-        trials: findings.trials.iter().map(|trial| TrialFields::of(trial, &experiment.trials)).collect(),
+        trials: findings
+            .trials
+            .iter()
+            .zip(&found.server.runs)
+            .map(|(trial, run)| TrialFields::of(trial, run))
+            .collect(),
         stopped_by: findings.stopped_by,
         held_s: findings.held_s,
         planned: found.planned.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held }| PlannedFields {

@@ -7,7 +7,7 @@ use crate::explain::interventions::{is_asked_for, worth_making};
 use crate::explain::{Cause, ExperimentLoads, Explanation, Loads, explain, standing};
 use crate::format::unheld;
 use crate::sentence::Sentence;
-use crate::study::explain::{changed, loads};
+use crate::study::explain::{changed, is_unheld, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
 use plimsoll_model::{Experiment, ExplainAsked, Intervention, Remark, Tag};
 
@@ -53,9 +53,8 @@ fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
-    let unheld =
-        |tag: &Tag| experiment.remarks.iter().any(|it| matches!(it, Remark::Unheld { tag: other, .. } if other == tag));
-    let was_made = |it: Intervention| made.changed.iter().any(|(other, _)| *other == it) || unheld(&it.tag());
+    let unheld = |tag: Tag| is_unheld(&experiment.remarks, tag);
+    let was_made = |it: Intervention| made.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
     for change in asked.interventions.iter().filter(|change| is_asked_for(**change) && !was_made(**change)) {
         let why = match worth.contains(change) {
             true => "the budget left no time for it",
@@ -65,7 +64,7 @@ fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads
     }
     let values =
         asked.varied.iter().enumerate().filter(|(number, value)| {
-            made.varied.iter().all(|(made, _)| made != *value) && !unheld(&varied_tag(*number))
+            made.varied.iter().all(|(made, _)| made != *value) && !unheld(varied_tag(*number))
         });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
@@ -78,10 +77,9 @@ fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads
 /// Changes that could not be made, and why.
 fn unmade(experiment: &Experiment, asked: &ExplainAsked) -> Doubts {
     let mut doubts = Doubts::default();
-    for remark in &experiment.remarks {
-        let Remark::Unheld { tag, reason } = remark else { continue };
-        let value = varied_number(tag).and_then(|number| asked.varied.get(number));
-        let what = match (Intervention::of(tag), value) {
+    for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
+        let value = varied_number(&tag).and_then(|number| asked.varied.get(number));
+        let what = match (Intervention::of(&tag), value) {
             (Some(intervention), _) => intervention.text().to_owned(),
             (None, Some(value)) => format!("the setting at {value}"),
             (None, None) => continue,

@@ -23,7 +23,7 @@ pub struct SearchFinding<'a> {
     pub planned: Option<PlannedLoad>,
     /// How many instances carry the rate asked for.
     pub needed: Option<Needed>,
-    /// What was seen of the server: what it used at the line, and all loads of the search.
+    /// What was seen of the server: what it used at the line, and all loads of the search, in the order of its trials.
     pub server: ServerView<'a>,
 }
 

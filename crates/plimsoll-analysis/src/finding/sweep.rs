@@ -142,10 +142,9 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepAsked) -> Do
     let of_turn = |(turn, users): (u32, &u64)| {
         let load = loads.iter().find(|trial| trial.tag.turn == turn).and_then(|trial| SweepLevel::measured(trial));
         let unheld = || {
-            experiment.remarks.iter().find_map(|remark| match remark {
-                Remark::Unheld { tag, reason } if tag.turn == turn => Some(SweepLevel::unheld(*users, reason)),
-                _ => None,
-            })
+            let mut unheld = experiment.remarks.iter().filter_map(Remark::unheld);
+            let (_, reason) = unheld.find(|(tag, _)| tag.turn == turn)?;
+            Some(SweepLevel::unheld(*users, reason))
         };
         load.or_else(unheld)
     };

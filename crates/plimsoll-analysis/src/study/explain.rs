@@ -87,9 +87,6 @@ const ANSWERED: f64 = 0.97;
 const FURTHER: f64 = 1.4;
 const FURTHER_MAX: usize = 3;
 const FURTHER_TIMES: f64 = 3.0;
-/// The search takes this part of the budget, and no more than this.
-const SEARCH_PART: (u64, u64) = (2, 5);
-const SEARCH_NS_MAX: u64 = 60 * SECOND;
 /// How long a steady load is.
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
 /// Load before it that is not measured; a queue of the load before is gone after that.
@@ -122,11 +119,6 @@ const BURST_TIMES: u64 = 4;
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 3.0;
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
-
-/// The part of a budget that is searched in, ns.
-pub fn search_part_ns(budget_ns: u64) -> u64 {
-    (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
-}
 
 /// An explanation under way.
 #[derive(Debug)]
@@ -239,7 +231,7 @@ impl Explain {
 
     /// The next load with another value of the setting. What could not be made is not tried again.
     fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
-        let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_unheld(history, tag);
+        let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_unheld(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
             // Twice the users of the other changes: what holds no longer must not be they.
@@ -265,7 +257,7 @@ impl Explain {
         let made = |intervention: Intervention| made(history.trials, intervention).count();
         let controls = made(Intervention::Control);
         let chosen = self.chosen(history.trials, findings);
-        let missing = |it: &Intervention| made(*it) == 0 && !is_unheld(history, it.tag());
+        let missing = |it: &Intervention| made(*it) == 0 && !is_unheld(history.remarks, it.tag());
         let wanted = chosen.iter().copied().find(missing);
         let any = chosen.iter().any(|intervention| made(*intervention) > 0);
         // A change without what it is held against says nothing, so that time for the last load is kept.
@@ -459,8 +451,8 @@ fn made(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &T
 }
 
 /// Whether it turned out that a load cannot be made.
-fn is_unheld(history: &History, tag: Tag) -> bool {
-    history.remarks.iter().any(|remark| matches!(remark, Remark::Unheld { tag: other, .. } if *other == tag))
+pub(crate) fn is_unheld(remarks: &[Remark], tag: Tag) -> bool {
+    remarks.iter().filter_map(Remark::unheld).any(|(other, _)| other == tag)
 }
 
 fn has_changed(trials: &[Trial]) -> bool {

@@ -4,25 +4,17 @@
 //!
 //! Not here: what the load says (`overload`).
 
-use super::search::Search;
+use super::search::{SEARCH_PART, Search};
 use super::step::{History, Step, Until};
 use crate::overload::{FACTORS, level_to_pass};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Ending, Load, LoadShape, OverloadAsked, Plan, PlanRecord, Purpose, Stage, Tag};
 
-/// The search takes this part of the budget, and no more than this.
-const SEARCH_PART: (u64, u64) = (2, 5);
-const SEARCH_NS_MAX: u64 = 60 * SECOND;
 /// Length of a step; the way back is twice as long.
 const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
 /// Connecting, and handing over the result.
 const OVERHEAD_NS: u64 = SECOND;
-
-/// The part of a budget that is searched in, ns.
-pub fn search_part_ns(budget_ns: u64) -> u64 {
-    (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
-}
 
 /// The shortest budget in which all steps can be made, ns: with the search of the line where it is not given (`has_line`), on so
 /// many targets.
@@ -109,6 +101,7 @@ impl Overload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::search::search_part_ns;
 
     #[test]
     fn the_shortest_budget_is_enough_for_the_shortest_steps() {

@@ -32,6 +32,15 @@ const PLANNED_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
 const PLANNED_WARMUP_NS: u64 = 500 * MS;
 const OVERHEAD_NS: u64 = 150 * MS;
 
+/// Where a study goes on after its search, that takes this part of the budget, and no more than this.
+pub(super) const SEARCH_PART: (u64, u64) = (2, 5);
+const SEARCH_NS_MAX: u64 = 60 * SECOND;
+
+/// The part of a study's budget that is searched in, ns.
+pub fn search_part_ns(budget_ns: u64) -> u64 {
+    (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
+}
+
 /// How long the load below the line is; 0 where none is asked for.
 fn planned_ns(asked: &FindAsked) -> u64 {
     let whole_ns = (asked.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());

@@ -30,11 +30,8 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
 }
 
 fn is_done(history: &History, turn: usize) -> bool {
-    let unheld = history.remarks.iter().any(|remark| match remark {
-        Remark::Unheld { tag, .. } => tag.turn as usize == turn,
-        Remark::Broken { .. } | Remark::Profile(_) => false,
-    });
-    unheld || of_turn(history.trials, Purpose::Level, turn).next().is_some()
+    let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
+    unheld.any(|(tag, _)| tag.turn as usize == turn) || of_turn(history.trials, Purpose::Level, turn).next().is_some()
 }
 
 /// The load of a level, but for its length.

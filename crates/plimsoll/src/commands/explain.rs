@@ -11,7 +11,7 @@ use crate::quantity::positive_time;
 use crate::results::{Results, read};
 use crate::runner::{PlanChange, stopped};
 use plimsoll_analysis::Finding;
-use plimsoll_analysis::study::explain::search_part_ns;
+use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::{Asked, ExplainAsked, Intervention, Plan, Terms};
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;

@@ -3,12 +3,12 @@
 
 mod simulator;
 
-use plimsoll_analysis::Others;
 use plimsoll_analysis::levels::measured;
 use plimsoll_analysis::study::{Broken, History, Step, Study};
+use plimsoll_analysis::{NoFinding, Others};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
-use simulator::{Burners, Kind, Model, NO_BURNERS, Noise, Recorded};
+use simulator::{Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
 
 const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
 
@@ -37,6 +37,19 @@ fn blocks(arms: usize) -> BlocksAsked {
 
 fn prove(criterion: Criterion) -> Asked {
     Asked::Prove(ProveAsked { blocks: blocks(2), criterion, margin: 0.02, profiles: None })
+}
+
+fn search(budget_ns: u64) -> FindAsked {
+    FindAsked {
+        planning: Planning::default(),
+        base: base(),
+        slo: "success>=99.9%, p99<=500ms".into(),
+        budget_ns,
+        max_rate: None,
+        arrivals: Arrivals::Constant,
+        first_answer_ns: 0,
+        profiles: None,
+    }
 }
 
 fn sweep(levels: &[u64], budget_s: u64) -> Asked {
@@ -178,16 +191,7 @@ fn what_there_is_no_time_for_is_said() {
 /// A study that is taken up from its record goes on as it did: nothing but what was recorded decides.
 #[test]
 fn any_beginning_of_a_recording_goes_on_as_it_did() {
-    let find = Asked::Find(FindAsked {
-        planning: Default::default(),
-        base: base(),
-        slo: "success>=99.9%, p99<=500ms".into(),
-        budget_ns: 20 * SECOND,
-        max_rate: None,
-        arrivals: Arrivals::Constant,
-        first_answer_ns: 2_000_000,
-        profiles: None,
-    });
+    let find = Asked::Find(FindAsked { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
     let ladder = Asked::Ladder(LadderAsked { blocks: blocks(2) });
     let run = Asked::Run(RunAsked { plan: base(), stop_if: Some("p99>1s".into()), profiles: None });
     let models = [slots(4, 2000.0), slots(4, 1500.0)];
@@ -216,16 +220,7 @@ fn any_beginning_of_a_recording_goes_on_as_it_did() {
 #[test]
 fn what_is_changed_lies_between_two_loads_without_a_change() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
-        let search = FindAsked {
-            planning: Default::default(),
-            base: base(),
-            slo: "success>=99.9%, p99<=500ms".into(),
-            budget_ns: budget_s * SECOND / 3,
-            max_rate: None,
-            arrivals: Arrivals::Constant,
-            first_answer_ns: 0,
-            profiles: None,
-        };
+        let search = search(budget_s * SECOND / 3);
         Asked::Explain(ExplainAsked { search, budget_ns: budget_s * SECOND, interventions, varied: vec![2.0, 4.0] })
     };
     let changes = |recorded: &Recorded| -> Vec<Intervention> {
@@ -293,16 +288,8 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
 /// The load below the line is made once, at the rate that leaves the headroom, within the budget.
 #[test]
 fn headroom_is_measured_below_the_line() {
-    let asked = Asked::Find(FindAsked {
-        planning: Planning { headroom: Some(0.3), need_rps: Some(50_000.0) },
-        base: base(),
-        slo: "success>=99.9%, p99<=500ms".into(),
-        budget_ns: 30 * SECOND,
-        max_rate: None,
-        arrivals: Arrivals::Constant,
-        first_answer_ns: 0,
-        profiles: None,
-    });
+    let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0) };
+    let asked = Asked::Find(FindAsked { planning, ..search(30 * SECOND) });
     let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
     let held: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Hold).collect();
@@ -317,32 +304,28 @@ fn headroom_is_measured_below_the_line() {
     assert!(needed.instances_min <= needed.instances);
 }
 
+/// What a server does past its line, in a minute: the line is given, or searched.
+fn overload(line_rps: Option<f64>) -> OverloadAsked {
+    OverloadAsked { search: search(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, against: None }
+}
+
+/// One at a time, 1 000/s at most.
+fn single(kind: Kind) -> Model {
+    Model { kind, ..slots(1, 1000.0) }
+}
+
 /// A search, then one load in steps of the line it found, within the budget; what becomes of servers past their line is named.
 #[test]
 fn overload_goes_past_the_line_and_back() {
     use plimsoll_analysis::overload::{FACTORS, OverloadVerdict};
-    let asked = |line_rps: Option<f64>| {
-        let search = FindAsked {
-            planning: Default::default(),
-            base: base(),
-            slo: "success>=99.9%, p99<=500ms".into(),
-            budget_ns: 30 * SECOND,
-            max_rate: None,
-            arrivals: Arrivals::Constant,
-            first_answer_ns: 0,
-            profiles: None,
-        };
-        Asked::Overload(OverloadAsked { search, line_rps, budget_ns: 60 * SECOND, retries: 0, against: None })
-    };
-    let model = |kind| Model { kind, ..slots(1, 1000.0) };
     for (kind, line_rps, verdict, is_back) in [
         (Kind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
         (Kind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
         // What it took in past its line it works off for longer than anybody looks.
         (Kind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
-        let asked = asked(line_rps);
-        let recorded = simulator::conduct(&asked, &[model(kind)], 1, NO_BURNERS);
+        let asked = Asked::Overload(overload(line_rps));
+        let recorded = simulator::conduct(&asked, &[single(kind)], 1, NO_BURNERS);
         assert!(recorded.elapsed_ns <= 61 * SECOND, "{}", recorded.elapsed_ns);
         let overloads = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Overload);
         assert_eq!((overloads.count(), recorded.trials.len() == 1), (1, line_rps.is_some()));
@@ -363,7 +346,44 @@ fn overload_goes_past_the_line_and_back() {
         }
     }
     // Without time for the steps none is made.
-    let Asked::Overload(short) = asked(Some(100.0)) else { panic!("an overload") };
-    let asked = Asked::Overload(OverloadAsked { budget_ns: 9 * SECOND, ..short });
-    assert!(simulator::conduct(&asked, &[model(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
+    let asked = Asked::Overload(OverloadAsked { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
+    assert!(simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
+}
+
+#[test]
+fn where_stalls_leave_no_line_steps_are_shares_of_the_most_that_was_answered() {
+    let asked = Asked::Overload(overload(None));
+    let stalling = Stalling { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
+    let recorded = simulator::conduct(&asked, &[single(Kind::Stalls(stalling))], 1, NO_BURNERS);
+    let experiment = self::experiment(&asked, &recorded);
+    let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+    let (doubts, plimsoll_analysis::Finding::Overload(found)) = concluded.open() else { panic!("an overload") };
+    assert!(doubts.iter().any(|doubt| doubt.text.spelled(|_| "").contains("there is no line")), "{doubts:?}");
+    assert!((500.0..1100.0).contains(&found.overloaded.line_rps), "{}", found.overloaded.line_rps);
+}
+
+#[test]
+fn a_recording_that_goes_past_no_line_says_why() {
+    let asked = Asked::Overload(overload(None));
+    let cut_short = |recorded: &mut Recorded| {
+        recorded.trials.truncate(2);
+        recorded.elapsed_ns = recorded.trials.last().map_or(0, |last| last.start_ns + last.run.window_ns.1);
+    };
+    type Change<'a> = &'a dyn Fn(&mut Recorded);
+    let cases: [(Kind, Change, NoFinding); 4] = [
+        (Kind::DeepQueue, &|recorded| recorded.trials.clear(), NoFinding::NoLoad),
+        (Kind::DeepQueue, &cut_short, NoFinding::NoEnd),
+        (
+            Kind::DeepQueue,
+            &|recorded| recorded.trials.retain(|it| it.tag.purpose != Purpose::Overload),
+            NoFinding::NoTime,
+        ),
+        (Kind::Limiter(0.0), &|_| (), NoFinding::NoLine),
+    ];
+    for (kind, change, expect) in cases {
+        let mut recorded = simulator::conduct(&asked, &[single(kind)], 1, NO_BURNERS);
+        change(&mut recorded);
+        let experiment = self::experiment(&asked, &recorded);
+        assert_eq!(plimsoll_analysis::finding::conclude(&experiment).err(), Some(expect), "{kind:?}");
+    }
 }

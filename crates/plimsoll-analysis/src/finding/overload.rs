@@ -3,6 +3,7 @@
 use super::recording::{NoFinding, cut_off};
 use super::search;
 use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
+use crate::find::StoppedBy;
 use crate::overload::{Overloaded, level_to_pass};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
@@ -32,25 +33,22 @@ pub(super) fn conclude<'a>(
     asked: &OverloadAsked,
 ) -> Result<Doubted<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
-    let mut no_line = None;
-    let line_rps = match asked.line_rps {
-        Some(line_rps) => line_rps,
-        // The steps are shares of what was the line when they began.
-        None => {
-            let found = search::conclude(experiment, &asked.search)?;
-            let found = found.open().1;
-            no_line = (found.findings.load_line_rps.lower <= 0.0).then(|| Doubt {
-                kind: DoubtKind::Nothing,
-                text: "there is no line: steps are shares of the most that was answered".to_owned().into(),
-            });
-            level_to_pass(&found.findings)
-        }
+    // The steps are shares of what was the line when they began.
+    let searched = match asked.line_rps {
+        Some(_) => None,
+        None => Some(search::conclude(experiment, &asked.search)?.open().1.findings.clone()),
     };
-    let trial = of(false).ok_or(match (experiment.trials.is_empty(), line_rps > 0.0) {
-        (true, _) => NoFinding::NoLoad,
-        (false, true) => NoFinding::NoTime,
-        (false, false) => NoFinding::NoLine,
+    let line_rps = asked.line_rps.or(searched.as_ref().map(level_to_pass)).unwrap_or(0.0);
+    let trial = of(false).ok_or(match &searched {
+        _ if experiment.trials.is_empty() => NoFinding::NoLoad,
+        Some(findings) if findings.stopped_by == StoppedBy::Interrupted => NoFinding::NoEnd,
+        _ if line_rps > 0.0 => NoFinding::NoTime,
+        _ => NoFinding::NoLine,
     })?;
+    let no_line = searched.filter(|findings| findings.load_line_rps.lower <= 0.0).map(|_| Doubt {
+        kind: DoubtKind::Nothing,
+        text: "there is no line: steps are shares of the most that was answered".into(),
+    });
     let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let overloaded = |trial: &Trial| Overloaded::of(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
     let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));

@@ -15,6 +15,9 @@ pub enum NoFinding {
     /// It was to go beyond a line, and no load held the promise in the search for that.
     #[error("no load was answered as promised, so that there is no line to go beyond: plimsoll find says more")]
     NoLine,
+    /// The search for that line came to no end.
+    #[error("it was ended before its line was found: it holds nothing of what lies beyond")]
+    NoEnd,
     /// The search for that line took the time in which it was to be gone beyond.
     #[error("the search for the line used up the budget: give a longer one, or name the line")]
     NoTime,

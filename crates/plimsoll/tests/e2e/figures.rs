@@ -1,7 +1,7 @@
 //! One figure has one spelling and one value, wherever it is said: the live result, `show` and `report` of its file agree,
 //! the columns of the CSV fit their headings, and every example of a help text works.
 
-use crate::rig::{Done, baseline, folder, number, plimsoll, serve};
+use crate::rig::{Done, baseline, folder, number, place, plimsoll, serve};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -113,8 +113,7 @@ fn loads_are_told_alike_from_their_files() {
 #[test]
 fn stages_have_figures_of_their_own() {
     let server = baseline(1);
-    let file = folder("stages").join("run.plimsoll");
-    let path = file.to_str().expect("text");
+    let path = &place("stages", "run.plimsoll");
     let url = format!("{}/healthz", server.url);
     let live = done(&["run", &url, "--rate", "0..400@1s,400@1s,100@500ms", "--quiet", "-o", path, "--json"]).json();
     let stages = live["stages"].as_array().expect("stages");
@@ -148,8 +147,7 @@ fn stages_have_figures_of_their_own() {
 #[test]
 fn rows_of_the_csv_have_as_many_cells_as_headings() {
     let server = baseline(1);
-    let file = folder("csv").join("run.plimsoll");
-    let path = file.to_str().expect("text");
+    let path = &place("csv", "run.plimsoll");
     done(&["run", &format!("{}/bytes/1000", server.url), "-n", "200", "--quiet", "-o", path]);
     for what in ["--csv", "--probes"] {
         let csv = done(&["show", what, path]).stdout;

@@ -1,6 +1,6 @@
 //! Run files: what is written can be shown again, survives a kill, and holds no secret.
 
-use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll, signal};
+use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, json, number, place, plimsoll, signal};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,8 +8,7 @@ use std::time::Duration;
 #[test]
 fn a_run_is_shown_again_as_it_was() {
     let server = baseline(1);
-    let file = folder("run").join("run.plimsoll");
-    let file = file.to_str().expect("text");
+    let file = &place("run", "run.plimsoll");
     let url = format!("{}/healthz", server.url);
     let run = json(&["run", &url, "-n", "500", "-o", file]);
     let shown = plimsoll(&["show", "--json", file]);
@@ -27,8 +26,7 @@ fn a_run_is_shown_again_as_it_was() {
 #[test]
 fn a_killed_run_loses_at_most_the_interval_under_way() {
     let server = baseline(1);
-    let file = folder("killed").join("run.plimsoll");
-    let file = file.to_str().expect("text");
+    let file = &place("killed", "run.plimsoll");
     // Answers that take a while: some requests are in flight whenever it is cut.
     let url = format!("{}/delay/200", server.url);
     let mut child = command(&["run", &url, "--rate", "1000", "-d", "60s", "-o", file, "--quiet"])

@@ -1,6 +1,6 @@
 //! Exit codes: a gate does not pass where nothing was measured or nothing succeeded.
 
-use crate::rig::{baseline, folder, plimsoll};
+use crate::rig::{baseline, folder, place, plimsoll};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -69,8 +69,7 @@ fn a_run_that_only_fails_is_stopped() {
 #[test]
 fn a_report_for_ci_fails_where_nothing_was_measured() {
     let server = baseline(1);
-    let file = folder("junit").join("run.plimsoll");
-    let file = file.to_str().expect("text");
+    let file = &place("junit", "run.plimsoll");
     plimsoll(&["run", &format!("{}/status/500", server.url), "-n", "20", "-q", "-o", file]);
     let shown = plimsoll(&["report", file, "--format", "junit", "--slo", "p99<=500ms"]);
     assert!(shown.stdout.contains("<failure message=\"nothing was measured\"/>"), "{}", shown.stdout);
@@ -79,8 +78,7 @@ fn a_report_for_ci_fails_where_nothing_was_measured() {
 #[test]
 fn what_a_failed_first_answer_says_is_shown() {
     let server = baseline(1);
-    let file = folder("answers").join("run.plimsoll");
-    let file = file.to_str().expect("text");
+    let file = &place("answers", "run.plimsoll");
     let done = plimsoll(&["run", &format!("{}/status/404", server.url), "-n", "20", "-q", "-o", file]);
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let said = "does not count as success (--ok-status): HTTP/1.1 404";

@@ -2,7 +2,7 @@
 //!
 //! Machines that run tests are busy or not: what is asserted holds beside whatever else runs.
 
-use crate::rig::{Server, baseline, folder, json, number, plimsoll, serve};
+use crate::rig::{Server, baseline, json, number, place, plimsoll, serve};
 use plimsoll_sys::probe::host::parse_stat;
 use plimsoll_sys::probe::process::{CpuClock, ticks_per_second};
 use serde_json::Value;
@@ -46,8 +46,7 @@ fn warnings(document: &Value) -> Vec<&str> {
 #[test]
 fn burners_are_named_above_the_figures() {
     let server = baseline(1);
-    let file = folder("burnt").join("run.plimsoll");
-    let file = file.to_str().expect("text");
+    let file = &place("burnt", "run.plimsoll");
     let burners = Burners::start();
     let document = json(&["run", &format!("{}/healthz", server.url), "-c", "2", "-d", "1500ms", "-o", file]);
     drop(burners);
@@ -200,8 +199,7 @@ fn a_store_that_the_server_started_is_behind_it() {
 #[test]
 fn a_comparison_that_others_spoil_has_no_verdict_and_says_why() {
     let server = baseline(1);
-    let file = folder("spoilt").join("prove.plimsoll");
-    let file = file.to_str().expect("text");
+    let file = &place("spoilt", "prove.plimsoll");
     let url = format!("{}/healthz", server.url);
     let burners = Burners::start();
     let common = ["prove", &url, &url, "-c", "2", "--for", "400ms", "--budget", "4s"];

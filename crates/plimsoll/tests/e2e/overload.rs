@@ -1,6 +1,6 @@
 //! `plimsoll overload`: past the line of real servers, and back.
 
-use crate::rig::{baseline, folder, json, number, plimsoll};
+use crate::rig::{baseline, folder, json, number, place, plimsoll};
 use plimsoll_bench::servers::token_bucket;
 
 #[test]
@@ -33,8 +33,7 @@ fn what_is_kept_past_the_line_is_told() {
 #[test]
 fn what_is_refused_comes_again() {
     let limited = token_bucket(200.0, 20.0).expect("starts");
-    let file = folder("overload-again").join("overload.plimsoll");
-    let path = file.to_str().expect("text");
+    let path = &place("overload-again", "overload.plimsoll");
     let url = limited.url("/");
     let document = json(&["overload", &url, "--line", "200", "--retries", "2", "--budget", "17s", "-o", path]);
     let steps = document["steps"].as_array().expect("steps");
@@ -61,8 +60,7 @@ fn what_is_refused_comes_again() {
 #[test]
 fn another_target_meets_the_same_load() {
     let (limited, open) = (token_bucket(200.0, 20.0).expect("starts"), baseline(1));
-    let file = folder("overload-against").join("overload.plimsoll");
-    let path = file.to_str().expect("text");
+    let path = &place("overload-against", "overload.plimsoll");
     let (url, other) = (limited.url("/"), format!("{}/delay/1", open.url));
     let words = ["overload", &url, "--line", "200", "--against", &other, "--budget", "34s", "-o", path];
     let document = json(&words);
@@ -92,8 +90,7 @@ fn a_line_is_a_rate() {
 #[test]
 fn a_server_without_a_line_is_told() {
     let server = baseline(1);
-    let path = folder("overload-without").join("overload.plimsoll");
-    let path = path.to_str().expect("text");
+    let path = &place("overload-without", "overload.plimsoll");
     let refused = plimsoll(&["overload", &format!("{}/nothing-here", server.url), "--budget", "29s", "-q", "-o", path]);
     assert!(refused.code == 2 && refused.stderr.contains("no load was answered as promised"), "{}", refused.stderr);
 }

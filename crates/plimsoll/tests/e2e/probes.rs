@@ -2,7 +2,8 @@
 //! that is elsewhere.
 
 use crate::rig::{
-    Server, baseline, command, finish, folder, go_server, json, nginx_with_workers, number, plimsoll, serve, signal,
+    Server, baseline, command, finish, folder, go_server, json, nginx_with_workers, number, place, plimsoll, serve,
+    signal,
 };
 use plimsoll_sys::probe::process::CpuClock;
 use serde_json::Value;
@@ -202,8 +203,7 @@ fn a_restarted_server_is_followed_and_said() {
     let mut server = baseline(1);
     let (first, url) = (server.pid(), server.url.clone());
     let listen = url.trim_start_matches("http://").to_owned();
-    let file = folder("restart").join("run.plimsoll");
-    let path = file.to_str().expect("text");
+    let path = &place("restart", "run.plimsoll");
     let child = command(&["run", &format!("{url}/healthz"), "-c", "2", "-d", "4s", "-o", path])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -302,8 +302,7 @@ fn a_kernel_without_pressure_leaves_a_gap() {
 #[test]
 fn what_a_server_tells_of_itself_is_kept() {
     let server = python();
-    let file = folder("metrics").join("run.plimsoll");
-    let path = file.to_str().expect("text");
+    let path = &place("metrics", "run.plimsoll");
     let url = format!("{}/", server.url);
     let document = json(&["run", &url, "--rate", "20", "-d", "2500ms", "--metrics", &url, "-o", path]);
     let goroutines = probe(&document, "metrics.go_goroutines");
@@ -320,8 +319,7 @@ fn what_a_server_tells_of_itself_is_kept() {
 #[test]
 fn find_states_what_a_request_costs_at_the_line() {
     let server = baseline(1);
-    let file = folder("find").join("find.plimsoll");
-    let path = file.to_str().expect("text");
+    let path = &place("find", "find.plimsoll");
     let document = json(&["find", &format!("{}/burn/2000", server.url), "--budget", "8s", "-o", path]);
     let cost_us = number(&document, "server.cpu_us_per_request");
     // It burns 2 ms of CPU; what HTTP and a shared machine add is not much beside that.

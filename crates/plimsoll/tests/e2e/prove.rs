@@ -2,7 +2,7 @@
 //! itself, and what happens to them and to the result when something goes wrong.
 
 use crate::report::assert_works_in_a_browser;
-use crate::rig::{Server, baseline, command, finish, folder, json, number, plimsoll, signal};
+use crate::rig::{Server, baseline, command, finish, folder, json, number, place, plimsoll, signal};
 use plimsoll_bench::servers::slots;
 use serde_json::Value;
 use std::path::Path;
@@ -290,8 +290,7 @@ fn the_cpu_time_of_builds_is_compared() {
 #[test]
 fn the_cpu_time_of_running_servers_is_compared() {
     let (a, b) = (baseline(1), baseline(1));
-    let path = folder("cpu-urls").join("cpu.plimsoll");
-    let file = path.to_str().expect("text");
+    let file = &place("cpu-urls", "cpu.plimsoll");
     let (a, b) = (format!("{}/burn/200", a.url), format!("{}/burn/800", b.url));
     let document = json(&[
         "prove",

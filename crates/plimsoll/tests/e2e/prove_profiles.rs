@@ -1,14 +1,13 @@
 //! `prove --pprof`: which function makes the difference, from profiles of both sides taken in turn.
 
 use crate::prove::free_port;
-use crate::rig::{folder, go_binary, go_server, number, plimsoll};
+use crate::rig::{folder, go_binary, go_server, number, place, plimsoll};
 use serde_json::Value;
 
 #[test]
 fn the_function_that_makes_the_difference_is_named() {
     let go = go_server();
-    let file = folder("prove-profiles").join("prove.plimsoll");
-    let file = file.to_str().expect("text");
+    let file = &place("prove-profiles", "prove.plimsoll");
     let (a, b) = (go.url.clone(), format!("{}/costly?key=s3cret", go.url));
     let common = ["--blocks", "4", "--for", "200ms", "-c", "2", "--pprof-seconds", "1"];
     let done =

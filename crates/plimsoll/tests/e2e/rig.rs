@@ -129,6 +129,11 @@ pub fn folder(name: &str) -> PathBuf {
     path
 }
 
+/// Where a file of this name may be, in a fresh folder, as the command line has it.
+pub fn place(name: &str, file: &str) -> String {
+    folder(name).join(file).into_os_string().into_string().expect("text")
+}
+
 /// A server in a process of its own, ended when dropped.
 pub struct Server {
     child: Child,

@@ -1,7 +1,7 @@
 //! `plimsoll wrk`: scripts ask what they ask under wrk, and the output is wrk's, line for line. The server is one of the test's own,
 //! which writes down every message that comes.
 
-use crate::rig::{folder, plimsoll};
+use crate::rig::{folder, place, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -465,8 +465,7 @@ fn a_script_is_traffic_like_any_other() {
         function done(summary) print('told', summary.requests) end";
     let path = &script("like.lua", text);
     // A rate counts messages.
-    let file = folder("scripts").join("run.plimsoll");
-    let file = file.to_str().expect("text");
+    let file = &place("scripts", "run.plimsoll");
     let done =
         plimsoll(&["run", "--lua", path, "--rate", "100", "-d1s", "-t1", &server.url, "-qo", file, "--", "word"]);
     assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);

@@ -494,12 +494,13 @@ mod tests {
                 let mut interval = Interval::default();
                 let figures = interval.routes.of_mut(0);
                 (figures.ledger.scheduled, figures.ledger.succeeded, figures.succeeded_in_window) = (100, 100, 100);
-                run.push(at_ns, interval.clone());
                 let end_ns = at_ns + Plan::TICK_NS;
                 let tick =
                     Tick { phase: Phase::Measured, start_ns: at_ns, end_ns, origin_ns: start_ns, interval: &interval };
                 self.now_ns = start_ns + end_ns;
-                if let ControlFlow::Break(stop) = on_tick(&tick, Glance::default()) {
+                let flow = on_tick(&tick, Glance::default());
+                run.push(at_ns, interval);
+                if let ControlFlow::Break(stop) = flow {
                     run.ending = Some(Ending::Stopped(stop));
                     break;
                 }

@@ -5,7 +5,7 @@ use crate::connecting::tls_refused;
 use crate::failure::Failure;
 use crate::grpc;
 use plimsoll_model::failed_answer::KEPT_BYTES;
-use plimsoll_model::{AddressRange, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan};
+use plimsoll_model::{AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan};
 use plimsoll_sys::probe::listener::listening_on;
 use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::tcp::{Socket, is_local};
@@ -158,12 +158,8 @@ impl First {
         }
         let status = reply.status;
         let mut said = FailedAnswer::answer(status, 0, &kept);
-        if self.is_call && reply.grpc_status.is_none() {
-            said.reason = FailedAnswer::UNSAID.to_owned();
-        }
-        if let Some(fault) = reply.call_fault {
-            said.reason = fault.text().to_owned();
-        }
+        let unsaid = (self.is_call && reply.grpc_status.is_none()).then_some(FailedAnswer::UNSAID);
+        said.reason = reply.call_fault.map(CallFault::text).or(unsaid).unwrap_or_default().to_owned();
         Ok(Answer {
             status,
             grpc_status: reply.grpc_status,

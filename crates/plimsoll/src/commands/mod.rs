@@ -31,8 +31,8 @@ use crate::live::Live;
 use plimsoll_analysis::Summary;
 use plimsoll_model::{HttpChoice, Injector, Plan, Terms};
 
-/// Asks once before the load, unless told not to; returns a warning about an answer that would not count. What the server has
-/// taken of the protocols offered is what all loads speak from there on.
+/// Asks once before the load, unless told not to; returns warnings: of an answer that would not count, of more streams than the server
+/// takes. What the server has taken of the protocols offered is what all loads speak from there on.
 pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
 }

@@ -2,7 +2,7 @@
 //! they tell what others took (`plimsoll_analysis::others`).
 
 use super::downstream::Downstream;
-use super::host::OptionalFile;
+use super::optional_file::OptionalFile;
 use super::probe::Probe;
 use super::sink::{Effort, Extent, Sink};
 use plimsoll_model::{Probes, SeriesKind};

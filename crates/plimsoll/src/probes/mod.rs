@@ -12,6 +12,7 @@ mod host;
 mod machine;
 mod metrics;
 mod metrics_text;
+mod optional_file;
 mod own_ports;
 mod peers;
 mod ports;

@@ -4,7 +4,7 @@
 //!
 //! Not here: the ports on which the server takes connections (`own_ports`), and connections that found none (the engine tells).
 
-use super::host::OptionalFile;
+use super::optional_file::OptionalFile;
 use super::sink::{Seldom, Sink};
 use plimsoll_sys::probe::host::parse_time_wait;
 use plimsoll_sys::probe::sockets::{Asker, Filter, SocketRow, Version, states};

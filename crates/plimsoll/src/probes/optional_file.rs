@@ -1,0 +1,28 @@
+//! Files of the kernel that some machines do not have.
+
+use plimsoll_sys::probe::ProcFile;
+
+/// A file, or why it cannot be read.
+pub struct OptionalFile {
+    source: Result<ProcFile, String>,
+}
+
+impl OptionalFile {
+    pub fn open(path: &str) -> OptionalFile {
+        OptionalFile { source: ProcFile::open(path).map_err(|error| reason(path, &error)) }
+    }
+
+    /// The parsed content; else the reason.
+    pub fn read<T>(&self, buffer: &mut Vec<u8>, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, String> {
+        let source = self.source.as_ref().map_err(String::clone)?;
+        let text = source.read(buffer).map_err(|error| crate::target::system_text(&error))?;
+        parse(text).ok_or_else(|| "in a form that is not known".to_owned())
+    }
+}
+
+fn reason(path: &str, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => format!("{path} is not there"),
+        _ => format!("{path}: {}", crate::target::system_text(error)),
+    }
+}

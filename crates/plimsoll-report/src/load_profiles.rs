@@ -120,25 +120,25 @@ pub fn profiles_report(profiles: &Doubted<Profiles>) -> Report {
         ));
     }
     if let Some(comparison) = &profiles.comparison {
-        facts.push(("CPU a request", total_text(comparison, &profiles.level_name)));
+        facts.push(("CPU a request", total_text(comparison, names)));
     }
     for kind in &profiles.kinds {
         facts.extend(kind_text(kind, names).map(|text| (kind.kind.as_str(), text)));
     }
     report.facts(facts);
     if let Some(comparison) = &profiles.comparison {
-        add_functions(&mut report, comparison, &profiles.level_name, "profile for longer (--pprof-seconds)");
+        add_functions(&mut report, comparison, names, "profile for longer (--pprof-seconds)");
     }
     report
 }
 
-/// What all functions cost a request, at low load and at the other one.
-pub(crate) fn total_text(comparison: &ProfileDiff, level_name: &str) -> String {
+/// What all functions cost a request, at the first load, which is low, and at the other one.
+pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -> String {
     let total = &comparison.total;
     let [before, after, delta, z] = change_cells(total, &comparison.sample_type.unit);
     let sign = if total.delta() > 0.0 { "+" } else { "" };
     let z = if total.z.is_some() { format!(", {z} standard deviations") } else { String::new() };
-    format!("{before} low, {after} {level_name} ({sign}{delta}{z})")
+    format!("{before} {first}, {after} {second} ({sign}{delta}{z})")
 }
 
 /// What one of the other kinds says; none where it is missing.
@@ -168,7 +168,7 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
 }
 
 /// The dearest functions, and what changed. `longer`: how to get more samples.
-pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, level_name: &str, longer: &str) {
+pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [first, second]: [&str; 2], longer: &str) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
@@ -177,7 +177,7 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, level
         vec![name_text(&row.function), before, after, delta, z, amount(row.flat.after, unit)]
     };
     report.table(
-        &["CPU a request, with callees", "low", level_name, "change", "z", "itself"],
+        &["CPU a request, with callees", first, second, "change", "z", "itself"],
         rows.iter().take(ROWS).map(row).collect(),
     );
     let mut changed: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
@@ -193,7 +193,9 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, level
     let of = format!("of {} tested", comparison.tested_flat);
     let text = match (comparison.tested_flat, named.is_empty()) {
         (0, _) => format!("too few samples to tell differences from chance: {longer}"),
-        (_, true) => format!("no function itself costs a request more or less than at low load beyond chance, {of}"),
+        (_, true) => {
+            format!("no function itself costs a request more or less than at {first} load beyond chance, {of}")
+        }
         _ => format!("changed beyond chance themselves, {} {of}: {}", changed.len(), named.join(", ")),
     };
     report.text(Tone::Plain, text);

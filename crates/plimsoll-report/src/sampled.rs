@@ -14,15 +14,17 @@ pub(crate) fn functions_report(functions: &FunctionsSeen) -> Report {
             report.text(Tone::Plain, format!("functions are not known: {why}"));
         }
         FunctionsSeen::Costs(costs) => {
-            let FunctionCosts { comparison, level_name, samples, .. } = costs.as_ref();
+            let FunctionCosts { comparison, level_names, samples, .. } = costs.as_ref();
             let caught = format!(
-                "by samples of the kernel's: {} low, {} {level_name}{}",
+                "by samples of the kernel's: {} {}, {} {}{}",
                 samples[0],
+                level_names[0],
                 samples[1],
+                level_names[1],
                 left_out(costs)
             );
-            report.facts(vec![("functions", caught), ("CPU a request", total_text(comparison, level_name))]);
-            add_functions(&mut report, comparison, level_name, "give it a longer --budget");
+            report.facts(vec![("functions", caught), ("CPU a request", total_text(comparison, *level_names))]);
+            add_functions(&mut report, comparison, *level_names, "give it a longer --budget");
         }
     }
     report
@@ -61,7 +63,7 @@ impl<'a> SampledFields<'a> {
             samples: costs.map(|costs| costs.samples),
             lost: costs.map(|costs| costs.lost),
             in_kernel: costs.map(|costs| costs.in_kernel),
-            levels: costs.map(|costs| ["low", costs.level_name]),
+            levels: costs.map(|costs| costs.level_names),
             unit: costs.map(|costs| costs.comparison.sample_type.unit.as_str()),
             cpu_per_request: costs.map(|costs| ChangeFields::from(&costs.comparison.total)),
             top: costs.map_or_else(Vec::new, |costs| top_rows(&costs.comparison)),
@@ -84,7 +86,7 @@ mod tests {
         let basis = Basis::Requests { before: 100.0, after: 1000.0 };
         FunctionsSeen::Costs(Box::new(FunctionCosts {
             comparison: diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable"),
-            level_name: "line",
+            level_names: ["low", "line"],
             samples: [1000, 19000],
             lost: 3,
             period_ns: 10_309_278,

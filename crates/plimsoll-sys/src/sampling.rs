@@ -2,10 +2,11 @@
 //! theirs is needed, and no hardware counter. What was caught lies in rings of memory that the kernel fills and that are read when
 //! somebody looks; a sample for which there was no room is counted.
 //!
-//! Who may see all processes gets a ring for each core, else one for each thread of processes of the same user. Code without
-//! frame pointers gives one place a sample, other code its callers, too.
+//! Who may see all processes gets a ring for each core, else one for each thread of processes of the same user. The kernel finds callers
+//! by frame pointers. Where code has none, they can be found by the innermost bytes of the stack ([`StackTop`]), which come with each
+//! sample on x86-64.
 //!
-//! Not here: which processes are of interest, and what lies at an address (`symbols`).
+//! Not here: which processes are of interest, what lies at an address, and how callers are found (`symbols`).
 
 use crate::check;
 use std::collections::BTreeMap;
@@ -19,6 +20,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const PERIOD_NS: u64 = 1_000_000_000 / 97;
 /// Most callers of a sample.
 const CALLERS_MAX: u16 = 32;
+/// What comes of the stack with a sample: the frames of a few functions that call nobody else, such as of whoever reads a clock. So a
+/// thread that works all the time fills no more than three quarters of its ring from one look to the next.
+const STACK_BYTES: u32 = 256;
 /// Pages of a ring beside its first: a power of two, room for a second and more of a core, or a quarter of a second of
 /// a thread: memory that users without privileges may lock is little.
 const CORE_PAGES: usize = 16;
@@ -33,6 +37,12 @@ const CPU_CLOCK: u64 = 0;
 const SAMPLE_IP: u64 = 1 << 0;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
+const SAMPLE_REGISTERS: u64 = 1 << 12;
+const SAMPLE_STACK: u64 = 1 << 13;
+/// Frame pointer, stack pointer and place, as the kernel numbers registers of x86-64, and in this order in a record.
+const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+/// Registers are those of a program of 64 bits.
+const REGISTERS_64: u64 = 2;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HV: u64 = 1 << 6;
 const EXCLUDE_IDLE: u64 = 1 << 7;
@@ -74,6 +84,19 @@ struct EventAttr {
     reserved: u16,
 }
 
+/// Where a program was, and the innermost part of its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackTop<'a> {
+    /// The place in the program.
+    pub at: u64,
+    /// The stack pointer, which is the address of the first of `bytes`.
+    pub stack: u64,
+    /// The frame pointer, or what code without one keeps in its register.
+    pub frame: u64,
+    /// What lies there, by rising addresses.
+    pub bytes: &'a [u8],
+}
+
 /// What a record of a ring says.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SamplingRecord<'a> {
@@ -85,6 +108,8 @@ pub enum SamplingRecord<'a> {
         in_kernel: bool,
         /// The place in its program, then its callers; of one that was in the kernel, where it went there.
         places: &'a [u64],
+        /// Its stack, where the kernel tells.
+        top: Option<StackTop<'a>>,
     },
     /// There was no room for so many.
     Lost(u64),
@@ -112,11 +137,30 @@ pub fn each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(Sam
                 if places.is_empty() && !in_kernel {
                     places.push(place);
                 }
-                told(SamplingRecord::Caught { pid, in_kernel, places });
+                let top = word(16).and_then(|count| stack_top(body, count));
+                told(SamplingRecord::Caught { pid, in_kernel, places, top });
             }
             _ => {}
         }
     }
+}
+
+/// What a sample's record says behind its `count` places of registers and stack, if it does.
+fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
+    let mut rest = body.get(usize::try_from(count.checked_mul(8)?.checked_add(24)?).ok()?..)?;
+    let mut word = || {
+        let (first, behind) = rest.split_first_chunk::<8>()?;
+        rest = behind;
+        Some(u64::from_ne_bytes(*first))
+    };
+    // Threads of the kernel have none, and a program of 32 bits has others.
+    if word()? != REGISTERS_64 {
+        return None;
+    }
+    let (frame, stack, at, room) = (word()?, word()?, word()?, word()? as usize);
+    let written = rest.get(room..)?.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes))?;
+    let bytes = rest.get(..room.min(usize::try_from(written).ok()?))?;
+    Some(StackTop { at, stack, frame, bytes })
 }
 
 /// A ring that the kernel fills.
@@ -145,13 +189,19 @@ impl SampleRing {
     }
 
     fn open_with(pid: i32, core: i32, in_kernel: bool, pages: usize, callers: u16) -> io::Result<SampleRing> {
+        let has_stack = cfg!(target_arch = "x86_64");
         let attr = EventAttr {
             kind: TYPE_SOFTWARE,
             size: size_of::<EventAttr>() as u32,
             config: CPU_CLOCK,
             sample_period: PERIOD_NS,
-            sample_type: SAMPLE_IP | SAMPLE_TID | SAMPLE_CALLCHAIN,
+            sample_type: SAMPLE_IP
+                | SAMPLE_TID
+                | SAMPLE_CALLCHAIN
+                | if has_stack { SAMPLE_REGISTERS | SAMPLE_STACK } else { 0 },
             flags: EXCLUDE_HV | EXCLUDE_IDLE | EXCLUDE_CALLCHAIN_KERNEL | if in_kernel { 0 } else { EXCLUDE_KERNEL },
+            sample_regs_user: if has_stack { REGISTERS } else { 0 },
+            sample_stack_user: if has_stack { STACK_BYTES } else { 0 },
             sample_max_stack: callers,
             ..EventAttr::default()
         };
@@ -316,7 +366,10 @@ mod tests {
         let (mut places, mut all) = (Vec::new(), Vec::new());
         each_record(bytes, &mut places, &mut |record| {
             all.push(match record {
-                SamplingRecord::Caught { pid, in_kernel, places } => format!("{pid} {in_kernel} {places:?}"),
+                SamplingRecord::Caught { pid, in_kernel, places, top: None } => format!("{pid} {in_kernel} {places:?}"),
+                SamplingRecord::Caught { top: Some(StackTop { at, stack, frame, bytes }), .. } => {
+                    format!("{at} {stack} {frame} {}", bytes.len())
+                }
                 SamplingRecord::Lost(count) => format!("lost {count}"),
             });
         });
@@ -343,6 +396,24 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_is_told_as_far_as_it_was_there() {
+        for (rest, expect) in [
+            (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 8], "1 2 3 8"),
+            // The end of the stack's memory; a bound of the kernel's; and more than there is.
+            (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 0], "1 2 3 0"),
+            (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 99], "1 2 3 16"),
+            (vec![REGISTERS_64, 3, 2, 1, 0], "7 false [100, 90]"),
+            (vec![REGISTERS_64, 3, 2, 1, u64::MAX, 0], "7 false [100, 90]"),
+            (vec![1, 3, 2, 1, 8, 0, 8], "7 false [100, 90]"),
+            (vec![0, 0], "7 false [100, 90]"),
+            (vec![], "7 false [100, 90]"),
+        ] {
+            let body = [vec![100, 7, 2, 100, 90], rest].concat();
+            assert_eq!(told(&record(RECORD_SAMPLE, MODE_USER, &body)), [expect], "{body:?}");
+        }
+    }
+
+    #[test]
     fn a_thread_that_works_is_caught() {
         let Ok(mut sampler) = CpuSampler::open(std::process::id()) else {
             return; // Not allowed here: what is said then is tested with the probes.
@@ -355,11 +426,14 @@ mod tests {
         sampler.follow(&[std::process::id()]);
         let mut caught = 0;
         sampler.take(|record| {
-            if let SamplingRecord::Caught { pid, places, in_kernel } = record
+            if let SamplingRecord::Caught { pid, places, in_kernel, top } = record
                 && pid == std::process::id()
             {
                 caught += 1;
                 assert!(in_kernel || !places.is_empty());
+                if let (Some(top), Some(place)) = (top, places.first()) {
+                    assert!(top.at == *place && !top.bytes.is_empty(), "{top:?} {places:?}");
+                }
             }
         });
         // This thread may not be the one that was named, where only threads are sampled.

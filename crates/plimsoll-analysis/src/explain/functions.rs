@@ -12,10 +12,11 @@ use plimsoll_model::Run;
 /// What functions cost a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCosts {
-    /// CPU time a request, in nanoseconds, at the low load and at the other one.
+    /// CPU time a request, in nanoseconds, at the first load and at the other one.
     pub comparison: ProfileDiff,
-    /// What the other one is called: `line`, or `past` where the line was not seen.
-    pub level_name: &'static str,
+    /// What they are called: `low`, or `half` where the server did too little to be caught at the low load; then `line`, or `past` where the
+    /// line was not seen.
+    pub level_names: [&'static str; 2],
     /// Samples at both.
     pub samples: [u64; 2],
     /// Samples that there was no room for.
@@ -38,15 +39,18 @@ pub enum FunctionsSeen {
 impl FunctionsSeen {
     /// What is known of them; `None` where nobody looked, or the server did too little for it.
     pub fn of(case: &Contrast, loads: &Loads) -> Option<FunctionsSeen> {
-        let high = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
-        let costs = high.into_iter().find_map(|(name, run, sight)| {
-            let (low, high) = (Sampled::of(loads.low?, &case.low)?, Sampled::of(run?, sight)?);
+        let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
+        let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
+        let seen = |levels: [(&'static str, Option<&Run>, &LoadSignals); 2]| {
+            levels.into_iter().find_map(|(name, run, sight)| Some((name, Sampled::of(run?, sight)?)))
+        };
+        let costs = seen(first).zip(seen(second)).and_then(|((low_name, low), (high_name, high))| {
             let basis = Basis::Requests { before: low.requests, after: high.requests };
             let [a, b] = [&low, &high].map(|side| View::all(side.of.profile.sample_type_default));
             let comparison = diff((&low.of.profile, &a), (&high.of.profile, &b), basis, Sort::Cum).ok()?;
             Some(FunctionsSeen::Costs(Box::new(FunctionCosts {
                 comparison,
-                level_name: name,
+                level_names: [low_name, high_name],
                 samples: [low.of.samples, high.of.samples],
                 lost: low.of.lost + high.of.lost,
                 period_ns: high.of.profile.period.unsigned_abs(),
@@ -56,6 +60,23 @@ impl FunctionsSeen {
         let runs = [loads.line, loads.low, loads.past];
         let refused = || runs.into_iter().flatten().find_map(|run| run.probes.sampled.refused.clone());
         costs.or_else(|| refused().map(FunctionsSeen::Refused))
+    }
+
+    /// Why nothing is known although somebody looked, where that is not for want of a load: a sentence without a full stop.
+    pub(super) fn uncaught(loads: &Loads) -> Option<String> {
+        let levels = [
+            (vec![loads.low, loads.half], "at the low load and at half the line"),
+            (vec![loads.line, loads.past], "at the line and past it"),
+        ];
+        let looked = |run: &Run| !run.probes.sampled.stretches.is_empty();
+        let uncaught = |run: &Run| SampledProfile::of(run).is_none();
+        let all = |runs: &[Option<&Run>], is: &dyn Fn(&Run) -> bool| {
+            runs.iter().any(Option::is_some) && runs.iter().flatten().all(|run| is(run))
+        };
+        let (_, when) = levels.iter().find(|(runs, _)| all(runs, &looked) && all(runs, &uncaught))?;
+        Some(format!(
+            "what functions cost is not known: the server was caught in none {when}: give it a longer --budget"
+        ))
     }
 }
 

@@ -137,8 +137,12 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Do
     let weighed = weigh(&case, &experiments.weights(&before));
     let explanation = told(findings, &case, &weighed);
     let (varied, functions) = (VariedSetting::of(&made.varied), FunctionsSeen::of(&case, loads));
+    let mut doubts = doubts(findings, loads, &case);
+    if let Some(why) = FunctionsSeen::uncaught(loads).filter(|_| functions.is_none()) {
+        doubts.add(DoubtKind::Unmeasured, why);
+    }
     let explanation = Explanation { varied, functions, ..explanation };
-    Doubted::new(doubts(findings, loads, &case), with_experiments(explanation, &before, &weighed, &experiments))
+    Doubted::new(doubts, with_experiments(explanation, &before, &weighed, &experiments))
 }
 
 /// The same with what was changed, and what that rules out.

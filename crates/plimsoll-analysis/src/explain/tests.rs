@@ -6,6 +6,49 @@ use crate::find::StoppedBy;
 use crate::slo::Slo;
 use Signal::*;
 
+/// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody looked.
+fn sampled(count: Option<u32>) -> plimsoll_model::Run {
+    use plimsoll_model::{Curve, LoadShape, Plan, Run, SampledStack, SampledStretch};
+    let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());
+    run.window_ns = (0, 1_000_000_000);
+    run.probes.sampled.stretches = count.map_or_else(Vec::new, |count| {
+        let stacks = if count > 0 { vec![SampledStack { count, functions: vec![0] }] } else { vec![] };
+        let (to_ns, period_ns, names) = (1_000_000_000, 10_000_000, vec!["serve".into()]);
+        vec![SampledStretch { from_ns: 0, to_ns, period_ns, lost: 0, in_kernel: true, names, stacks }]
+    });
+    run
+}
+
+#[test]
+fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
+    let case = usual();
+    for (low, half, line, past, expect) in [
+        (Some(3), Some(9), Some(30), Some(30), Ok(Some(["low", "line"]))),
+        (Some(3), None, None, Some(30), Ok(Some(["low", "past"]))),
+        (Some(0), Some(9), Some(30), None, Ok(Some(["half", "line"]))),
+        (Some(0), Some(9), Some(0), Some(30), Ok(Some(["half", "past"]))),
+        (Some(0), Some(0), Some(30), Some(30), Err("at the low load and at half the line")),
+        (Some(9), Some(9), Some(0), Some(0), Err("at the line and past it")),
+        // Nobody looked.
+        (None, None, None, None, Ok(None)),
+    ] {
+        let runs = [low, half, line, past].map(sampled);
+        let [low, half, line, past] = &runs;
+        let loads = Loads { low: Some(low), half: Some(half), line: Some(line), past: Some(past), past_held: None };
+        let names = match FunctionsSeen::of(&case, &loads) {
+            Some(FunctionsSeen::Costs(costs)) => Some(costs.level_names),
+            _ => None,
+        };
+        let why = FunctionsSeen::uncaught(&loads).filter(|_| names.is_none());
+        match expect {
+            Ok(expect) => assert_eq!((names, &why), (expect, &None)),
+            Err(when) => assert!(names.is_none() && why.as_ref().is_some_and(|why| why.contains(when)), "{why:?}"),
+        }
+    }
+    // What there was no load of is told as that.
+    assert_eq!(FunctionsSeen::uncaught(&Loads::default()), None);
+}
+
 /// A server with cores to spare that answers 1 000/s at most, each request in 10 ms when alone: ten at a time.
 fn usual() -> Contrast {
     let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {

@@ -1,10 +1,12 @@
 //! The functions of a program or library ([`Functions`]), by the tables of its ELF file (64 bits, little-endian): Go's own table where
-//! there is one, else the symbols, else those that it offers to others.
+//! there is one, else the symbols, else those that it offers to others; and where their frames lie.
 //!
 //! Names stay in the file and are read when they are asked for: the symbols of a large program are a hundred megabytes.
 
+use super::frames::{FrameRule, FrameTable, LoadedBytes};
 use super::go::{GoFunctions, GoPlaces};
 use super::parted::{PartedBytes, number_at};
+use std::borrow::Cow;
 
 /// Parts of a file that are loaded, sections, symbols and bytes of section names: more than any program has.
 const SEGMENTS_MAX: u64 = 256;
@@ -15,6 +17,7 @@ const SECTION_NAMES_MAX: u64 = 1 << 20;
 const NAME_BYTES: usize = 1024;
 
 const LOADED: u64 = 1;
+const FRAMES: u64 = 0x6474_e550;
 const SYMBOLS: u64 = 2;
 const OFFERED: u64 = 11;
 const SYMBOL_BYTES: u64 = 24;
@@ -61,6 +64,7 @@ pub struct FoundFunction {
 pub struct Functions<P> {
     file: P,
     segments: Vec<LoadedPart>,
+    frames: Option<FrameTable>,
     go: Option<GoFunctions>,
     symbols: Vec<Symbol>,
     /// Where the names of symbols lie, and how long that is.
@@ -74,14 +78,15 @@ impl<P: PartedBytes> Functions<P> {
         let is_elf = head.get(..6)? == [0x7f, b'E', b'L', b'F', 2, 1];
         let field = |at: usize, size: usize| number_at(&head, at, size);
         let (segments_at, sections_at) = (field(32, 8).filter(|_| is_elf)?, field(40, 8)?);
-        let segments = segments(&file, segments_at, field(56, 2)?.min(SEGMENTS_MAX));
+        let (segments, frames_at) = segments(&file, segments_at, field(56, 2)?.min(SEGMENTS_MAX));
+        let frames = frames_at.and_then(|at| FrameTable::read(&Loaded { file: &file, segments: &segments }, at));
         let sections = sections(&file, sections_at, field(60, 2)?.min(SECTIONS_MAX), field(62, 2)? as usize);
         let go = go_table(&file, &sections);
         let table =
             [SYMBOLS, OFFERED].into_iter().find_map(|kind| sections.iter().find(|section| section.kind == kind));
         let (symbols, names) = table.and_then(|table| symbols(&file, table, &sections)).unwrap_or_default();
-        let has_names = go.is_some() || !symbols.is_empty();
-        has_names.then_some(Functions { file, segments, go, symbols, names })
+        let has_tables = go.is_some() || !symbols.is_empty() || frames.is_some();
+        has_tables.then_some(Functions { file, segments, frames, go, symbols, names })
     }
 
     /// About how much memory the tables take.
@@ -89,9 +94,20 @@ impl<P: PartedBytes> Functions<P> {
         self.symbols.len() * size_of::<Symbol>() + self.go.as_ref().map_or(0, GoFunctions::memory_bytes)
     }
 
+    /// Where the frame lies while what is at a place in the file is carried out.
+    pub fn frame_at(&self, offset: u64) -> Option<FrameRule> {
+        let segment = self.segment(offset)?;
+        let address = (offset - segment.offset).checked_add(segment.address)?;
+        self.frames?.rule(&Loaded { file: &self.file, segments: &self.segments }, address)
+    }
+
+    fn segment(&self, offset: u64) -> Option<&LoadedPart> {
+        self.segments.iter().find(|it| offset >= it.offset && offset - it.offset < it.size)
+    }
+
     /// The function at a place in the file.
     pub fn at(&self, offset: u64) -> Option<FoundFunction> {
-        let segment = self.segments.iter().find(|it| offset >= it.offset && offset - it.offset < it.size)?;
+        let segment = self.segment(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
         let in_file = |at: u64| at.checked_sub(segment.address).and_then(|within| within.checked_add(segment.offset));
         let found = |name: Vec<u8>, start: u64| {
@@ -113,14 +129,32 @@ impl<P: PartedBytes> Functions<P> {
     }
 }
 
-fn segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> Vec<LoadedPart> {
+/// A file's bytes by address.
+struct Loaded<'a, P> {
+    file: &'a P,
+    segments: &'a [LoadedPart],
+}
+
+impl<P: PartedBytes> LoadedBytes for Loaded<'_, P> {
+    fn loaded(&self, address: u64, length: usize) -> Cow<'_, [u8]> {
+        let segment = self.segments.iter().find(|it| address >= it.address && address - it.address < it.size);
+        let Some(segment) = segment else { return Cow::Borrowed(&[]) };
+        let within = address - segment.address;
+        let room = usize::try_from(segment.size - within).unwrap_or(usize::MAX);
+        self.file.part(segment.offset.saturating_add(within), length.min(room))
+    }
+}
+
+/// The parts that are loaded, and the address of the header of the table of frames.
+fn segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedPart>, Option<u64>) {
     let bytes = file.part(at, count as usize * 56);
     let of = |part: &[u8]| {
         let field = |at: usize| number_at(part, at, 8);
         let (offset, address, size) = (field(8)?, field(16)?, field(32)?);
         (number_at(part, 0, 4)? == LOADED).then_some(LoadedPart { offset, size, address })
     };
-    bytes.chunks_exact(56).filter_map(of).collect()
+    let frames = bytes.chunks_exact(56).find(|part| number_at(part, 0, 4) == Some(FRAMES));
+    (bytes.chunks_exact(56).filter_map(of).collect(), frames.and_then(|part| number_at(part, 16, 8)))
 }
 
 fn sections<P: PartedBytes>(file: &P, at: u64, count: u64, names: usize) -> Vec<Section> {

@@ -1,20 +1,23 @@
 //! What lies at an address of a process ([`Symbols`]): the name of the function, by the process's memory map, the tables of the
-//! files that are mapped, and what a just-in-time compiler has written down of its code.
+//! files that are mapped, and what a just-in-time compiler has written down of its code; and who called it.
 //!
 //! Names are cleaned of control characters and cut. Files are looked at by parts and only as far as is needed; what is larger
-//! than any program has no names. Not here: stacks, and what a function is for.
+//! than any program has no names. Not here: what a function is for.
 
 mod elf;
+mod frames;
 mod go;
 mod jit;
 mod maps;
 mod parted;
 
 pub use elf::{FoundFunction, Functions};
+pub use frames::FrameRule;
 pub use jit::JitNames;
 pub use maps::{Mapping, parse as parse_maps};
 pub use parted::PartedBytes;
 
+use crate::sampling::StackTop;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -30,8 +33,10 @@ const NAME_BYTES_MAX: usize = 200;
 const MAPS_AGAIN: Duration = Duration::from_millis(900);
 /// Code that was compiled just in time is asked for again at most so often.
 const JIT_AGAIN: Duration = Duration::from_secs(3);
-/// Addresses whose names are kept, of all processes.
+/// Addresses whose names and frames are kept, of all processes.
 const ADDRESSES_MAX: usize = 1 << 16;
+/// What the kernel calls its page for clocks.
+const KERNEL_PAGE: &str = "[vdso]";
 /// Files whose tables are kept, and memory for them, bytes.
 const FILES_MAX: usize = 256;
 const TABLES_BYTES_MAX: usize = 128 << 20;
@@ -45,6 +50,7 @@ struct ProcessMap {
     jit: JitNames,
     jit_read: Option<Instant>,
     names: HashMap<u64, Option<Arc<str>>>,
+    frames: HashMap<u64, Option<FrameRule>>,
 }
 
 /// A file by device and number.
@@ -55,6 +61,8 @@ type FileKey = (String, u64);
 pub struct Symbols {
     processes: HashMap<u32, ProcessMap>,
     files: HashMap<FileKey, Option<Arc<Functions<File>>>>,
+    /// Of the kernel's page for clocks, once it was looked for.
+    kernel_page: Option<Option<Functions<Vec<u8>>>>,
     addresses: usize,
     tables_bytes: usize,
 }
@@ -63,7 +71,7 @@ impl Symbols {
     /// Forgets processes that are not among these.
     pub fn keep(&mut self, pids: &[u32]) {
         self.processes.retain(|pid, _| pids.contains(pid));
-        self.addresses = self.processes.values().map(|process| process.names.len()).sum();
+        self.addresses = self.processes.values().map(|process| process.names.len() + process.frames.len()).sum();
     }
 
     /// Reads the tables of the files that a process runs, so that nothing is to be read while a load is under way.
@@ -90,15 +98,46 @@ impl Symbols {
             return self.in_memory(pid, &mapping, at);
         }
         let name = self.in_file(pid, &mapping, at, is_caller);
-        if self.addresses >= ADDRESSES_MAX {
-            self.processes.values_mut().for_each(|process| process.names.clear());
-            self.addresses = 0;
-        }
-        if let Some(process) = self.processes.get_mut(&pid) {
+        if let Some(process) = self.with_room(pid) {
             process.names.insert(at, name.clone());
-            self.addresses += 1;
         }
         name
+    }
+
+    /// Where a place of which more is to be kept belongs.
+    fn with_room(&mut self, pid: u32) -> Option<&mut ProcessMap> {
+        if self.addresses >= ADDRESSES_MAX {
+            self.processes.values_mut().for_each(ProcessMap::forget_places);
+            self.addresses = 0;
+        }
+        self.addresses += 1;
+        self.processes.get_mut(&pid)
+    }
+
+    /// The place that was caught, then its callers: those that the top of its stack tells where their code has no frame pointers, and
+    /// those of `chain` beyond. `into` is room that is used again.
+    pub fn callers(&mut self, pid: u32, top: &StackTop, chain: &[u64], into: &mut Vec<u64>) {
+        frames::walk(top, |place, is_caller| self.frame(pid, place, is_caller), into);
+        frames::join(into, chain);
+    }
+
+    /// Where the frame lies at a place.
+    fn frame(&mut self, pid: u32, place: u64, is_caller: bool) -> Option<FrameRule> {
+        let at = if is_caller { place.checked_sub(1)? } else { place };
+        let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
+        if let Some(known) = process.frames.get(&at) {
+            return *known;
+        }
+        // Of code that was compiled just in time there is no table.
+        let mapping = process.mapping(pid, at).filter(|it| it.is_file() || it.path == KERNEL_PAGE)?.clone();
+        let rule = if mapping.is_file() {
+            self.functions(pid, &mapping).and_then(|functions| functions.frame_at(at - mapping.start + mapping.offset))
+        } else {
+            let page = self.kernel_page.get_or_insert_with(|| Functions::read(kernel_page()?));
+            page.as_ref().and_then(|page| page.frame_at(at - mapping.start))
+        };
+        self.with_room(pid)?.frames.insert(at, rule);
+        rule
     }
 
     fn in_memory(&mut self, pid: u32, mapping: &Mapping, at: u64) -> Option<Arc<str>> {
@@ -166,7 +205,13 @@ impl ProcessMap {
             jit: JitNames::default(),
             jit_read: None,
             names: HashMap::new(),
+            frames: HashMap::new(),
         }
+    }
+
+    fn forget_places(&mut self) {
+        self.names.clear();
+        self.frames.clear();
     }
 
     /// The part of its memory in which an address lies, if there is code.
@@ -192,6 +237,16 @@ impl ProcessMap {
             None => Arc::from(format!("JIT code of {}", self.name)),
         }
     }
+}
+
+/// The page that the kernel maps into every process for clocks (vDSO), which is the same in all of them: as it is in this one.
+fn kernel_page() -> Option<Vec<u8>> {
+    let mappings = read_maps(std::process::id());
+    let page = mappings.iter().find(|mapping| mapping.path == KERNEL_PAGE)?;
+    let (start, length) = (usize::try_from(page.start).ok()?, usize::try_from(page.end - page.start).ok()?);
+    // SAFETY: the kernel mapped it before the program began, to be read, and nobody unmaps it.
+    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), length) };
+    Some(bytes.to_vec())
 }
 
 fn read_maps(pid: u32) -> Vec<Mapping> {

@@ -17,6 +17,12 @@ impl PartedBytes for [u8] {
     }
 }
 
+impl PartedBytes for Vec<u8> {
+    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
+        self.as_slice().part(at, length)
+    }
+}
+
 impl PartedBytes for File {
     fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
         let mut bytes = vec![0; length];

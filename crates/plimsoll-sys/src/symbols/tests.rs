@@ -1,13 +1,6 @@
 //! Names by address, of tables made here and of this process.
 
 use super::*;
-use std::borrow::Cow;
-
-impl PartedBytes for Vec<u8> {
-    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
-        self.as_slice().part(at, length)
-    }
-}
 
 fn put(bytes: &mut Vec<u8>, at: usize, value: u64, size: usize) {
     if bytes.len() < at + size {

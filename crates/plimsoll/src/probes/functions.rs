@@ -62,6 +62,8 @@ pub struct FunctionSampling {
     pids: Vec<u32>,
     stretch: OpenStretch,
     look_threads: Seldom,
+    /// Room for the places of a stack.
+    walked: Vec<u64>,
 }
 
 impl FunctionSampling {
@@ -77,6 +79,7 @@ impl FunctionSampling {
             // At every sample, unless there are so many that this takes more than a 700th of a core: a server may start a thread for
             // each connection.
             look_threads: Seldom::with_part(0, 700),
+            walked: Vec::new(),
         }
     }
 
@@ -114,15 +117,22 @@ impl FunctionSampling {
 
     /// Adds what was caught since the last look.
     fn take(&mut self) {
-        let FunctionSampling { sampler: Some(sampler), symbols, pids, stretch, .. } = self else { return };
+        let FunctionSampling { sampler: Some(sampler), symbols, pids, stretch, walked, .. } = self else { return };
         let kernel: Arc<str> = Arc::from(KERNEL);
         sampler.take(|record| match record {
             SamplingRecord::Lost(count) => stretch.lost += count,
-            SamplingRecord::Caught { pid, in_kernel, places } if pids.binary_search(&pid).is_ok() => {
+            SamplingRecord::Caught { pid, in_kernel, places, top } if pids.binary_search(&pid).is_ok() => {
                 let mut stack = Vec::new();
                 if in_kernel {
                     stack.push(stretch.number(Arc::clone(&kernel)));
                 }
+                let places = match top {
+                    Some(top) => {
+                        symbols.callers(pid, &top, places, walked);
+                        walked.as_slice()
+                    }
+                    None => places,
+                };
                 for (depth, place) in places.iter().enumerate() {
                     // Where there is no code the chain was none from here on.
                     match symbols.name(pid, *place, depth > 0) {
@@ -205,6 +215,16 @@ mod tests {
         sum
     }
 
+    #[inline(never)]
+    fn clocks_of_this_test() -> u64 {
+        let (start_ns, mut sum) = (thread_cpu_ns(), 0u64);
+        // Many readings that end in the kernel's page for clocks, and one that goes on into the kernel.
+        while thread_cpu_ns() < start_ns + 300_000_000 {
+            sum = (0..100).fold(sum, |sum, _| sum ^ std::hint::black_box(monotonic_ns()));
+        }
+        sum
+    }
+
     #[test]
     fn the_functions_of_this_process_are_seen() {
         let me = std::process::id();
@@ -215,6 +235,7 @@ mod tests {
         sink.begin(monotonic_ns(), true);
         sampling.sample(&mut sink);
         std::hint::black_box(work_of_this_test());
+        std::hint::black_box(clocks_of_this_test());
         sink.begin(monotonic_ns(), true);
         sampling.sample(&mut sink);
         let seen = sink.take().sampled;
@@ -222,10 +243,17 @@ mod tests {
             return; // Not allowed here; why is said.
         }
         let stretch = seen.stretches.last().expect("a stretch");
-        let of_work = |stack: &&SampledStack| stretch.names_of(stack).any(|name| name.contains("work_of_this_test"));
-        let caught: u32 = stretch.stacks.iter().filter(of_work).map(|stack| stack.count).sum();
+        let caught = |function: &str| {
+            let of_it = |stack: &&SampledStack| stretch.names_of(stack).any(|name| name.contains(function));
+            stretch.stacks.iter().filter(of_it).map(|stack| stack.count).sum::<u32>()
+        };
         // Where only threads of its own are sampled, this one may not have been named yet.
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
-        assert!(caught >= 10 || !named, "{caught} of about 29 samples: {stretch:?}");
+        assert!(caught("work_of_this_test") >= 10 || !named, "of about 29 samples: {stretch:?}");
+        // Who reads clocks is seen, although neither these nor the library have frame pointers.
+        let (clocks, page) = (caught("clocks_of_this_test"), caught("[vdso]"));
+        if cfg!(target_arch = "x86_64") {
+            assert!(clocks >= 10 && clocks >= page || !named, "{clocks} of about 29 samples: {stretch:?}");
+        }
     }
 }

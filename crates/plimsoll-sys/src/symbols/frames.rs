@@ -1,0 +1,367 @@
+//! Who called, where code keeps no frame pointers ([`walk`]): by what compilers write down for exceptions and debuggers of where a
+//! function's frame lies at each of its instructions ([`FrameTable`]: `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, with
+//! the call frame instructions of DWARF 5, 6.4; registers as the x86-64 psABI numbers them).
+//!
+//! The innermost functions of a stack have the least of frames: the C library's, the kernel's page for clocks (vDSO) and whatever calls
+//! nobody. A chain by frame pointers leaves out who called them, which is who spends the time.
+//!
+//! Followed are the stack and the frame pointer alone. Frames that are found by an expression, or by another register, end it: no
+//! caller is better than a wrong one. Not here: which file lies at an address.
+
+use super::parted::number_at;
+use crate::sampling::StackTop;
+use std::borrow::Cow;
+
+/// Most callers that are looked for: what is known of the stack has no room for more that are of interest.
+const CALLERS_MAX: usize = 16;
+/// What is read of one function's part of the table, and of what functions share: more than any has.
+const ENTRY_BYTES_MAX: u64 = 64 << 10;
+/// How deep states may be remembered.
+const REMEMBERED_MAX: usize = 16;
+/// The one way in which linkers write the header: version 1, then where the table is, how long, and what in it, 4 bytes each.
+const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+
+const FRAME_POINTER: u64 = 6;
+const STACK_POINTER: u64 = 7;
+const RETURN_ADDRESS: u64 = 16;
+
+/// Where something of the caller's is while a function runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// Where it was.
+    Same,
+    /// On the stack, so far from the frame's end.
+    At(i64),
+    /// That is not known.
+    Unknown,
+}
+
+/// Where a frame lies at an instruction. Its end is the value of the stack pointer before the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameRule {
+    /// The end is counted from the frame pointer, not from the stack pointer.
+    by_frame: bool,
+    /// What is added to that.
+    offset: i64,
+    /// Where the caller's frame pointer is.
+    frame: Kept,
+    /// Where the place is to which the function returns, from the end.
+    back: i64,
+}
+
+/// Bytes of a file by the address at which they are loaded: so many, or fewer at their end.
+pub trait LoadedBytes {
+    /// See there.
+    fn loaded(&self, address: u64, length: usize) -> Cow<'_, [u8]>;
+}
+
+/// The table of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameTable {
+    /// Address of its header.
+    header: u64,
+    count: u64,
+}
+
+impl FrameTable {
+    /// The one whose header is loaded there.
+    pub fn read(file: &impl LoadedBytes, header: u64) -> Option<FrameTable> {
+        let head = file.loaded(header, 12);
+        let count = number_at(&head, 8, 4)?;
+        (head[..4] == HEADER).then_some(FrameTable { header, count })
+    }
+
+    /// Where the frame lies at an instruction.
+    pub fn rule(&self, file: &impl LoadedBytes, address: u64) -> Option<FrameRule> {
+        let entry = |number: u64| {
+            let bytes = file.loaded(self.header.checked_add(12 + 8 * number)?, 8);
+            let field = |at| Some(self.header.wrapping_add_signed(i64::from(number_at(&bytes, at, 4)? as u32 as i32)));
+            Some((field(0)?, field(4)?))
+        };
+        let (mut from, mut to) = (0, self.count);
+        while from < to {
+            let middle = from.midpoint(to);
+            if entry(middle)?.0 <= address { from = middle + 1 } else { to = middle }
+        }
+        let (_, function) = entry(from.checked_sub(1)?)?;
+        let (about, about_at) = block(file, function)?;
+        let mut about = Reader { bytes: &about, at: 4, start: about_at };
+        let common_at = about_at.checked_sub(number_at(about.bytes, 0, 4)?)?;
+        let (common, at) = block(file, common_at)?;
+        let (shared, mut first) = Shared::read(Reader { bytes: &common, at: 0, start: at })?;
+        let start = about.pointer(shared.pointers)?;
+        let length = about.pointer(shared.pointers & 0x0f)?;
+        if address < start || address - start >= length {
+            return None;
+        }
+        if shared.has_more {
+            let more = about.uleb()?;
+            about.skip(more)?;
+        }
+        let bare = State { end: None, frame: Kept::Same, back: Kept::Unknown };
+        let initial = first.run(&shared, bare, bare, None)?;
+        about.run(&shared, initial, initial, Some((start, address)))?.rule()
+    }
+}
+
+/// A part of the table, behind its length, and its address.
+fn block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
+    let length = number_at(&file.loaded(at, 4), 0, 4)?;
+    let start = at.checked_add(4)?;
+    let bytes = file.loaded(start, length.min(ENTRY_BYTES_MAX) as usize);
+    (length >= 4 && bytes.len() as u64 == length).then(|| (bytes.into_owned(), start))
+}
+
+/// What functions share.
+struct Shared {
+    code_unit: u64,
+    data_unit: i64,
+    /// How addresses are written.
+    pointers: u8,
+    /// Whether something stands before the instructions of each function.
+    has_more: bool,
+}
+
+impl Shared {
+    /// That, and where its instructions begin.
+    fn read(mut reader: Reader) -> Option<(Shared, Reader)> {
+        let (is_shared, version) = (reader.number(4)? == 0, reader.number(1)?);
+        if !is_shared || !matches!(version, 1 | 3) {
+            return None;
+        }
+        let letters: Vec<u8> =
+            std::iter::from_fn(|| reader.number(1).map(|byte| byte as u8).filter(|it| *it != 0)).collect();
+        let (code_unit, data_unit) = (reader.uleb()?, reader.sleb()?);
+        let back = if version == 1 { reader.number(1)? } else { reader.uleb()? };
+        if back != RETURN_ADDRESS {
+            return None;
+        }
+        let mut shared = Shared { code_unit, data_unit, pointers: 0, has_more: letters.first() == Some(&b'z') };
+        let mut rest = reader;
+        if shared.has_more {
+            let length = reader.uleb()?;
+            rest = reader;
+            rest.skip(length)?;
+        }
+        for letter in letters.iter().skip(usize::from(shared.has_more)) {
+            match letter {
+                b'L' => _ = reader.number(1)?,
+                b'P' => {
+                    let encoding = reader.number(1)? as u8;
+                    reader.pointer(encoding & 0x1f)?;
+                }
+                b'R' => shared.pointers = reader.number(1)? as u8,
+                // A frame that the kernel made for a signal (S), and what is not known.
+                _ => return None,
+            }
+        }
+        Some((shared, rest))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    /// The register that the frame's end is counted from, and what is added; `None`: another way.
+    end: Option<(u64, i64)>,
+    frame: Kept,
+    back: Kept,
+}
+
+impl State {
+    fn set(&mut self, register: u64, kept: Kept) {
+        match register {
+            FRAME_POINTER => self.frame = kept,
+            RETURN_ADDRESS => self.back = kept,
+            _ => {}
+        }
+    }
+
+    fn rule(self) -> Option<FrameRule> {
+        let (register, offset) = self.end?;
+        let by_frame = register == FRAME_POINTER;
+        match self.back {
+            Kept::At(back) if by_frame || register == STACK_POINTER => {
+                Some(FrameRule { by_frame, offset, frame: self.frame, back })
+            }
+            // Such as at the start of a thread: nobody called it.
+            _ => None,
+        }
+    }
+}
+
+/// Reads a part of the table.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Address of the first byte.
+    start: u64,
+}
+
+impl Reader<'_> {
+    fn number(&mut self, size: usize) -> Option<u64> {
+        let number = number_at(self.bytes, self.at, size)?;
+        self.at += size;
+        Some(number)
+    }
+
+    fn skip(&mut self, length: u64) -> Option<()> {
+        let at = self.at.checked_add(usize::try_from(length).ok()?)?;
+        self.at = at;
+        (at <= self.bytes.len()).then_some(())
+    }
+
+    /// A number in pieces of 7 bits (LEB128), how many bits that were, and whether it is negative, were it signed.
+    fn pieces(&mut self) -> Option<(u64, u32, bool)> {
+        let (mut sum, mut bits) = (0u64, 0);
+        loop {
+            let byte = self.number(1)?;
+            sum |= (byte & 0x7f).checked_shl(bits).unwrap_or(0);
+            bits += 7;
+            if byte & 0x80 == 0 {
+                return Some((sum, bits, byte & 0x40 != 0));
+            }
+        }
+    }
+
+    fn uleb(&mut self) -> Option<u64> {
+        self.pieces().map(|(sum, ..)| sum)
+    }
+
+    fn sleb(&mut self) -> Option<i64> {
+        let (sum, bits, negative) = self.pieces()?;
+        let above = if negative { u64::MAX.checked_shl(bits).unwrap_or(0) } else { 0 };
+        Some((sum | above) as i64)
+    }
+
+    /// An address as `encoding` has it (`DW_EH_PE_...`): absolute, or from where it stands.
+    fn pointer(&mut self, encoding: u8) -> Option<u64> {
+        let from = match encoding & 0xf0 {
+            0x00 => 0,
+            0x10 => self.start.checked_add(self.at as u64)?,
+            _ => return None,
+        };
+        let number = match encoding & 0x0f {
+            0x03 => self.number(4)?,
+            0x0b => i64::from(self.number(4)? as u32 as i32) as u64,
+            0x00 | 0x04 | 0x0c => self.number(8)?,
+            _ => return None,
+        };
+        Some(from.wrapping_add(number))
+    }
+
+    /// Carries instructions out: all, or for `at`, a function's start and a place in it, those up to that place. `None`: one is not
+    /// known.
+    fn run(&mut self, shared: &Shared, mut state: State, initial: State, at: Option<(u64, u64)>) -> Option<State> {
+        let (mut now, until) = at.unwrap_or((0, u64::MAX));
+        let mut remembered = Vec::new();
+        let scaled = |factor: u64| (factor as i64).wrapping_mul(shared.data_unit);
+        let of_initial = |register| if register == FRAME_POINTER { initial.frame } else { initial.back };
+        while self.at < self.bytes.len() {
+            let code = self.number(1)?;
+            let (kind, low) = (code & 0xc0, code & 0x3f);
+            let advance = match (kind, low) {
+                (0x40, delta) => delta,
+                (0, 0x02) => self.number(1)?,
+                (0, 0x03) => self.number(2)?,
+                (0, 0x04) => self.number(4)?,
+                _ => 0,
+            };
+            now = now.saturating_add(advance.saturating_mul(shared.code_unit));
+            if now > until {
+                break;
+            }
+            match (kind, low) {
+                (0x40, _) | (0, 0x00 | 0x02..=0x04) => {}
+                (0x80, register) => state.set(register, Kept::At(scaled(self.uleb()?))),
+                (0xc0, register) => state.set(register, of_initial(register)),
+                (0, 0x05) => {
+                    let register = self.uleb()?;
+                    state.set(register, Kept::At(scaled(self.uleb()?)));
+                }
+                (0, 0x06) => {
+                    let register = self.uleb()?;
+                    state.set(register, of_initial(register));
+                }
+                (0, 0x07) => state.set(self.uleb()?, Kept::Unknown),
+                (0, 0x08) => state.set(self.uleb()?, Kept::Same),
+                // In another register, or a value and not its place.
+                (0, 0x09 | 0x14 | 0x15) => {
+                    state.set(self.uleb()?, Kept::Unknown);
+                    self.uleb()?;
+                }
+                (0, 0x0a) if remembered.len() < REMEMBERED_MAX => remembered.push(state),
+                (0, 0x0b) => state = remembered.pop()?,
+                (0, 0x0c) => state.end = Some((self.uleb()?, self.uleb()? as i64)),
+                (0, 0x0d) => state.end = Some((self.uleb()?, state.end?.1)),
+                (0, 0x0e) => state.end = Some((state.end?.0, self.uleb()? as i64)),
+                (0, 0x0f) => {
+                    let length = self.uleb()?;
+                    self.skip(length)?;
+                    state.end = None;
+                }
+                (0, 0x10 | 0x16) => {
+                    state.set(self.uleb()?, Kept::Unknown);
+                    let length = self.uleb()?;
+                    self.skip(length)?;
+                }
+                (0, 0x11) => {
+                    let register = self.uleb()?;
+                    state.set(register, Kept::At(self.sleb()?.wrapping_mul(shared.data_unit)));
+                }
+                (0, 0x12) => {
+                    let register = self.uleb()?;
+                    state.end = Some((register, self.sleb()?.wrapping_mul(shared.data_unit)));
+                }
+                (0, 0x13) => state.end = Some((state.end?.0, self.sleb()?.wrapping_mul(shared.data_unit))),
+                // How many bytes of arguments lie on the stack.
+                (0, 0x2e) => _ = self.uleb()?,
+                _ => return None,
+            }
+        }
+        Some(state)
+    }
+}
+
+/// The place that was caught, then its callers, as far as `rule` and what is known of the stack reach. `rule` gets a place and whether it
+/// is one to which a call returns.
+pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>, into: &mut Vec<u64>) {
+    let word = |address: u64| number_at(top.bytes, usize::try_from(address.checked_sub(top.stack)?).ok()?, 8);
+    into.clear();
+    into.push(top.at);
+    let (mut at, mut stack, mut frame) = (top.at, top.stack, Some(top.frame));
+    while into.len() <= CALLERS_MAX {
+        let caller = rule(at, into.len() > 1).and_then(|rule| {
+            let end = if rule.by_frame { frame? } else { stack }.checked_add_signed(rule.offset)?;
+            let back = word(end.checked_add_signed(rule.back)?).filter(|back| *back != 0)?;
+            let frame = match rule.frame {
+                Kept::Same => frame,
+                Kept::At(offset) => end.checked_add_signed(offset).and_then(word),
+                Kept::Unknown => None,
+            };
+            // Who called has more on the stack than who was called.
+            (end > stack).then_some((back, end, frame))
+        });
+        let Some((back, end, before)) = caller else { return };
+        (at, stack, frame) = (back, end, before);
+        into.push(back);
+    }
+}
+
+/// Adds to the callers that were walked to those of a chain by frame pointers that lie beyond: what follows in it on the last place that
+/// both have.
+pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
+    let mut beyond = 0;
+    for place in walked.iter() {
+        if let Some(further) = chain[beyond..].iter().position(|it| it == place) {
+            beyond += further + 1;
+        }
+    }
+    // A chain that has nothing to do with the place that was caught is of another moment.
+    if beyond > 0 {
+        walked.extend_from_slice(&chain[beyond..]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! Rules of tables made here, and callers by rules.
+
+use super::*;
+
+const HEADER_AT: u64 = 0x1000;
+const SHARED_AT: u64 = 0x1100;
+const FUNCTION_AT: u64 = 0x1200;
+const START: u64 = 0x5000;
+/// The end is 8 above the stack pointer, where the place lies to which the function returns.
+const USUAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
+
+struct Memory(Vec<u8>);
+
+impl Memory {
+    fn put(&mut self, address: u64, bytes: &[u8]) {
+        let at = (address - HEADER_AT) as usize;
+        self.0.resize(self.0.len().max(at + bytes.len()), 0);
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+impl LoadedBytes for Memory {
+    fn loaded(&self, address: u64, length: usize) -> Cow<'_, [u8]> {
+        let from = address.checked_sub(HEADER_AT).map_or(self.0.len(), |at| (at as usize).min(self.0.len()));
+        Cow::Borrowed(&self.0[from..from.saturating_add(length).min(self.0.len())])
+    }
+}
+
+fn with_length(body: &[u8]) -> Vec<u8> {
+    [&(body.len() as u32).to_le_bytes()[..], body].concat()
+}
+
+/// A table of one function of 0x100 bytes with these instructions, behind those that functions share.
+fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
+    let mut memory = Memory(Vec::new());
+    let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
+    memory.put(
+        HEADER_AT,
+        &[&HEADER[..], &[0; 4], &[1, 0, 0, 0], &from_header(START), &from_header(FUNCTION_AT)].concat(),
+    );
+    // Units of code 1, of data -8; addresses from where they stand, 4 bytes each.
+    memory.put(SHARED_AT, &with_length(&[&[0, 0, 0, 0, 1], letters, &[0, 1, 0x78, 16, 1, 0x1b], shared].concat()));
+    let back = (FUNCTION_AT + 4 - SHARED_AT) as u32;
+    let start = (START - (FUNCTION_AT + 8)) as u32;
+    let about = [&back.to_le_bytes()[..], &start.to_le_bytes(), &0x100u32.to_le_bytes(), &[0], instructions].concat();
+    memory.put(FUNCTION_AT, &with_length(&about));
+    memory
+}
+
+fn rule(memory: &Memory, address: u64) -> Option<FrameRule> {
+    FrameTable::read(memory, HEADER_AT)?.rule(memory, address)
+}
+
+fn told(rule: Option<FrameRule>) -> String {
+    let Some(FrameRule { by_frame, offset, frame, back }) = rule else { return "none".to_owned() };
+    format!("{}{offset:+} {back} {frame:?}", if by_frame { "frame" } else { "stack" })
+}
+
+#[test]
+fn where_a_frame_lies_is_told_of_each_instruction() {
+    // Pushes the frame pointer, makes it its own, and gives both back at its end, behind which a part that is seldom run has them.
+    let kept: &[u8] = &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x02, 0x40, 0x0a, 0x0c, 7, 8, 0xc6, 0x41, 0x0b];
+    // Makes room of 8 bytes and of 300, and gives it back.
+    let bare: &[u8] = &[0x44, 0x0e, 16, 0x44, 0x0e, 0xac, 0x02, 0x03, 0x10, 0x00, 0x0e, 8];
+    let none = "none";
+    for (instructions, rows) in [
+        (
+            kept,
+            &[
+                (0x00, "stack+8 -8 Same"),
+                (0x01, "stack+16 -8 At(-16)"),
+                (0x03, "stack+16 -8 At(-16)"),
+                (0x04, "frame+16 -8 At(-16)"),
+                (0x43, "frame+16 -8 At(-16)"),
+                (0x44, "stack+8 -8 Same"),
+                (0x45, "frame+16 -8 At(-16)"),
+                (0xff, "frame+16 -8 At(-16)"),
+                (0x100, none),
+            ][..],
+        ),
+        (
+            bare,
+            &[
+                (0x03, "stack+8 -8 Same"),
+                (0x04, "stack+16 -8 Same"),
+                (0x08, "stack+300 -8 Same"),
+                (0x18, "stack+8 -8 Same"),
+            ],
+        ),
+        (&[], &[(0, "stack+8 -8 Same"), (-1, none)]),
+        // The same in other words, and with what does not concern us in between.
+        (&[0x05, 6, 3, 0x12, 7, 0x7d, 0x2e, 4, 0x83, 5, 0x16, 3, 1, 0x50], &[(9, "stack+24 -8 At(-24)")]),
+        (&[0x11, 6, 2, 0x13, 0x7e, 0x41, 0x06, 6], &[(0, "stack+16 -8 At(-16)"), (1, "stack+16 -8 Same")]),
+        (&[0x07, 6], &[(0, "stack+8 -8 Unknown")]),
+        // By an expression, or another register; nobody called it; more is taken back than was remembered; what nobody knows; cut.
+        (&[0x0f, 1, 0x77], &[(0, none)]),
+        (&[0x0d, 10], &[(0, none)]),
+        (&[0x07, 16], &[(0, none)]),
+        (&[0x0b], &[(0, none)]),
+        (&[0x3f], &[(0, none)]),
+        (&[0x0e], &[(0, none)]),
+    ] {
+        let memory = table(b"zR", USUAL, instructions);
+        for (at, expect) in rows {
+            let found = rule(&memory, START.wrapping_add_signed(*at));
+            assert_eq!(told(found), *expect, "{instructions:x?} at {at:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_table_that_is_not_understood_tells_nothing() {
+    let whole = table(b"zR", USUAL, &[]);
+    assert!(rule(&whole, START).is_some());
+    // A frame that the kernel made for a signal; letters that nobody knows.
+    for letters in [b"zS", b"zX"] {
+        assert_eq!(rule(&table(letters, USUAL, &[]), START), None);
+    }
+    // Nothing is read beyond the end, wherever that is, and no number carries it anywhere.
+    for length in 0..whole.0.len() {
+        assert_eq!(rule(&Memory(whole.0[..length].to_vec()), START), None, "{length}");
+    }
+    for at in 0..whole.0.len() {
+        for value in [0, 0x7f, 0x80, 0xff] {
+            let mut other = Memory(whole.0.clone());
+            other.0[at] = value;
+            for address in [0, START - 1, START, START + 1, u64::MAX] {
+                _ = rule(&other, address);
+            }
+        }
+    }
+}
+
+const BARE: FrameRule = FrameRule { by_frame: false, offset: 16, frame: Kept::Same, back: -8 };
+const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: Kept::At(-16), back: -8 };
+
+#[test]
+fn callers_are_walked_to_as_far_as_the_stack_is_known() {
+    // A reader of clocks with a frame (100) is called by a library without one (200), that by a function (300) that uses the frame
+    // pointer's register for a number of its own, and that by one (400) of which nothing is known.
+    let stack = [1u64, 7, 200, 2, 300, 3, 400, 4];
+    let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let rules = |place, is_caller: bool| {
+        assert_eq!(is_caller, place != 100);
+        match place {
+            100 => Some(KEPT),
+            200 | 300 => Some(BARE),
+            _ => None,
+        }
+    };
+    let walked = |length: usize, frame: u64, rules: &dyn Fn(u64, bool) -> Option<FrameRule>| {
+        let mut into = vec![9, 9];
+        walk(&StackTop { at: 100, stack: 0x8000, frame, bytes: &bytes[..length] }, rules, &mut into);
+        into
+    };
+    for (length, expect) in [
+        (64, &[100, 200, 300, 400][..]),
+        (48, &[100, 200, 300]),
+        (39, &[100, 200]),
+        (24, &[100, 200]),
+        (23, &[100]),
+        (0, &[100]),
+    ] {
+        assert_eq!(walked(length, 0x8008, &rules), expect, "{length}");
+    }
+    // A frame pointer that points to no frame that could be.
+    for frame in [0, 7, 0x7ff0, 0x9000, u64::MAX] {
+        assert_eq!(walked(64, frame, &rules), [100], "{frame:#x}");
+    }
+    // Who called has more on the stack: what turns in a circle ends, and what never ends does, too.
+    let circle = |_, _| Some(FrameRule { offset: 0, back: 16, ..BARE });
+    assert_eq!(walked(64, 0, &circle), [100]);
+    let long: Vec<u8> = (1..=200u64).flat_map(u64::to_le_bytes).collect();
+    let mut into = Vec::new();
+    let each = |_, _| Some(FrameRule { offset: 8, ..BARE });
+    walk(&StackTop { at: 100, stack: 0x8000, frame: 0, bytes: &long }, each, &mut into);
+    assert_eq!(into.len(), CALLERS_MAX + 1);
+}
+
+#[test]
+fn a_chain_goes_on_where_the_stack_ends() {
+    for (walked, chain, expect) in [
+        // No frame pointers: the chain has nothing, or what a register held for something else.
+        (&[1, 2, 3][..], &[1][..], &[1, 2, 3][..]),
+        (&[1, 2, 3], &[1, 2, 99], &[1, 2, 3, 99]),
+        (&[1, 2, 3], &[], &[1, 2, 3]),
+        // Frame pointers all the way, and the stack ends before.
+        (&[1, 2], &[1, 2, 3, 4], &[1, 2, 3, 4]),
+        (&[1], &[1, 2, 3], &[1, 2, 3]),
+        // The innermost has no frame: the chain left out who called it.
+        (&[1, 2, 3], &[1, 3, 4], &[1, 2, 3, 4]),
+        (&[1, 2], &[1, 3, 4], &[1, 2, 3, 4]),
+        // A function that calls itself.
+        (&[1, 5, 5], &[1, 5, 5, 5, 6], &[1, 5, 5, 5, 6]),
+        // Of another moment.
+        (&[1, 2], &[8, 9], &[1, 2]),
+    ] {
+        let mut joined = walked.to_vec();
+        join(&mut joined, chain);
+        assert_eq!(joined, expect, "{walked:?} {chain:?}");
+    }
+}

@@ -27,7 +27,7 @@ const RETURN_ADDRESS: u64 = 16;
 
 /// Where something of the caller's is while a function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum WhereKept {
     /// Where it was.
     Same,
     /// On the stack, so far from the frame's end.
@@ -44,7 +44,7 @@ pub struct FrameRule {
     /// What is added to that.
     offset: i64,
     /// Where the caller's frame pointer is.
-    frame: Kept,
+    frame: WhereKept,
     /// Where the place is to which the function returns, from the end.
     back: i64,
 }
@@ -85,10 +85,10 @@ impl FrameTable {
         }
         let (_, function) = entry(from.checked_sub(1)?)?;
         let (about, about_at) = block(file, function)?;
-        let mut about = Reader { bytes: &about, at: 4, start: about_at };
+        let mut about = TableReader { bytes: &about, at: 4, start: about_at };
         let common_at = about_at.checked_sub(number_at(about.bytes, 0, 4)?)?;
         let (common, at) = block(file, common_at)?;
-        let (shared, mut first) = Shared::read(Reader { bytes: &common, at: 0, start: at })?;
+        let (shared, mut first) = SharedFrames::read(TableReader { bytes: &common, at: 0, start: at })?;
         let start = about.pointer(shared.pointers)?;
         let length = about.pointer(shared.pointers & 0x0f)?;
         if address < start || address - start >= length {
@@ -98,7 +98,7 @@ impl FrameTable {
             let more = about.uleb()?;
             about.skip(more)?;
         }
-        let bare = State { end: None, frame: Kept::Same, back: Kept::Unknown };
+        let bare = FrameState { end: None, frame: WhereKept::Same, back: WhereKept::Unknown };
         let initial = first.run(&shared, bare, bare, None)?;
         about.run(&shared, initial, initial, Some((start, address)))?.rule()
     }
@@ -113,7 +113,7 @@ fn block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
 }
 
 /// What functions share.
-struct Shared {
+struct SharedFrames {
     code_unit: u64,
     data_unit: i64,
     /// How addresses are written.
@@ -122,9 +122,9 @@ struct Shared {
     has_more: bool,
 }
 
-impl Shared {
+impl SharedFrames {
     /// That, and where its instructions begin.
-    fn read(mut reader: Reader) -> Option<(Shared, Reader)> {
+    fn read(mut reader: TableReader) -> Option<(SharedFrames, TableReader)> {
         let (is_shared, version) = (reader.number(4)? == 0, reader.number(1)?);
         if !is_shared || !matches!(version, 1 | 3) {
             return None;
@@ -136,7 +136,7 @@ impl Shared {
         if back != RETURN_ADDRESS {
             return None;
         }
-        let mut shared = Shared { code_unit, data_unit, pointers: 0, has_more: letters.first() == Some(&b'z') };
+        let mut shared = SharedFrames { code_unit, data_unit, pointers: 0, has_more: letters.first() == Some(&b'z') };
         let mut rest = reader;
         if shared.has_more {
             let length = reader.uleb()?;
@@ -160,15 +160,15 @@ impl Shared {
 }
 
 #[derive(Clone, Copy)]
-struct State {
+struct FrameState {
     /// The register that the frame's end is counted from, and what is added; `None`: another way.
     end: Option<(u64, i64)>,
-    frame: Kept,
-    back: Kept,
+    frame: WhereKept,
+    back: WhereKept,
 }
 
-impl State {
-    fn set(&mut self, register: u64, kept: Kept) {
+impl FrameState {
+    fn set(&mut self, register: u64, kept: WhereKept) {
         match register {
             FRAME_POINTER => self.frame = kept,
             RETURN_ADDRESS => self.back = kept,
@@ -180,7 +180,7 @@ impl State {
         let (register, offset) = self.end?;
         let by_frame = register == FRAME_POINTER;
         match self.back {
-            Kept::At(back) if by_frame || register == STACK_POINTER => {
+            WhereKept::At(back) if by_frame || register == STACK_POINTER => {
                 Some(FrameRule { by_frame, offset, frame: self.frame, back })
             }
             // Such as at the start of a thread: nobody called it.
@@ -191,14 +191,14 @@ impl State {
 
 /// Reads a part of the table.
 #[derive(Clone, Copy)]
-struct Reader<'a> {
+struct TableReader<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Address of the first byte.
     start: u64,
 }
 
-impl Reader<'_> {
+impl TableReader<'_> {
     fn number(&mut self, size: usize) -> Option<u64> {
         let number = number_at(self.bytes, self.at, size)?;
         self.at += size;
@@ -252,7 +252,13 @@ impl Reader<'_> {
 
     /// Carries instructions out: all, or for `at`, a function's start and a place in it, those up to that place. `None`: one is not
     /// known.
-    fn run(&mut self, shared: &Shared, mut state: State, initial: State, at: Option<(u64, u64)>) -> Option<State> {
+    fn run(
+        &mut self,
+        shared: &SharedFrames,
+        mut state: FrameState,
+        initial: FrameState,
+        at: Option<(u64, u64)>,
+    ) -> Option<FrameState> {
         let (mut now, until) = at.unwrap_or((0, u64::MAX));
         let mut remembered = Vec::new();
         let scaled = |factor: u64| (factor as i64).wrapping_mul(shared.data_unit);
@@ -273,21 +279,21 @@ impl Reader<'_> {
             }
             match (kind, low) {
                 (0x40, _) | (0, 0x00 | 0x02..=0x04) => {}
-                (0x80, register) => state.set(register, Kept::At(scaled(self.uleb()?))),
+                (0x80, register) => state.set(register, WhereKept::At(scaled(self.uleb()?))),
                 (0xc0, register) => state.set(register, of_initial(register)),
                 (0, 0x05) => {
                     let register = self.uleb()?;
-                    state.set(register, Kept::At(scaled(self.uleb()?)));
+                    state.set(register, WhereKept::At(scaled(self.uleb()?)));
                 }
                 (0, 0x06) => {
                     let register = self.uleb()?;
                     state.set(register, of_initial(register));
                 }
-                (0, 0x07) => state.set(self.uleb()?, Kept::Unknown),
-                (0, 0x08) => state.set(self.uleb()?, Kept::Same),
+                (0, 0x07) => state.set(self.uleb()?, WhereKept::Unknown),
+                (0, 0x08) => state.set(self.uleb()?, WhereKept::Same),
                 // In another register, or a value and not its place.
                 (0, 0x09 | 0x14 | 0x15) => {
-                    state.set(self.uleb()?, Kept::Unknown);
+                    state.set(self.uleb()?, WhereKept::Unknown);
                     self.uleb()?;
                 }
                 (0, 0x0a) if remembered.len() < REMEMBERED_MAX => remembered.push(state),
@@ -301,13 +307,13 @@ impl Reader<'_> {
                     state.end = None;
                 }
                 (0, 0x10 | 0x16) => {
-                    state.set(self.uleb()?, Kept::Unknown);
+                    state.set(self.uleb()?, WhereKept::Unknown);
                     let length = self.uleb()?;
                     self.skip(length)?;
                 }
                 (0, 0x11) => {
                     let register = self.uleb()?;
-                    state.set(register, Kept::At(self.sleb()?.wrapping_mul(shared.data_unit)));
+                    state.set(register, WhereKept::At(self.sleb()?.wrapping_mul(shared.data_unit)));
                 }
                 (0, 0x12) => {
                     let register = self.uleb()?;
@@ -335,9 +341,9 @@ pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>
             let end = if rule.by_frame { frame? } else { stack }.checked_add_signed(rule.offset)?;
             let back = word(end.checked_add_signed(rule.back)?).filter(|back| *back != 0)?;
             let frame = match rule.frame {
-                Kept::Same => frame,
-                Kept::At(offset) => end.checked_add_signed(offset).and_then(word),
-                Kept::Unknown => None,
+                WhereKept::Same => frame,
+                WhereKept::At(offset) => end.checked_add_signed(offset).and_then(word),
+                WhereKept::Unknown => None,
             };
             // Who called has more on the stack than who was called.
             (end > stack).then_some((back, end, frame))

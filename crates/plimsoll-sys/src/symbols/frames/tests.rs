@@ -131,8 +131,8 @@ fn a_table_that_is_not_understood_tells_nothing() {
     }
 }
 
-const BARE: FrameRule = FrameRule { by_frame: false, offset: 16, frame: Kept::Same, back: -8 };
-const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: Kept::At(-16), back: -8 };
+const BARE: FrameRule = FrameRule { by_frame: false, offset: 16, frame: WhereKept::Same, back: -8 };
+const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: WhereKept::At(-16), back: -8 };
 
 #[test]
 fn callers_are_walked_to_as_far_as_the_stack_is_known() {

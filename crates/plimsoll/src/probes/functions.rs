@@ -250,10 +250,8 @@ mod tests {
         // Where only threads of its own are sampled, this one may not have been named yet.
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
         assert!(caught("work_of_this_test") >= 10 || !named, "of about 29 samples: {stretch:?}");
-        // Who reads clocks is seen, although neither these nor the library have frame pointers.
-        let (clocks, page) = (caught("clocks_of_this_test"), caught("[vdso]"));
-        if cfg!(target_arch = "x86_64") {
-            assert!(clocks >= 10 && clocks >= page || !named, "{clocks} of about 29 samples: {stretch:?}");
-        }
+        // Who reads clocks is seen, although neither these nor the library have frame pointers: by the place itself in few samples.
+        let by_tables = cfg!(target_arch = "x86_64");
+        assert!(caught("clocks_of_this_test") >= 15 || !named || !by_tables, "of about 29 samples: {stretch:?}");
     }
 }

@@ -38,7 +38,7 @@ pub enum Intervention {
     SmallerAnswer,
     /// What is behind the server is stopped a part of the time ([`STOP_NS`]).
     Stopped,
-    /// As many requests at once as the server serves at a time, then none until all are answered.
+    /// Twice as many requests at once as the server serves at a time, then none until all are answered.
     Together,
 }
 
@@ -108,7 +108,7 @@ impl Intervention {
             Intervention::SmallerBody => "a shorter body",
             Intervention::SmallerAnswer => "one byte of the answer",
             Intervention::Stopped => "what is behind it stopped a third of the time",
-            Intervention::Together => "as many requests at once as it serves at a time",
+            Intervention::Together => "twice as many requests at once as it serves at a time",
         }
     }
 

@@ -143,10 +143,12 @@ pub fn prediction(intervention: Intervention, cause: Cause) -> Prediction {
         (Intervention::Bursts, Limiter) => Prediction { effects: &[Falls, Stays], speaks: 2.0, denies: 0.0 },
         (Intervention::Bursts, Pool | Lock | Downstream | Disk | Workers | OneThread | Cpu | Delay) => loose(&[Stays]),
         (Intervention::Bursts, _) => OPEN,
-        // As many as are served at a time, by Little's law: places for so many serve them beside each other, what lets one through
-        // at a time for a part of its work serves them one after the other.
+        // Twice as many as are served at a time, by Little's law: of places for so many half have to wait for the others; what lets one
+        // through at a time for a part of its work serves one after the other; and a limit on the rate that saves up for bursts
+        // (a token bucket) lets all of them through.
         (Intervention::Together, Pool | Workers) => firm(&[Stays]),
         (Intervention::Together, Lock) => firm(&[Falls]),
+        (Intervention::Together, Limiter) => Prediction { effects: &[Rises, Falls], speaks: 2.0, denies: 3.0 },
         (Intervention::Together, _) => OPEN,
     }
 }
@@ -155,8 +157,9 @@ impl Prediction {
     /// As a sentence without a subject, of what is answered with `intervention`.
     pub fn text(&self, intervention: Intervention) -> String {
         let word = |effect: &Effect| match (intervention, effect) {
+            (Intervention::Together, Rises) => "comes as soon as alone",
+            (Intervention::Together, Stays) => "comes in two parts",
             (Intervention::Together, Falls) => "comes one after the other",
-            (Intervention::Together, _) => "comes as soon as alone",
             (_, Rises) => "rises",
             (_, Stays) => "stays",
             (_, Falls) => "falls",
@@ -301,12 +304,12 @@ const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl Together {
-    /// As many as the server serves at a time, where that can be tried.
+    /// Twice as many as the server serves at a time, where that can be tried.
     pub fn of(findings: &Findings, loads: &Loads) -> Option<Together> {
         let case = Contrast::of(findings, loads);
         let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
         let can_be = TOGETHER.contains(&served) && TOGETHER_ALONE_NS.contains(&alone_ns) && case.requests_each <= 1.0;
-        can_be.then_some(Together { count: served.round() as u64, alone_ns })
+        can_be.then_some(Together { count: 2 * served.round() as u64, alone_ns })
     }
 }
 
@@ -464,10 +467,13 @@ fn made_at_once(run: &Run) -> u64 {
 }
 
 /// Of requests at once each waits for those before it where one comes after the other: half of them on average, each for as long as
-/// lies between two answers of a server that is full. Below this share of that they are served beside each other...
-const BESIDE: f64 = 0.35;
-/// ... and from this one on they are not.
-const ONE_BY_ONE: f64 = 0.65;
+/// lies between two answers of a server that is full. Of that time nobody waits who waits for less than this share...
+const NOBODY_WAITS: f64 = 0.15;
+/// ... where there are places for half of them, the others wait for one of these to end: half of that time or a third more, and less
+/// where some end long before others...
+const HALF_WAIT: f64 = 0.78;
+/// ... and from this share on one comes after the other.
+const ONE_BY_ONE: f64 = 0.88;
 /// Fewer answers say nothing of an average.
 const TOGETHER_ANSWERS_MIN: f64 = 30.0;
 
@@ -486,7 +492,8 @@ fn of_together(sight: &LoadSignals, low: Option<&LoadSignals>, count: u64, contr
             match (together_ns - alone_ns) / after_each_other_ns {
                 _ if answers < TOGETHER_ANSWERS_MIN => Err("too few were answered".to_owned()),
                 _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some failed".to_owned()),
-                share if share <= BESIDE => Ok(Effect::Stays),
+                share if share <= NOBODY_WAITS => Ok(Effect::Rises),
+                share if share <= HALF_WAIT => Ok(Effect::Stays),
                 share if share >= ONE_BY_ONE => Ok(Effect::Falls),
                 _ => Err("the difference is not clear".to_owned()),
             }
@@ -523,8 +530,9 @@ impl MadeChange {
                 let word = match (effect, self.intervention) {
                     (Effect::Falls, Intervention::Bursts) => "part of it is refused",
                     (Effect::Stays, Intervention::Bursts) => "nothing more is refused",
+                    (Effect::Rises, Intervention::Together) => "comes as soon as alone",
+                    (Effect::Stays, Intervention::Together) => "comes in two parts",
                     (Effect::Falls, Intervention::Together) => "comes one after the other",
-                    (_, Intervention::Together) => "comes as soon as alone",
                     (Effect::Rises, _) => "rises",
                     (Effect::Stays, _) => "stays",
                     (Effect::Falls, _) => "falls",
@@ -720,15 +728,17 @@ mod tests {
         };
         // Ms alone and together, how many at once, what is answered a second by a server that is full.
         for (alone, together, count, full_rps, expect) in [
-            // Six places of 15 ms each: those at once take no longer, or one more than there are places waits for one of them.
-            (15.0, 15.2, 6, 400.0, Some(Effect::Stays)),
-            (15.0, 17.1, 7, 400.0, Some(Effect::Stays)),
-            // A lock for 2.5 ms of 15: five wait, 6.25 ms on average.
-            (15.0, 21.2, 6, 400.0, Some(Effect::Falls)),
-            (15.0, 18.0, 6, 400.0, None),
-            // Two of 10 ms, and a lock for half of it.
-            (10.0, 10.3, 2, 200.0, Some(Effect::Stays)),
-            (10.0, 12.5, 2, 200.0, Some(Effect::Falls)),
+            // Six places of 15 ms each: six wait for as long, or for those of them that end early.
+            (15.0, 22.5, 12, 400.0, Some(Effect::Stays)),
+            (15.0, 19.0, 12, 400.0, Some(Effect::Stays)),
+            // A lock for 2.5 ms of 15: each waits for 5.5 others, 13.75 ms on average.
+            (15.0, 28.7, 12, 400.0, Some(Effect::Falls)),
+            (15.0, 26.4, 12, 400.0, None),
+            // A bucket that lets 400 a second through, and twenty at once.
+            (15.0, 15.4, 12, 400.0, Some(Effect::Rises)),
+            // Two places of 10 ms, and a lock for half of it.
+            (10.0, 15.0, 4, 200.0, Some(Effect::Stays)),
+            (10.0, 17.5, 4, 200.0, Some(Effect::Falls)),
             (10.0, 10.0, 1, 100.0, None),
         ] {
             let made = of_together(&sight(together, 300.0), Some(&sight(alone, 60.0)), count, full_rps);
@@ -737,10 +747,12 @@ mod tests {
         }
         assert_eq!(of_together(&sight(15.0, 10.0), Some(&sight(15.0, 60.0)), 6, 400.0).effect, None, "too few");
         assert_eq!(of_together(&sight(15.0, 300.0), None, 6, 400.0).effect, None, "nothing to hold it against");
-        let standing = weighed(&[(Cause::Pool, 3.0), (Cause::Lock, 1.0)]);
-        for (effect, expect) in [(Effect::Stays, (2.0, -3.0)), (Effect::Falls, (-3.0, 2.0))] {
+        let standing = weighed(&[(Cause::Limiter, 2.5), (Cause::Pool, 2.0), (Cause::Lock, 1.0)]);
+        for (effect, expect) in
+            [(Effect::Stays, (2.0, -3.0, -3.0)), (Effect::Falls, (-3.0, 2.0, 2.0)), (Effect::Rises, (-3.0, -3.0, 2.0))]
+        {
             let weights = made(Intervention::Together, effect).weights(&standing);
-            assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock]), expect);
+            assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock], weights[&Cause::Limiter]), expect);
         }
     }
 

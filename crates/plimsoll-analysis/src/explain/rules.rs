@@ -415,6 +415,24 @@ pub const RULES: &[Rule] = &[
         yields_to: &[Cause::Network, Cause::SlowReader],
         to_tell: &[words("whether the server's cores are idle (probes)")],
     },
+    // One that lets answers wait whose requests take longer than lies between them: experiments tell it from places for so many.
+    Rule {
+        cause: Cause::Limiter,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                2.5,
+                "several requests are served at a time, and nothing that they wait for is to be seen",
+                "it is to be seen what requests wait for, or one is served at a time",
+                &[Signal::Service, Signal::Goodput, Signal::InFlight],
+                |case| Some(case.at_a_time()? >= 1.6 && waits_unseen(case)?),
+            ),
+        ],
+        yields_to: &[Cause::Network, Cause::SlowReader],
+        to_tell: PROBES,
+    },
     Rule {
         cause: Cause::WarmUp,
         stage: RuleStage::Server,
@@ -508,7 +526,8 @@ pub const RULES: &[Rule] = &[
                     let low = work(case.low.get(Signal::Gc).unwrap_or(0.0), case.low.get(Signal::ServerCores))?;
                     let top = work(case.top(Signal::Gc).unwrap_or(0.0), case.top(Signal::ServerCores))?;
                     let stops = case.rises(Signal::GcPauses, 1.5).unwrap_or(false);
-                    Some(top >= 1.5 * low && top > 0.0 || stops)
+                    // Idle cores collect at a low load as well, so that it does not grow as requests do.
+                    Some(top >= 1.2 * low && top > 0.0 || stops)
                 },
             ),
         ],
@@ -746,7 +765,8 @@ pub const RULES: &[Rule] = &[
         yields_to: &[],
         to_tell: PROBES,
     },
-    // By Little's law alone: places in its code that nobody sees from outside (of coroutines, say). Experiments decide.
+    // By Little's law alone: places in its code that nobody sees from outside (of coroutines, say). Requests at once decide, and nothing
+    // else: a limit on the rate of some paths stands beside it.
     Rule {
         cause: Cause::Pool,
         stage: RuleStage::Server,
@@ -754,7 +774,7 @@ pub const RULES: &[Rule] = &[
             NOTHING_FULL,
             PLATEAU,
             must(
-                3.0,
+                2.0,
                 "several requests are served at a time, and nothing that they wait for is to be seen",
                 "it is to be seen what requests wait for, or one is served at a time",
                 &[Signal::Service, Signal::Goodput, Signal::InFlight],

@@ -34,7 +34,7 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
     ] {
         let runs = [low, half, line, past].map(sampled);
         let [low, half, line, past] = &runs;
-        let loads = Loads { low: Some(low), half: Some(half), line: Some(line), past: Some(past), past_held: None };
+        let loads = Loads { low: Some(low), half: Some(half), line: Some(line), past: Some(past), held_past: None };
         let names = match FunctionsSeen::of(&case, &loads) {
             Some(FunctionsSeen::Costs(costs)) => Some(costs.level_names),
             _ => None,

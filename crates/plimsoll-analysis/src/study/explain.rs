@@ -15,8 +15,8 @@ use crate::slo::Slo;
 use plimsoll_model::intervention::{STOP_NS, varied_number, varied_tag};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Curve, Ending, ExplainAsked, Intervention, Load, LoadShape, Plan, PlanRecord, Purpose, Remark, Run,
-    Stage, Stop, Tag, Trial,
+    Arrivals, Curve, Ending, ExplainAsked, Intervention, Load, LoadShape, Plan, PlanRecord, Purpose, Remark, Stage,
+    Stop, Tag, Trial,
 };
 
 /// The steady loads.
@@ -114,10 +114,10 @@ const BRIDGING_MAX: u64 = 1024;
 /// Bursts: a tenth of a second at four times the rate, then nothing for three.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
-/// Requests at once leave within this time; then there is none for so many times what one takes alone, so that each is answered
-/// before the next ones come, even if one is answered after the other.
+/// Requests at once leave within this time; then there is none for so many times what one takes alone, so that all are answered
+/// before the next ones come, even if one is answered after the other, and a bucket is full again.
 const TOGETHER_NS: u64 = MS;
-const TOGETHER_APART: f64 = 3.0;
+const TOGETHER_APART: f64 = 6.0;
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
 
 /// An explanation under way.

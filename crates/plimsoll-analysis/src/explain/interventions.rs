@@ -15,7 +15,7 @@ use super::weigh::Weighed;
 use crate::find::Findings;
 use crate::format;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
-use plimsoll_model::{Ending, Intervention, Run, Stop};
+use plimsoll_model::{Ending, Intervention, Run, Stage, Stop};
 use std::collections::BTreeMap;
 
 /// What becomes of what is answered.
@@ -462,8 +462,8 @@ fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> MadeChange {
 
 /// How many requests leave at once in a load that is made so.
 fn made_at_once(run: &Run) -> u64 {
-    let first = run.plan.load.shape.curve().stages.first();
-    first.map_or(0, |stage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64)
+    let of = |stage: &Stage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64;
+    run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
 /// Of requests at once each waits for those before it where one comes after the other: half of them on average, each for as long as

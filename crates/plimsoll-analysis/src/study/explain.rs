@@ -336,7 +336,8 @@ impl Explain {
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);
         let rate = count as f64 * SECOND as f64 / TOGETHER_NS as f64;
-        let cycle = [level(rate, TOGETHER_NS), level(0.0, apart_ns)];
+        // What is not measured before it goes on as it begins: with nothing.
+        let cycle = [level(0.0, apart_ns), level(rate, TOGETHER_NS)];
         let cycles = (WARMUP_NS + CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
         let connections_ready = u32::try_from(2 * count).unwrap_or(u32::MAX).min(base.carriage.connections_max);
@@ -350,7 +351,8 @@ impl Explain {
             let level = rate * times as f64;
             Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
         };
-        let cycle = [level(BURST_TIMES, 1), level(0, BURST_TIMES - 1)];
+        // Nothing first: what is not measured before it goes on as it begins.
+        let cycle = [level(0, BURST_TIMES - 1), level(BURST_TIMES, 1)];
         let cycles = CHANGED_NS / (BURST_NS * BURST_TIMES);
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);

@@ -25,6 +25,7 @@ import (
 type settings struct {
 	CPUUs     int    `json:"cpu_us"`      // CPU time of a request
 	SleepUs   int    `json:"sleep_us"`    // time that passes by itself
+	Scatter   bool   `json:"scatter"`     // that time is one on average: half of it, and as much again at random
 	SharedUs  int    `json:"shared_us"`   // time inside of what only one may enter
 	SharedCPU int    `json:"shared_cpu"`  // CPU time inside of that
 	Slots     int    `json:"slots"`       // requests inside at a time
@@ -34,6 +35,7 @@ type settings struct {
 	Rate      int    `json:"rate"`        // requests a second; the rest is refused
 	PerClient bool   `json:"per_client"`  // by X-Client or address
 	Pace      int    `json:"pace"`        // requests a second; the rest waits
+	SavedMs   int    `json:"saved_ms"`    // so much of that rate is saved up for who comes later
 	Bytes     int    `json:"bytes"`       // length of the answer
 	File      string `json:"file"`        // written and flushed for each request
 	Garbage   int    `json:"garbage"`     // KiB allocated for a request, in small pieces
@@ -155,7 +157,11 @@ func main() {
 			times = 5
 		}
 		burn(set.CPUUs * times)
-		time.Sleep(time.Duration(set.SleepUs) * time.Microsecond)
+		sleep := float64(set.SleepUs)
+		if set.Scatter {
+			sleep = sleep/2 + rand.ExpFloat64()*sleep/2
+		}
+		time.Sleep(time.Duration(sleep) * time.Microsecond)
 		if set.SharedUs+set.SharedCPU > 0 {
 			in.Lock()
 			burn(set.SharedCPU)
@@ -260,14 +266,15 @@ func rated(next http.Handler) http.Handler {
 		now := time.Now()
 		mu.Lock()
 		if set.Pace > 0 {
-			// Whoever comes to an idle server does not wait.
-			if turn.Before(now) {
-				turn = now
+			// Whoever comes to an idle server does not wait, nor do as many as it has saved up for.
+			saved := now.Add(-time.Duration(set.SavedMs) * time.Millisecond)
+			if turn.Before(saved) {
+				turn = saved
 			}
 			wait := turn.Sub(now)
 			turn = turn.Add(time.Second / time.Duration(set.Pace))
 			mu.Unlock()
-			time.Sleep(wait)
+			time.Sleep(max(wait, 0))
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -72,15 +72,20 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     Ok(found)
 }
 
+/// What a program is told to run: the words behind its name (each ended by a zero) that are no options. Workers of one server have options of
+/// their own at times, such as a port for a debugger.
+fn told_to_run(words: &[u8]) -> Vec<Vec<u8>> {
+    let behind = words.split(|byte| *byte == 0).skip(1);
+    behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
+}
+
 /// Whether the process `pid`, which descends from the server's first process `root`, is none of its workers but a server of its own: it
-/// runs another program, or the same one with other words, and takes connections elsewhere than at `port` (the server's) on sockets
+/// runs another program, or the same interpreter something else, and takes connections elsewhere than at `port` (the server's) on sockets
 /// that the other does not have. Such as a store that whoever starts the server has started as well.
 pub fn serves_by_itself(asker: &mut Asker, pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
     let program = |pid: u32| {
-        Some((
-            std::fs::read_link(format!("/proc/{pid}/exe")).ok()?,
-            std::fs::read(format!("/proc/{pid}/cmdline")).ok()?,
-        ))
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        Some((std::fs::read_link(format!("/proc/{pid}/exe")).ok()?, told_to_run(&words)))
     };
     match (program(pid), program(root)) {
         (Some(own), Some(roots)) if own != roots => {}
@@ -243,6 +248,19 @@ mod tests {
             [("socket:[123]", Some(123)), ("socket:[]", None), ("pipe:[5]", None), ("socket:[x]", None), ("", None)]
         {
             assert_eq!(socket_inode(link.as_bytes()), expect, "{link}");
+        }
+    }
+
+    #[test]
+    fn options_do_not_make_another_program() {
+        for (one, other, is_same) in [
+            ("node\0--inspect\0app.js\0", "node\0--inspect-port=9230\0app.js\0", true),
+            ("python3\0app.py\0", "python3\0store.py\0", false),
+            ("python3\0-c\0serve()\0", "python3\0-c\0store()\0", false),
+            ("./api\0", "./api\0", true),
+            ("", "", true),
+        ] {
+            assert_eq!(told_to_run(one.as_bytes()) == told_to_run(other.as_bytes()), is_same, "{one:?} {other:?}");
         }
     }
 

@@ -14,12 +14,16 @@ impl PartedBytes for Memory<'_> {
     }
 }
 
-/// Asks a program's tables for what lies at some of its places; whether there is a name.
+/// Asks a program's tables for what lies at some of its places, and where its frame does; whether there is a name.
 fn names_a_function(bytes: &[u8]) -> bool {
     let Some(functions) = Functions::read(Memory(bytes)) else { return false };
     let step = (bytes.len() / 64).max(1);
     let places = (0..bytes.len()).step_by(step).map(|at| at as u64).chain([u64::MAX, u64::MAX / 2]);
-    places.filter(|at| functions.at(*at).is_some()).count() > 0
+    let told = |at: &u64| {
+        _ = functions.frame_at(*at);
+        functions.at(*at).is_some()
+    };
+    places.filter(told).count() > 0
 }
 
 /// Gives `bytes` to every parser; how many understood them.

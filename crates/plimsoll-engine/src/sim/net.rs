@@ -75,6 +75,8 @@ pub struct Account {
     pub untaken: u64,
     /// Streams above what the server takes, which the client knew.
     pub streams_over: u64,
+    /// Connections, numbered as they were begun, in the order of their first requests.
+    pub first_asked: Vec<usize>,
 }
 
 impl Account {
@@ -93,6 +95,7 @@ impl Account {
         self.broken += other.broken;
         self.untaken += other.untaken;
         self.streams_over += other.streams_over;
+        self.first_asked.extend(&other.first_asked);
     }
 }
 
@@ -507,6 +510,9 @@ impl World {
             it.sent_at = (it.sent_at + count) % self.request.len();
         }
         self.account.bytes_sent += count as u64;
+        if it.activity == 0 && it.in_pipe == 0 {
+            self.account.first_asked.push(link);
+        }
         it.in_pipe += count;
         self.set_idle(link, false);
         self.after(self.now_ns + self.server.latency_ns, link, What::Reaches(count));

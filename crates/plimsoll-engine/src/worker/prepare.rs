@@ -73,5 +73,11 @@ impl<N: Net> Worker<N> {
                 self.lose(slot);
             }
         }
+        // Servers whose threads wait for the first request of whatever they have accepted are held by connections that carry none: each
+        // is used in the order in which it was opened, which is that in which such threads wait, before any is used again.
+        if self.job.streams_max == 1 {
+            self.fresh = std::mem::take(&mut self.idle);
+            self.fresh.reverse();
+        }
     }
 }

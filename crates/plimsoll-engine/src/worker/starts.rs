@@ -180,6 +180,13 @@ impl<N: Net> Worker<N> {
 
     /// A connection with room, else one that is being opened and has room to come, else a slot for a new one, else nothing.
     pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
+        while let Some((slot, generation)) = self.fresh.pop() {
+            let connection = &mut self.connections[slot as usize];
+            if connection.generation == generation && connection.state == State::Standing {
+                connection.listed = false;
+                return Some(slot);
+            }
+        }
         while let Some(&(slot, generation)) = self.idle.last() {
             let connection = &mut self.connections[slot as usize];
             let is_listed = connection.generation == generation && connection.state == State::Standing;

@@ -69,6 +69,8 @@ pub struct Worker<N: Net> {
     pub(super) connections: Vec<Connection<N::Socket>>,
     /// Open connections without work: (slot, generation), the most recently used last. Entries may be stale.
     pub(super) idle: Vec<(u32, u32)>,
+    /// The same of those that were made ready and never used, the one that was opened first last.
+    pub(super) fresh: Vec<(u32, u32)>,
     /// Slots without a socket.
     pub(super) free: Vec<u32>,
     /// The slot that was last given to an arrival that needs a new connection: others may wait for it too.
@@ -135,6 +137,7 @@ impl<N: Net> Worker<N> {
             stop,
             connections: Vec::new(),
             idle: Vec::new(),
+            fresh: Vec::new(),
             free: Vec::new(),
             filling: None,
             paused: Vec::new(),

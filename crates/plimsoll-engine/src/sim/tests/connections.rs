@@ -30,6 +30,18 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
     }
 }
 
+/// Threads of some servers wait for the first request of what they have accepted, first come, first served.
+#[test]
+fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again() {
+    for service_ns in [MS, 200 * MS] {
+        let plan = constant("100@1s").with(|it| it.load.connections_ready = 12);
+        let sim = run(&plan, &SimServer::new(service_ns), first_seed());
+        let in_order: Vec<usize> = (0..12).collect();
+        assert_eq!(sim.account.first_asked[..12], in_order, "{service_ns} ns");
+        assert_eq!(sim.account.connects_under_load, sim.account.connects - 12);
+    }
+}
+
 #[test]
 fn an_open_load_never_waits_for_a_free_connection() {
     // Each request takes 50 ms: 50 are under way at a time, and every one starts on time.

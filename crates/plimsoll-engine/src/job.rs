@@ -68,6 +68,8 @@ impl Job {
         let (ready, shared) = (u64::from(plan.load.connections_ready), u64::from(plan.carriage.streams_max.max(1)));
         // Users are divided, not their connections.
         let connections_ready = match users {
+            // Opening its connection is a part of each request.
+            _ if !plan.carriage.keep_alive => 0,
             Some(users) => stripe.count_of(ready * shared).min(stripe.count_of(users)).div_ceil(shared),
             None => stripe.count_of(ready.div_ceil(shared)),
         };

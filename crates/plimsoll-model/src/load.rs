@@ -110,7 +110,7 @@ pub struct Load {
     pub warmup_ns: u64,
     /// How long to wait after the schedule's end for answers under way, ns.
     pub grace_ns: u64,
-    /// Connections opened before the schedule begins, so that opening them is not measured.
+    /// Connections opened before the schedule begins, so that opening them is not measured; none where they are not kept.
     pub connections_ready: u32,
     /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,

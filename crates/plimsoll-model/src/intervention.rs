@@ -40,6 +40,8 @@ pub enum Intervention {
     Stopped,
     /// Twice as many requests at once as the server serves at a time, then none until all are answered.
     Together,
+    /// As few users as the server serves at a time.
+    Few,
 }
 
 /// A process that is stopped under load is stopped for so long each [`STOP_PERIOD_NS`], ns.
@@ -52,7 +54,7 @@ const FIRST_TURN: u32 = 16;
 
 impl Intervention {
     /// All, in the order of their turns: new ones come last, since records have the numbers.
-    pub const ALL: [Intervention; 15] = [
+    pub const ALL: [Intervention; 16] = [
         Intervention::Control,
         Intervention::Reference,
         Intervention::MoreUsers,
@@ -68,6 +70,7 @@ impl Intervention {
         Intervention::SmallerAnswer,
         Intervention::Stopped,
         Intervention::Together,
+        Intervention::Few,
     ];
 
     /// Its word.
@@ -88,6 +91,7 @@ impl Intervention {
             Intervention::SmallerAnswer => "smaller_answer",
             Intervention::Stopped => "stopped",
             Intervention::Together => "together",
+            Intervention::Few => "few",
         }
     }
 
@@ -109,6 +113,7 @@ impl Intervention {
             Intervention::SmallerAnswer => "one byte of the answer",
             Intervention::Stopped => "what is behind it stopped a third of the time",
             Intervention::Together => "twice as many requests at once as it serves at a time",
+            Intervention::Few => "as few users as it serves at a time",
         }
     }
 

@@ -147,9 +147,14 @@ pub fn prediction(intervention: Intervention, cause: Cause) -> Prediction {
         // through at a time for a part of its work serves one after the other; and a limit on the rate that saves up for bursts
         // (a token bucket) lets all of them through.
         (Intervention::Together, Pool | Workers) => firm(&[Stays]),
-        (Intervention::Together, Lock) => firm(&[Falls]),
+        // Where work before the lock takes now longer, now shorter, requests that were asked at once do not meet at it.
+        (Intervention::Together, Lock) => loose(&[Falls]),
         (Intervention::Together, Limiter) => Prediction { effects: &[Rises, Falls], speaks: 2.0, denies: 3.0 },
         (Intervention::Together, _) => OPEN,
+        // Each of so few users finds a place; at a lock they meet, unless the work of all takes equally long: then they fall into step.
+        (Intervention::Few, Pool | Workers) => firm(&[Rises]),
+        (Intervention::Few, Lock) => Prediction { effects: &[Falls], speaks: 3.0, denies: 2.0 },
+        (Intervention::Few, _) => OPEN,
     }
 }
 
@@ -160,6 +165,8 @@ impl Prediction {
             (Intervention::Together, Rises) => "comes as soon as alone",
             (Intervention::Together, Stays) => "comes in two parts",
             (Intervention::Together, Falls) => "comes one after the other",
+            (Intervention::Few, Rises) => "is what none of them waits for",
+            (Intervention::Few, Falls) => "is less, since they wait for each other",
             (_, Rises) => "rises",
             (_, Stays) => "stays",
             (_, Falls) => "falls",
@@ -287,13 +294,24 @@ pub enum ChangeFigures {
         #[allow(missing_docs, reason = "it says it itself")]
         count: u64,
     },
+    /// What so few users were answered, 1/s, and what they would be if none waited for another.
+    Few {
+        #[allow(missing_docs, reason = "it says it itself")]
+        unhindered_rps: f64,
+        #[allow(missing_docs, reason = "it says it itself")]
+        answered_rps: f64,
+        #[allow(missing_docs, reason = "it says it itself")]
+        users: u64,
+    },
 }
 
-/// Requests that are made at once.
+/// What a server serves at a time, where few requests can be held against that.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Together {
-    /// How many.
+    /// How many are asked at once: twice as many.
     pub count: u64,
+    /// As few users: no more than are served.
+    pub few: u64,
     /// What one takes that is alone, on average, ns.
     pub alone_ns: f64,
 }
@@ -303,13 +321,17 @@ const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
 /// Of requests that take less, what waking somebody takes is a part; of those that take more there is no time for enough.
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
+/// Places are whole: so much less than a place may be missing of what is served.
+const FEW_MORE: f64 = 0.3;
+
 impl Together {
-    /// Twice as many as the server serves at a time, where that can be tried.
+    /// Twice as many as the server serves at a time, and as few, where that can be tried.
     pub fn of(findings: &Findings, loads: &Loads) -> Option<Together> {
         let case = Contrast::of(findings, loads);
         let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
         let can_be = TOGETHER.contains(&served) && TOGETHER_ALONE_NS.contains(&alone_ns) && case.requests_each <= 1.0;
-        can_be.then_some(Together { count: 2 * served.round() as u64, alone_ns })
+        let few = (served + FEW_MORE).floor().max(2.0) as u64;
+        can_be.then_some(Together { count: 2 * served.round() as u64, few, alone_ns })
     }
 }
 
@@ -362,6 +384,9 @@ impl MadeChanges {
             if *intervention == Intervention::Together {
                 let count = made_at_once(run);
                 return of_together(&sight, loads.low.map(LoadSignals::of).as_ref(), count, control_rps);
+            }
+            if *intervention == Intervention::Few {
+                return of_few(&sight, loads.low.map(LoadSignals::of).as_ref(), control_rps);
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
             let (effect, void) = if control_rps <= 0.0 {
@@ -507,6 +532,35 @@ fn of_together(sight: &LoadSignals, low: Option<&LoadSignals>, count: u64, contr
     MadeChange { intervention: Intervention::Together, figures, effect, void }
 }
 
+/// Of what few users would be answered if none waited, they are answered this much at least where none does...
+const UNHINDERED: f64 = 0.94;
+/// ... and no more than this where they wait for each other.
+const HINDERED: f64 = 0.88;
+/// Fewer answers say less of an average than lies between these.
+const FEW_ANSWERS_MIN: f64 = 200.0;
+
+fn of_few(sight: &LoadSignals, low: Option<&LoadSignals>, control_rps: f64) -> MadeChange {
+    let alone_ns = low.and_then(|low| low.service_mean_ns).filter(|ns| *ns > 0.0);
+    let users = sight.get(Signal::InFlight).unwrap_or(0.0).round();
+    let answered_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
+    // What they would be answered beyond what the server can answer it cannot.
+    let unhindered_rps = alone_ns.map_or(0.0, |alone_ns| users * 1e9 / alone_ns).min(control_rps);
+    let effect = match (answered_rps / unhindered_rps, hindered(sight)) {
+        (_, Some(reason)) => Err(reason),
+        _ if unhindered_rps <= 0.0 => Err("there was nothing to hold it against".to_owned()),
+        _ if answered_rps * sight.seconds < FEW_ANSWERS_MIN => Err("too few were answered".to_owned()),
+        (share, None) if share >= UNHINDERED => Ok(Effect::Rises),
+        (share, None) if share <= HINDERED => Ok(Effect::Falls),
+        (_, None) => Err("the difference is not clear".to_owned()),
+    };
+    let (effect, void) = match effect {
+        Ok(effect) => (Some(effect), None),
+        Err(why) => (None, Some(why)),
+    };
+    let figures = ChangeFigures::Few { unhindered_rps, answered_rps, users: users as u64 };
+    MadeChange { intervention: Intervention::Few, figures, effect, void }
+}
+
 impl MadeChange {
     /// One that says nothing.
     fn void(intervention: Intervention, control_rps: f64, why: String) -> MadeChange {
@@ -524,6 +578,10 @@ impl MadeChange {
                 let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));
                 format!("{alone} alone, {together} where {count} are asked at once, on average")
             }
+            ChangeFigures::Few { unhindered_rps, answered_rps, users } => {
+                let (answered, unhindered) = (format::rate(answered_rps), format::rate(unhindered_rps));
+                format!("{users} users are answered {answered}/s, and would be {unhindered}/s as soon as alone")
+            }
         };
         match (self.effect, &self.void) {
             (Some(effect), _) => {
@@ -533,6 +591,8 @@ impl MadeChange {
                     (Effect::Rises, Intervention::Together) => "comes as soon as alone",
                     (Effect::Stays, Intervention::Together) => "comes in two parts",
                     (Effect::Falls, Intervention::Together) => "comes one after the other",
+                    (Effect::Rises, Intervention::Few) => "none of them waits",
+                    (Effect::Falls, Intervention::Few) => "they wait for each other",
                     (Effect::Rises, _) => "rises",
                     (Effect::Stays, _) => "stays",
                     (Effect::Falls, _) => "falls",
@@ -749,11 +809,39 @@ mod tests {
         assert_eq!(of_together(&sight(15.0, 300.0), None, 6, 400.0).effect, None, "nothing to hold it against");
         let standing = weighed(&[(Cause::Limiter, 2.5), (Cause::Pool, 2.0), (Cause::Lock, 1.0)]);
         for (effect, expect) in
-            [(Effect::Stays, (2.0, -3.0, -3.0)), (Effect::Falls, (-3.0, 2.0, 2.0)), (Effect::Rises, (-3.0, -3.0, 2.0))]
+            [(Effect::Stays, (2.0, -1.0, -3.0)), (Effect::Falls, (-3.0, 2.0, 2.0)), (Effect::Rises, (-3.0, -1.0, 2.0))]
         {
             let weights = made(Intervention::Together, effect).weights(&standing);
             assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock], weights[&Cause::Limiter]), expect);
         }
+    }
+
+    #[test]
+    fn few_users_wait_for_each_other_at_a_lock() {
+        let sight = |users: f64, rps: f64, mean_ms: f64| LoadSignals {
+            values: [(Signal::Goodput, rps), (Signal::InFlight, users)].into(),
+            service_mean_ns: Some(mean_ms * 1e6),
+            seconds: 2.0,
+            ..LoadSignals::default()
+        };
+        // Ms alone, users, what they are answered a second, and what a full server answers.
+        for (alone, users, rps, full_rps, expect) in [
+            (15.0, 6.0, 396.0, 400.0, Some(Effect::Rises)),
+            (10.3, 4.0, 293.0, 345.0, Some(Effect::Falls)),
+            (10.3, 3.0, 264.0, 345.0, None),
+            // Two places, of which one is in part a lock's.
+            (10.0, 2.0, 170.0, 170.0, Some(Effect::Rises)),
+            (10.0, 2.0, 90.0, 170.0, None),
+            (15.0, 6.0, 396.0, 0.0, None),
+        ] {
+            let made = of_few(&sight(users, rps, 15.0), Some(&sight(1.0, 50.0, alone)), full_rps);
+            assert_eq!(made.effect, expect, "{alone} {users} {rps}");
+            assert!(made.measured().contains("users are answered"), "{}", made.measured());
+        }
+        assert_eq!(of_few(&sight(6.0, 300.0, 15.0), None, 400.0).effect, None, "nothing to hold it against");
+        let standing = weighed(&[(Cause::Pool, 4.0), (Cause::Lock, 3.0)]);
+        let weights = made(Intervention::Few, Effect::Falls).weights(&standing);
+        assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock]), (-3.0, 3.0));
     }
 
     #[test]

@@ -109,6 +109,8 @@ const KEPT_FROM_NS: u64 = 1500 * MS;
 /// Users of a load with a change: this times those who reach the peak, within these bounds. They fill the server for certain.
 const USERS_TIMES: u64 = 2;
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
+/// More than are answered in this time, or in twice the time of one that is alone, would only wait.
+const USERS_WAIT_S: f64 = 0.25;
 /// Users who go on while what is behind the server is stopped, at most.
 const BRIDGING_MAX: u64 = 1024;
 /// Bursts: a tenth of a second at four times the rate, then nothing for three.
@@ -275,7 +277,8 @@ impl Explain {
     /// The changes that tell the causes apart that stand after the steady loads.
     pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = loads(trials, &self.search.settings.slo);
-        let can_be = |it: &&Intervention| **it != Intervention::Together || Together::of(findings, &loads).is_some();
+        let at_a_time = [Intervention::Together, Intervention::Few];
+        let can_be = |it: &&Intervention| !at_a_time.contains(*it) || Together::of(findings, &loads).is_some();
         let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
         interventions::worth_making(&standing(findings, &loads), &possible)
     }
@@ -292,10 +295,13 @@ impl Explain {
         let tag = intervention.tag();
         match intervention {
             Intervention::Bursts => self.loaded(tag, self.bursts(level_of(findings) * 0.95, findings)),
-            Intervention::Together => match Together::of(findings, &loads(trials, &self.search.settings.slo)) {
-                Some(together) => self.loaded(tag, self.together(together)),
-                None => Step::Stop,
-            },
+            Intervention::Together | Intervention::Few => {
+                match (Together::of(findings, &loads(trials, &self.search.settings.slo)), intervention) {
+                    (Some(it), Intervention::Few) => self.loaded(tag, closed(&self.search.settings.base, it.few)),
+                    (Some(it), _) => self.loaded(tag, self.together(it)),
+                    (None, _) => Step::Stop,
+                }
+            }
             _ => self.loaded(tag, self.filling(intervention, findings)),
         }
     }
@@ -319,7 +325,9 @@ impl Explain {
         let base = &self.search.settings.base;
         let most = u64::from(base.carriage.connections_max).max(1);
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);
-        let users = (USERS_TIMES * peak).clamp(*USERS.start(), *USERS.end()).min(most);
+        let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
+        let answered = (level_of(findings) * USERS_WAIT_S.max(2.0 * alone_s)).ceil() as u64;
+        let users = (USERS_TIMES * peak).min(answered).clamp(*USERS.start(), *USERS.end()).min(most);
         // So many that enough of them wait elsewhere while what is behind is stopped.
         let bridging = (level_of(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
@@ -331,7 +339,7 @@ impl Explain {
     }
 
     /// Requests at once, and again when those are answered.
-    fn together(&self, Together { count, alone_ns }: Together) -> PlanRecord {
+    fn together(&self, Together { count, alone_ns, .. }: Together) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);

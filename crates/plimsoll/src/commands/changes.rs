@@ -110,7 +110,7 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
             Intervention::Control => false,
             Intervention::Reference => alone,
             Intervention::Identities if scripted => false,
-            Intervention::MoreUsers | Intervention::Bursts | Intervention::Together => true,
+            Intervention::MoreUsers | Intervention::Bursts | Intervention::Together | Intervention::Few => true,
             Intervention::NewConnections => plan.carriage.keep_alive,
             Intervention::KeptConnections => !plan.carriage.keep_alive,
             Intervention::Head => gets,
@@ -137,8 +137,12 @@ pub fn variants(
         let same = || (plan.clone(), injector.clone());
         let changed = match change {
             // The same requests, at other times.
-            Intervention::Control | Intervention::MoreUsers | Intervention::Bursts | Intervention::Together => None,
-            Intervention::Stopped => None,
+            Intervention::Control
+            | Intervention::MoreUsers
+            | Intervention::Bursts
+            | Intervention::Together
+            | Intervention::Few
+            | Intervention::Stopped => None,
             Intervention::Reference => Some((of_reference(plan, reference(plan, terms)?), injector.clone())),
             Intervention::NewConnections if speaks_http1(plan) => {
                 let (mut plan, injector) = same();
@@ -190,8 +194,8 @@ pub fn variants(
 
 /// Those of `wanted` that can be made: their plan is there, or they need none of their own.
 pub fn made(wanted: &[Intervention], variants: &BTreeMap<Intervention, Variant>) -> Vec<Intervention> {
-    use Intervention::{Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
-    let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Stopped);
+    use Intervention::{Bursts, Few, Head, MoreUsers, SmallerAnswer, Stopped, Together};
+    let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Few | Stopped);
     // A part of the answer that the server is known to give says what a HEAD could.
     let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
     let can_be = |change: &Intervention| needs_none(change) || variants.contains_key(change);

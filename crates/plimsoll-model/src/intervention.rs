@@ -40,8 +40,8 @@ pub enum Intervention {
     Stopped,
     /// Twice as many requests at once as the server serves at a time, then none until all are answered.
     Together,
-    /// As few users as the server serves at a time.
-    Few,
+    /// As many at once as it serves at a time.
+    Abreast,
 }
 
 /// A process that is stopped under load is stopped for so long each [`STOP_PERIOD_NS`], ns.
@@ -70,7 +70,7 @@ impl Intervention {
         Intervention::SmallerAnswer,
         Intervention::Stopped,
         Intervention::Together,
-        Intervention::Few,
+        Intervention::Abreast,
     ];
 
     /// Its word.
@@ -91,7 +91,7 @@ impl Intervention {
             Intervention::SmallerAnswer => "smaller_answer",
             Intervention::Stopped => "stopped",
             Intervention::Together => "together",
-            Intervention::Few => "few",
+            Intervention::Abreast => "abreast",
         }
     }
 
@@ -113,7 +113,7 @@ impl Intervention {
             Intervention::SmallerAnswer => "one byte of the answer",
             Intervention::Stopped => "what is behind it stopped a third of the time",
             Intervention::Together => "twice as many requests at once as it serves at a time",
-            Intervention::Few => "as few users as it serves at a time",
+            Intervention::Abreast => "as many requests at once as it serves at a time",
         }
     }
 

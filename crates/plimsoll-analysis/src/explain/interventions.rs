@@ -151,10 +151,11 @@ pub fn prediction(intervention: Intervention, cause: Cause) -> Prediction {
         (Intervention::Together, Lock) => loose(&[Falls]),
         (Intervention::Together, Limiter) => Prediction { effects: &[Rises, Falls], speaks: 2.0, denies: 3.0 },
         (Intervention::Together, _) => OPEN,
-        // Each of so few users finds a place; at a lock they meet, unless the work of all takes equally long: then they fall into step.
-        (Intervention::Few, Pool | Workers) => firm(&[Rises]),
-        (Intervention::Few, Lock) => Prediction { effects: &[Falls], speaks: 3.0, denies: 2.0 },
-        (Intervention::Few, _) => OPEN,
+        // As many as there are places find one each; at a lock they meet.
+        (Intervention::Abreast, Pool | Workers) => firm(&[Rises]),
+        (Intervention::Abreast, Lock) => Prediction { effects: &[Falls], speaks: 3.0, denies: 2.0 },
+        (Intervention::Abreast, Limiter) => Prediction { effects: &[Rises, Falls], speaks: 2.0, denies: 0.0 },
+        (Intervention::Abreast, _) => OPEN,
     }
 }
 
@@ -162,11 +163,10 @@ impl Prediction {
     /// As a sentence without a subject, of what is answered with `intervention`.
     pub fn text(&self, intervention: Intervention) -> String {
         let word = |effect: &Effect| match (intervention, effect) {
-            (Intervention::Together, Rises) => "comes as soon as alone",
+            (Intervention::Together | Intervention::Abreast, Rises) => "comes as soon as alone",
             (Intervention::Together, Stays) => "comes in two parts",
             (Intervention::Together, Falls) => "comes one after the other",
-            (Intervention::Few, Rises) => "is what none of them waits for",
-            (Intervention::Few, Falls) => "is less, since they wait for each other",
+            (Intervention::Abreast, Falls) => "waits for each other",
             (_, Rises) => "rises",
             (_, Stays) => "stays",
             (_, Falls) => "falls",
@@ -294,24 +294,13 @@ pub enum ChangeFigures {
         #[allow(missing_docs, reason = "it says it itself")]
         count: u64,
     },
-    /// What so few users were answered, 1/s, and what they would be if none waited for another.
-    Few {
-        #[allow(missing_docs, reason = "it says it itself")]
-        unhindered_rps: f64,
-        #[allow(missing_docs, reason = "it says it itself")]
-        answered_rps: f64,
-        #[allow(missing_docs, reason = "it says it itself")]
-        users: u64,
-    },
 }
 
-/// What a server serves at a time, where few requests can be held against that.
+/// What a server serves at a time, where it can be asked for so many at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Together {
-    /// How many are asked at once: twice as many.
-    pub count: u64,
-    /// As few users: no more than are served.
-    pub few: u64,
+    /// How many it serves at a time.
+    pub served: u64,
     /// What one takes that is alone, on average, ns.
     pub alone_ns: f64,
 }
@@ -321,17 +310,22 @@ const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
 /// Of requests that take less, what waking somebody takes is a part; of those that take more there is no time for enough.
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
-/// Places are whole: so much less than a place may be missing of what is served.
-const FEW_MORE: f64 = 0.3;
-
 impl Together {
-    /// Twice as many as the server serves at a time, and as few, where that can be tried.
+    /// What these loads say, where it can be tried.
     pub fn of(findings: &Findings, loads: &Loads) -> Option<Together> {
         let case = Contrast::of(findings, loads);
         let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
         let can_be = TOGETHER.contains(&served) && TOGETHER_ALONE_NS.contains(&alone_ns) && case.requests_each <= 1.0;
-        let few = (served + FEW_MORE).floor().max(2.0) as u64;
-        can_be.then_some(Together { count: 2 * served.round() as u64, few, alone_ns })
+        can_be.then_some(Together { served: served.round() as u64, alone_ns })
+    }
+
+    /// How many are asked at once; `None`: nobody is.
+    pub fn count(&self, intervention: Intervention) -> Option<u64> {
+        match intervention {
+            Intervention::Together => Some(2 * self.served),
+            Intervention::Abreast => Some(self.served),
+            _ => None,
+        }
     }
 }
 
@@ -360,13 +354,27 @@ const EFFECT: f64 = 0.288;
 const STAYED: f64 = 0.14;
 /// Of two loads without a change one differs from the other by so much of noise; an effect is more than twice that.
 const NOISE_TIMES: f64 = 2.0;
+/// Of two loads without a change the first one is answered less than this share of the second where the server has not come to rest.
+const STILL_AT_WORK: f64 = 0.6;
 
 impl MadeChanges {
     /// What these loads say.
     pub fn of(loads: &ExperimentLoads) -> MadeChanges {
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
-        let controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::of(run)).collect();
+        let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::of(run)).collect();
+        // A server that still works at what was too much for it before the first of them is not the one that was changed.
+        if let [first, .., last] = controls.as_slice()
+            && goodput(first).unwrap_or(0.0) < STILL_AT_WORK * goodput(last).unwrap_or(0.0)
+        {
+            controls.remove(0);
+        }
         let rates: Vec<f64> = controls.iter().filter_map(goodput).collect();
+        // With those that were under way when it ended: as many were when it began.
+        let full = |sight: &LoadSignals| {
+            let under_way = sight.get(Signal::InFlight).unwrap_or(0.0) / sight.seconds.max(1.0);
+            Some(goodput(sight)? + under_way)
+        };
+        let full_rps = controls.iter().filter_map(full).fold(0.0, f64::max);
         let control_rps = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
         let noise = match rates.as_slice() {
             [first, .., last] => (last / first).ln().abs() * NOISE_TIMES,
@@ -381,12 +389,10 @@ impl MadeChanges {
             if *intervention == Intervention::Bursts {
                 return of_bursts(&sight, loads.line.map(LoadSignals::of).as_ref());
             }
-            if *intervention == Intervention::Together {
-                let count = made_at_once(run);
-                return of_together(&sight, loads.low.map(LoadSignals::of).as_ref(), count, control_rps);
-            }
-            if *intervention == Intervention::Few {
-                return of_few(&sight, loads.low.map(LoadSignals::of).as_ref(), control_rps);
+            if matches!(intervention, Intervention::Together | Intervention::Abreast) {
+                let (low, line) = (loads.low.map(LoadSignals::of), loads.line.map(LoadSignals::of));
+                let others = (low.as_ref(), line.as_ref());
+                return of_together(*intervention, &sight, others, made_at_once(run), full_rps);
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
             let (effect, void) = if control_rps <= 0.0 {
@@ -499,27 +505,45 @@ const NOBODY_WAITS: f64 = 0.15;
 const HALF_WAIT: f64 = 0.78;
 /// ... and from this share on one comes after the other.
 const ONE_BY_ONE: f64 = 0.88;
+/// Of as many as there are places nobody waits. At a lock they do, for less than half of that time where the work before it takes now
+/// longer, now shorter.
+const SOME_WAIT: f64 = 0.27;
 /// Fewer answers say nothing of an average.
 const TOGETHER_ANSWERS_MIN: f64 = 30.0;
 
-fn of_together(sight: &LoadSignals, low: Option<&LoadSignals>, count: u64, control_rps: f64) -> MadeChange {
+/// `count` requests that were asked at once. `low`, `line`: at a low load, and at the line. `full_rps`: what a full server answers, 1/s.
+fn of_together(
+    intervention: Intervention,
+    sight: &LoadSignals,
+    (low, line): (Option<&LoadSignals>, Option<&LoadSignals>),
+    count: u64,
+    full_rps: f64,
+) -> MadeChange {
     let alone_ns = low.and_then(|low| low.service_mean_ns);
     let figures = ChangeFigures::Taken {
         alone_ns: alone_ns.unwrap_or(0.0),
         together_ns: sight.service_mean_ns.unwrap_or(0.0),
         count,
     };
+    // The thread through which all of them go works on one after the other as well.
+    let thread_ns = line.and_then(|line| {
+        let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
+        Some(work * 1e9)
+    });
     let answers = sight.get(Signal::Goodput).unwrap_or(0.0) * sight.seconds;
     let effect = match (alone_ns, sight.service_mean_ns, hindered(sight)) {
         (_, _, Some(reason)) => Err(reason),
-        (Some(alone_ns), Some(together_ns), None) if count > 1 && control_rps > 0.0 => {
-            let after_each_other_ns = (count - 1) as f64 / 2.0 / control_rps * 1e9;
-            match (together_ns - alone_ns) / after_each_other_ns {
+        (Some(alone_ns), Some(together_ns), None) if count > 1 && full_rps > 0.0 => {
+            let before = (count - 1) as f64 / 2.0;
+            let waited_ns = together_ns - alone_ns - before * thread_ns.unwrap_or(0.0);
+            let (share, is_abreast) = (waited_ns / (before / full_rps * 1e9), intervention == Intervention::Abreast);
+            match share {
                 _ if answers < TOGETHER_ANSWERS_MIN => Err("too few were answered".to_owned()),
                 _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some failed".to_owned()),
                 share if share <= NOBODY_WAITS => Ok(Effect::Rises),
-                share if share <= HALF_WAIT => Ok(Effect::Stays),
-                share if share >= ONE_BY_ONE => Ok(Effect::Falls),
+                share if is_abreast && share >= SOME_WAIT => Ok(Effect::Falls),
+                share if !is_abreast && share <= HALF_WAIT => Ok(Effect::Stays),
+                share if !is_abreast && share >= ONE_BY_ONE => Ok(Effect::Falls),
                 _ => Err("the difference is not clear".to_owned()),
             }
         }
@@ -529,36 +553,7 @@ fn of_together(sight: &LoadSignals, low: Option<&LoadSignals>, count: u64, contr
         Ok(effect) => (Some(effect), None),
         Err(why) => (None, Some(why)),
     };
-    MadeChange { intervention: Intervention::Together, figures, effect, void }
-}
-
-/// Of what few users would be answered if none waited, they are answered this much at least where none does...
-const UNHINDERED: f64 = 0.94;
-/// ... and no more than this where they wait for each other.
-const HINDERED: f64 = 0.88;
-/// Fewer answers say less of an average than lies between these.
-const FEW_ANSWERS_MIN: f64 = 200.0;
-
-fn of_few(sight: &LoadSignals, low: Option<&LoadSignals>, control_rps: f64) -> MadeChange {
-    let alone_ns = low.and_then(|low| low.service_mean_ns).filter(|ns| *ns > 0.0);
-    let users = sight.get(Signal::InFlight).unwrap_or(0.0).round();
-    let answered_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
-    // What they would be answered beyond what the server can answer it cannot.
-    let unhindered_rps = alone_ns.map_or(0.0, |alone_ns| users * 1e9 / alone_ns).min(control_rps);
-    let effect = match (answered_rps / unhindered_rps, hindered(sight)) {
-        (_, Some(reason)) => Err(reason),
-        _ if unhindered_rps <= 0.0 => Err("there was nothing to hold it against".to_owned()),
-        _ if answered_rps * sight.seconds < FEW_ANSWERS_MIN => Err("too few were answered".to_owned()),
-        (share, None) if share >= UNHINDERED => Ok(Effect::Rises),
-        (share, None) if share <= HINDERED => Ok(Effect::Falls),
-        (_, None) => Err("the difference is not clear".to_owned()),
-    };
-    let (effect, void) = match effect {
-        Ok(effect) => (Some(effect), None),
-        Err(why) => (None, Some(why)),
-    };
-    let figures = ChangeFigures::Few { unhindered_rps, answered_rps, users: users as u64 };
-    MadeChange { intervention: Intervention::Few, figures, effect, void }
+    MadeChange { intervention, figures, effect, void }
 }
 
 impl MadeChange {
@@ -578,21 +573,16 @@ impl MadeChange {
                 let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));
                 format!("{alone} alone, {together} where {count} are asked at once, on average")
             }
-            ChangeFigures::Few { unhindered_rps, answered_rps, users } => {
-                let (answered, unhindered) = (format::rate(answered_rps), format::rate(unhindered_rps));
-                format!("{users} users are answered {answered}/s, and would be {unhindered}/s as soon as alone")
-            }
         };
         match (self.effect, &self.void) {
             (Some(effect), _) => {
                 let word = match (effect, self.intervention) {
                     (Effect::Falls, Intervention::Bursts) => "part of it is refused",
                     (Effect::Stays, Intervention::Bursts) => "nothing more is refused",
-                    (Effect::Rises, Intervention::Together) => "comes as soon as alone",
+                    (Effect::Rises, Intervention::Together | Intervention::Abreast) => "comes as soon as alone",
                     (Effect::Stays, Intervention::Together) => "comes in two parts",
                     (Effect::Falls, Intervention::Together) => "comes one after the other",
-                    (Effect::Rises, Intervention::Few) => "none of them waits",
-                    (Effect::Falls, Intervention::Few) => "they wait for each other",
+                    (Effect::Falls, Intervention::Abreast) => "waits for each other",
                     (Effect::Rises, _) => "rises",
                     (Effect::Stays, _) => "stays",
                     (Effect::Falls, _) => "falls",
@@ -801,12 +791,33 @@ mod tests {
             (10.0, 17.5, 4, 200.0, Some(Effect::Falls)),
             (10.0, 10.0, 1, 100.0, None),
         ] {
-            let made = of_together(&sight(together, 300.0), Some(&sight(alone, 60.0)), count, full_rps);
+            let low = sight(alone, 60.0);
+            let made =
+                of_together(Intervention::Together, &sight(together, 300.0), (Some(&low), None), count, full_rps);
             assert_eq!(made.effect, expect, "{alone} {together} {count}");
             assert!(made.measured().contains("alone"), "{}", made.measured());
         }
-        assert_eq!(of_together(&sight(15.0, 10.0), Some(&sight(15.0, 60.0)), 6, 400.0).effect, None, "too few");
-        assert_eq!(of_together(&sight(15.0, 300.0), None, 6, 400.0).effect, None, "nothing to hold it against");
+        for (alone, together, count, thread_ns, expect) in [
+            // Six places of 15 ms each.
+            (15.0, 15.3, 6, 0.0, Some(Effect::Rises)),
+            // A lock for 2.5 ms of them, which they reach one after the other, or at once.
+            (15.0, 17.5, 6, 0.0, Some(Effect::Falls)),
+            (15.0, 21.2, 6, 0.0, Some(Effect::Falls)),
+            (15.0, 16.3, 6, 0.0, None),
+            // Six places behind one thread that has half a millisecond to do for each.
+            (15.0, 16.3, 6, 5e5, Some(Effect::Rises)),
+        ] {
+            let (low, mut line) = (sight(alone, 60.0), sight(20.0, 400.0));
+            line.values.insert(Signal::FullestThread, thread_ns * 400.0 / 1e9);
+            let others = (Some(&low), Some(&line));
+            let made = of_together(Intervention::Abreast, &sight(together, 300.0), others, count, 400.0);
+            assert_eq!(made.effect, expect, "{alone} {together} {count} {thread_ns}");
+        }
+        let few = |rps: f64, low: Option<&LoadSignals>| {
+            of_together(Intervention::Together, &sight(15.0, rps), (low, None), 6, 400.0).effect
+        };
+        assert_eq!(few(10.0, Some(&sight(15.0, 60.0))), None, "too few");
+        assert_eq!(few(300.0, None), None, "nothing to hold it against");
         let standing = weighed(&[(Cause::Limiter, 2.5), (Cause::Pool, 2.0), (Cause::Lock, 1.0)]);
         for (effect, expect) in
             [(Effect::Stays, (2.0, -1.0, -3.0)), (Effect::Falls, (-3.0, 2.0, 2.0)), (Effect::Rises, (-3.0, -1.0, 2.0))]
@@ -814,33 +825,7 @@ mod tests {
             let weights = made(Intervention::Together, effect).weights(&standing);
             assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock], weights[&Cause::Limiter]), expect);
         }
-    }
-
-    #[test]
-    fn few_users_wait_for_each_other_at_a_lock() {
-        let sight = |users: f64, rps: f64, mean_ms: f64| LoadSignals {
-            values: [(Signal::Goodput, rps), (Signal::InFlight, users)].into(),
-            service_mean_ns: Some(mean_ms * 1e6),
-            seconds: 2.0,
-            ..LoadSignals::default()
-        };
-        // Ms alone, users, what they are answered a second, and what a full server answers.
-        for (alone, users, rps, full_rps, expect) in [
-            (15.0, 6.0, 396.0, 400.0, Some(Effect::Rises)),
-            (10.3, 4.0, 293.0, 345.0, Some(Effect::Falls)),
-            (10.3, 3.0, 264.0, 345.0, None),
-            // Two places, of which one is in part a lock's.
-            (10.0, 2.0, 170.0, 170.0, Some(Effect::Rises)),
-            (10.0, 2.0, 90.0, 170.0, None),
-            (15.0, 6.0, 396.0, 0.0, None),
-        ] {
-            let made = of_few(&sight(users, rps, 15.0), Some(&sight(1.0, 50.0, alone)), full_rps);
-            assert_eq!(made.effect, expect, "{alone} {users} {rps}");
-            assert!(made.measured().contains("users are answered"), "{}", made.measured());
-        }
-        assert_eq!(of_few(&sight(6.0, 300.0, 15.0), None, 400.0).effect, None, "nothing to hold it against");
-        let standing = weighed(&[(Cause::Pool, 4.0), (Cause::Lock, 3.0)]);
-        let weights = made(Intervention::Few, Effect::Falls).weights(&standing);
+        let weights = made(Intervention::Abreast, Effect::Falls).weights(&standing);
         assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock]), (-3.0, 3.0));
     }
 

@@ -133,6 +133,12 @@ pub(super) fn waits_in_line(case: &Contrast) -> Option<bool> {
     Some(!parks && locked(case)? && waiting >= 4.0 && same <= 0.25 * waiting)
 }
 
+/// Whether threads wait for each other past the line, most of them at the same place: a lock.
+pub(super) fn waits_at_one_place(case: &Contrast) -> Option<bool> {
+    let (waiting, same) = (case.past.get(Signal::InLock)?, case.past.get(Signal::InSameLock)?);
+    Some(locked(case)? && waiting >= 4.0 && same >= 0.5 * waiting)
+}
+
 /// Whether as many more threads than at a low load sleep or wait for storage, at the line and past it, as more requests are served
 /// at a time (Little's law): threads that always sleep cancel out.
 pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {

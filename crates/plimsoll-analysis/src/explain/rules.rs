@@ -10,7 +10,7 @@ use super::demands::UsedResource;
 use super::laws::{
     collected, downstream_full, downstream_slower, held_to_cores, locked, more_served_than_worked_on, one_cores_worth,
     overflows, pool_full, reads_late, shares_an_interpreter, spins, stops_to_collect, takes_turns, threads_at_work,
-    unaccepted, waits_for_data, waits_in_line, waits_unseen, window_full,
+    unaccepted, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen, window_full,
 };
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
@@ -784,6 +784,24 @@ pub const RULES: &[Rule] = &[
         yields_to: &[Cause::Lock, Cause::Disk, Cause::Network, Cause::SlowReader, Cause::AcceptBacklog],
         to_tell: PROBES,
     },
+    // And one at a time for a part of the work, where coroutines wait for it.
+    Rule {
+        cause: Cause::Lock,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                2.0,
+                "several requests are served at a time, and nothing that they wait for is to be seen",
+                "it is to be seen what requests wait for, or one is served at a time",
+                &[Signal::Service, Signal::Goodput, Signal::InFlight],
+                |case| Some(case.at_a_time()? >= 1.6 && waits_unseen(case)?),
+            ),
+        ],
+        yields_to: &[Cause::Disk, Cause::SlowReader],
+        to_tell: PROBES,
+    },
     Rule {
         cause: Cause::Downstream,
         stage: RuleStage::Server,
@@ -876,10 +894,12 @@ pub const RULES: &[Rule] = &[
             must_not(
                 "as many requests are served at a time as it has workers",
                 "fewer requests are served at a time than it could",
-                &[Signal::Processes],
+                &[Signal::Processes, Signal::InLock, Signal::InSameLock],
                 |case| {
                     let workers = case.worker_processes()?;
-                    Some(workers > 1.0 && (case.at_a_time()? / workers - 1.0).abs() <= 0.15)
+                    let as_many = workers > 1.0 && (case.at_a_time()? / workers - 1.0).abs() <= 0.15;
+                    // That is chance where their threads all wait at one place.
+                    Some(as_many && !waits_at_one_place(case).unwrap_or(false))
                 },
             ),
             speaks(

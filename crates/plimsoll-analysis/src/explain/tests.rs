@@ -625,6 +625,22 @@ fn each_cause_by_its_law() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Such a lock may be a pool's line as well: experiments tell.
+#[test]
+fn a_lock_of_several_processes_stands() {
+    let three = usual().alone(3.2).with(&[
+        (Processes, 4.0, 4.0, 4.0),
+        (Threads, 13.0, 60.0, 240.0),
+        (InLock, 0.0, 3.0, 80.0),
+        (InSleep, 0.3, 2.0, 2.0),
+    ]);
+    for (same, stands) in [(80.0, true), (10.0, false)] {
+        let case = three.clone().with(&[(InSameLock, 0.0, 3.0, same)]);
+        let weighed = weigh(&case, &BTreeMap::new());
+        assert_eq!(weighed.candidates.iter().any(|it| it.cause == Cause::Lock), stands, "{same}: {}", tell(&case));
+    }
+}
+
 #[test]
 fn too_little_names_nothing() {
     let seen_of_server: Vec<Signal> = [ServerCores, FullestThread, FullThreads, Threads, Processes, RunQueue, Switches]

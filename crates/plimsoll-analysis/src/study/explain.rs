@@ -120,7 +120,14 @@ const BURST_TIMES: u64 = 4;
 /// before the next ones come, even if one is answered after the other, and a bucket is full again.
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 6.0;
+/// Of fewer at once more are needed for an average: that load is so many times as long.
+const ABREAST_TIMES: u64 = 2;
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
+
+/// So many times as long as the others is the load with this tag.
+fn times_as_long(tag: Tag) -> u64 {
+    if tag == Intervention::Abreast.tag() { ABREAST_TIMES } else { 1 }
+}
 
 /// An explanation under way.
 #[derive(Debug)]
@@ -267,7 +274,7 @@ impl Explain {
             (_, None) if !any => return Step::Stop,
             (0, Some(_)) if left_ns >= CHANGED_LEAST * needs_ns => Intervention::Control,
             (0, _) => return Step::Stop,
-            (_, Some(wanted)) if left_ns >= 2 * needs_ns => wanted,
+            (_, Some(wanted)) if left_ns >= 2 * needs_ns + (times_as_long(wanted.tag()) - 1) * CHANGED_NS => wanted,
             (1, _) if any => Intervention::Control,
             _ => return Step::Stop,
         };
@@ -277,7 +284,7 @@ impl Explain {
     /// The changes that tell the causes apart that stand after the steady loads.
     pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = loads(trials, &self.search.settings.slo);
-        let at_a_time = [Intervention::Together, Intervention::Few];
+        let at_a_time = [Intervention::Together, Intervention::Abreast];
         let can_be = |it: &&Intervention| !at_a_time.contains(*it) || Together::of(findings, &loads).is_some();
         let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
         interventions::worth_making(&standing(findings, &loads), &possible)
@@ -295,11 +302,11 @@ impl Explain {
         let tag = intervention.tag();
         match intervention {
             Intervention::Bursts => self.loaded(tag, self.bursts(level_of(findings) * 0.95, findings)),
-            Intervention::Together | Intervention::Few => {
-                match (Together::of(findings, &loads(trials, &self.search.settings.slo)), intervention) {
-                    (Some(it), Intervention::Few) => self.loaded(tag, closed(&self.search.settings.base, it.few)),
-                    (Some(it), _) => self.loaded(tag, self.together(it)),
-                    (None, _) => Step::Stop,
+            Intervention::Together | Intervention::Abreast => {
+                let together = Together::of(findings, &loads(trials, &self.search.settings.slo));
+                match together.and_then(|it| Some((it.count(intervention)?, it.alone_ns))) {
+                    Some((count, alone_ns)) => self.loaded(tag, self.together(count, alone_ns)),
+                    None => Step::Stop,
                 }
             }
             _ => self.loaded(tag, self.filling(intervention, findings)),
@@ -311,7 +318,7 @@ impl Explain {
         let load = Load {
             seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
             requests_max: None,
-            duration_ns: Some(CHANGED_NS),
+            duration_ns: Some(times_as_long(tag) * CHANGED_NS),
             warmup_ns: WARMUP_NS,
             grace_ns: self.grace_ns(),
             interval_ns: Plan::TICK_NS,
@@ -339,14 +346,14 @@ impl Explain {
     }
 
     /// Requests at once, and again when those are answered.
-    fn together(&self, Together { count, alone_ns, .. }: Together) -> PlanRecord {
+    fn together(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);
         let rate = count as f64 * SECOND as f64 / TOGETHER_NS as f64;
         // What is not measured before it goes on as it begins: with nothing.
         let cycle = [level(0.0, apart_ns), level(rate, TOGETHER_NS)];
-        let cycles = (WARMUP_NS + CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
+        let cycles = (WARMUP_NS + ABREAST_TIMES * CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
         let connections_ready = u32::try_from(2 * count).unwrap_or(u32::MAX).min(base.carriage.connections_max);
         let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };

@@ -110,7 +110,7 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
             Intervention::Control => false,
             Intervention::Reference => alone,
             Intervention::Identities if scripted => false,
-            Intervention::MoreUsers | Intervention::Bursts | Intervention::Together | Intervention::Few => true,
+            Intervention::MoreUsers | Intervention::Bursts | Intervention::Together | Intervention::Abreast => true,
             Intervention::NewConnections => plan.carriage.keep_alive,
             Intervention::KeptConnections => !plan.carriage.keep_alive,
             Intervention::Head => gets,
@@ -141,7 +141,7 @@ pub fn variants(
             | Intervention::MoreUsers
             | Intervention::Bursts
             | Intervention::Together
-            | Intervention::Few
+            | Intervention::Abreast
             | Intervention::Stopped => None,
             Intervention::Reference => Some((of_reference(plan, reference(plan, terms)?), injector.clone())),
             Intervention::NewConnections if speaks_http1(plan) => {
@@ -194,8 +194,8 @@ pub fn variants(
 
 /// Those of `wanted` that can be made: their plan is there, or they need none of their own.
 pub fn made(wanted: &[Intervention], variants: &BTreeMap<Intervention, Variant>) -> Vec<Intervention> {
-    use Intervention::{Bursts, Few, Head, MoreUsers, SmallerAnswer, Stopped, Together};
-    let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Few | Stopped);
+    use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
+    let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
     // A part of the answer that the server is known to give says what a HEAD could.
     let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
     let can_be = |change: &Intervention| needs_none(change) || variants.contains_key(change);

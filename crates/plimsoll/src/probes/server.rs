@@ -15,7 +15,7 @@ use plimsoll_sys::probe::process::{
 use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::probe::{ProcFile, listener};
 use plimsoll_sys::process::cores_of;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -527,12 +527,13 @@ impl Probe for ServerProbe {
             sink.gauge("server.threads_runnable", "", runnable as f64);
             sink.gauge("server.threads_blocked", "", blocked as f64);
             if self.members.iter().any(|member| member.threads.tell_waits()) {
-                let (mut waiting, mut same) = ([0; WAITS.len()], 0);
+                // Processes that one has forked have a lock that they share at one address.
+                let (mut waiting, mut places) = ([0; WAITS.len()], HashMap::new());
                 for member in &self.members {
-                    let (of, most) = member.threads.waiting_for(WAITS.map(|(_, what)| what));
+                    let of = member.threads.waiting_for(WAITS.map(|(_, what)| what), &mut places);
                     waiting = std::array::from_fn(|at| waiting[at] + of[at]);
-                    same = same.max(most);
                 }
+                let same = places.into_values().max().unwrap_or(0);
                 for ((name, _), waiting) in WAITS.iter().zip(waiting) {
                     sink.gauge(name, "", waiting as f64);
                 }

@@ -175,19 +175,23 @@ impl Threads {
         (self.ended.1 + sum(|thread| thread.switches.0), self.ended.2 + sum(|thread| thread.switches.1))
     }
 
-    /// How many threads were last seen to wait for each of `kinds`, and for the same thing as another, at the most. Who waits to be
-    /// woken, but no longer than a time, and at a place of its own, sleeps: that is how many runtimes do it.
-    pub fn waiting_for<const KINDS: usize>(&self, kinds: [WaitsFor; KINDS]) -> ([usize; KINDS], usize) {
-        let mut places: HashMap<u64, usize> = HashMap::new();
+    /// How many threads were last seen to wait for each of `kinds`. Who waits to be woken, but no longer than a time, and at a place of its
+    /// own, sleeps: that is how many runtimes do it. `places`: how many wait where, to which these are added.
+    pub fn waiting_for<const KINDS: usize>(
+        &self,
+        kinds: [WaitsFor; KINDS],
+        places: &mut HashMap<u64, usize>,
+    ) -> [usize; KINDS] {
+        let mut own: HashMap<u64, usize> = HashMap::new();
         for place in self.list.iter().filter_map(|thread| thread.waking_place) {
+            *own.entry(place.address).or_default() += 1;
             *places.entry(place.address).or_default() += 1;
         }
         let waits_for = |thread: &Thread| match thread.waking_place {
-            Some(place) if place.is_timed && places[&place.address] == 1 => Some(WaitsFor::Sleep),
+            Some(place) if place.is_timed && own[&place.address] == 1 => Some(WaitsFor::Sleep),
             _ => thread.waits_for,
         };
-        let waiting = kinds.map(|kind| self.list.iter().filter(|thread| waits_for(thread) == Some(kind)).count());
-        (waiting, places.into_values().max().unwrap_or(0))
+        kinds.map(|kind| self.list.iter().filter(|thread| waits_for(thread) == Some(kind)).count())
     }
 
     /// Whether it is known of any thread where it waits to be woken.

@@ -13,9 +13,12 @@
 //! deviations of the difference of two such means for requests that come and go independently (sqrt(4 n W / T), n in
 //! flight, W their mean stay, T the quarter). At 100/s and more that guard is below the 1 % and changes nothing.
 //!
+//! Requests whose answer is held back until its first part is acknowledged ([`crate::held_back`]) are no backlog.
+//!
 //! Not here: which plan to try next.
 
 use crate::format;
+use crate::held_back;
 use crate::others::Others;
 use crate::sentence::Sentence;
 use crate::slo::Slo;
@@ -23,7 +26,7 @@ use crate::stalls::{self, Stall};
 use crate::summary::Summary;
 use crate::watch::{TickFigures, Watch, broken, judged_window_ns};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Ending, Histogram, Ledger, LoadShape, Purpose, RequestFailure, Run};
+use plimsoll_model::{Ending, Histogram, Interval, Ledger, LoadShape, Purpose, RequestFailure, Run};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -112,6 +115,8 @@ pub struct Evidence {
     pub unanswered: u64,
     /// Mean number in flight in each quarter of the judged window.
     pub in_flight: [f64; 4],
+    /// The mean number of these that wait for the rest of their answer alone, where acknowledgements hold it back.
+    pub held_back: [f64; 4],
     /// Growth of the backlog as a share of the arrivals.
     pub growth: f64,
     /// Requests in flight at the end of the judged window.
@@ -206,7 +211,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             failed: ledger.failed,
             unsent: ledger.unsent,
             unanswered: ledger.in_flight,
-            in_flight: window.quarters(run),
+            in_flight: window.quarters(run, |interval| interval.load.in_flight_ns as f64),
+            held_back: held_back::under(&summary).map(|_| window.quarters(run, held_back::waited_ns)).unwrap_or_default(),
             primed: rejected_before,
             little_gap: little_gap(run),
             service_mean_ns: summary.whole.service.mean_ns,
@@ -302,7 +308,9 @@ fn open_verdict(
     let requests_rps = outcome.achieved_rps * summary.requests_each;
     let stay_s = if requests_rps > 0.0 { second / requests_rps } else { 0.0 };
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
-    let growth = last - second;
+    // Who waits for the rest of an answer alone waits for an acknowledgement.
+    let [_, second_held, _, last_held] = evidence.held_back;
+    let growth = (last - last_held) - (second - second_held);
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
     let grows = growth > GROWTH_MAX * arrivals && growth > guard;
 
@@ -366,7 +374,7 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     let ticks = run.intervals.iter().map(|(index, tick)| (u64::from(*index) * window.tick_ns, tick));
     let series: Vec<(bool, TickFigures)> = ticks
         .filter(|(at_ns, _)| *at_ns >= window.from_ns)
-        .map(|(at_ns, tick)| (at_ns + window.tick_ns <= window.to_ns, TickFigures::of(tick)))
+        .map(|(at_ns, tick)| (at_ns + window.tick_ns <= window.to_ns, TickFigures::of(tick, window.tick_ns)))
         .collect();
     let inside = series.iter().take_while(|(inside, _)| *inside).count();
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
@@ -434,8 +442,9 @@ impl Window {
         (self.length_ns() / self.tick_ns) as usize
     }
 
-    /// Mean number in flight in each quarter; an interval counts by the part of it that lies inside.
-    fn quarters(&self, run: &Run) -> [f64; 4] {
+    /// The mean of something in each quarter, by its integral over each interval in ns; an interval counts by the part of it that lies
+    /// inside.
+    fn quarters(&self, run: &Run, integral_ns: impl Fn(&Interval) -> f64) -> [f64; 4] {
         let length = self.length_ns() as f64 / 4.0;
         let mut means = [0.0; 4];
         if length < 1.0 {
@@ -448,7 +457,7 @@ impl Window {
                 let start = (u64::from(*index) * self.tick_ns) as f64;
                 let inside = (start + self.tick_ns as f64).min(to) - start.max(from);
                 if inside > 0.0 {
-                    *mean += interval.load.in_flight_ns as f64 * inside / self.tick_ns as f64 / length;
+                    *mean += integral_ns(interval) * inside / self.tick_ns as f64 / length;
                 }
             }
         }
@@ -561,6 +570,29 @@ mod tests {
         assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
         // Two requests more or less are chance.
         assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
+    }
+
+    /// As kernels acknowledge the first answers of a connection at once, and put it off later: 40 ms more, step by step.
+    #[test]
+    fn the_rest_of_an_answer_that_waits_for_an_acknowledgement_is_no_backlog() {
+        fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
+            let outcome = judged(&run(&[(1000.0, 10)], |at| {
+                let mut interval = tick(100, 4 + rest_ms(at), in_flight(at));
+                let (mut service, mut ttfb) = (Histogram::new(), Histogram::new());
+                service.record_n((4 + rest_ms(at)) * MS, 100);
+                ttfb.record_n(4 * MS, 100);
+                let figures = interval.routes.of_mut(0);
+                (figures.service, figures.ttfb, figures.answers_bytes) = (service.drain(), ttfb.drain(), 20_000);
+                interval
+            }));
+            assert_eq!(outcome.verdict, expect, "{:?}", outcome.reason);
+        }
+        let put_off = |at: u64| (at * 8).min(40);
+        check(put_off, |at| 4 + put_off(at), Verdict::Pass);
+        // More wait than those.
+        check(put_off, |at| 4 + put_off(at) + 3 * at, Verdict::Fail);
+        // What is as much later, and no acknowledgement put off, is work.
+        check(|at| at * 8, |at| 4 + at * 8, Verdict::Fail);
     }
 
     #[test]

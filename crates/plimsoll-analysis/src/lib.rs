@@ -20,6 +20,7 @@ pub mod failed;
 pub mod find;
 pub mod finding;
 pub mod format;
+mod held_back;
 pub mod judge;
 pub mod levels;
 mod named;

@@ -4,6 +4,7 @@
 //! early is judged from its record alone. Not here: whose fault a failure is.
 
 use crate::format;
+use crate::held_back;
 use crate::named;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
@@ -67,6 +68,8 @@ pub(crate) struct TickFigures {
     pub succeeded: u64,
     pub failed: u64,
     pub in_flight_end: u64,
+    /// How many of these wait for nothing but the rest of their answer ([`crate::held_back`]), on average.
+    pub held_back: f64,
     /// The longest response time of an answer, in ns.
     pub slowest_ns: u64,
     /// The longest service time of an answer, in ns: the request had left for as long.
@@ -76,7 +79,7 @@ pub(crate) struct TickFigures {
 }
 
 impl TickFigures {
-    pub fn of(tick: &Interval) -> TickFigures {
+    pub fn of(tick: &Interval, tick_ns: u64) -> TickFigures {
         let without_core = |worker: &WorkerTime| worker.work_ns.saturating_sub(worker.cpu_ns);
         let whole = tick.whole();
         TickFigures {
@@ -84,6 +87,7 @@ impl TickFigures {
             succeeded: whole.ledger.succeeded,
             failed: whole.ledger.failed_total(),
             in_flight_end: whole.in_flight_end,
+            held_back: held_back::waited_ns(tick) / tick_ns as f64,
             slowest_ns: whole.response.max_ns(),
             slowest_service_ns: whole.service.max_ns(),
             without_core_ns: tick.load.workers.iter().map(without_core).max().unwrap_or(0),
@@ -225,7 +229,7 @@ impl Watch {
         if answers > 0 {
             self.quickest_ns = self.quickest_ns.min(whole.response.sum_ns() as f64 / answers as f64);
         }
-        self.seen.push(TickFigures::of(tick));
+        self.seen.push(TickFigures::of(tick, self.tick_ns));
         if any_bad || self.overdue_any() {
             self.first_bad.get_or_insert(self.seen.len());
         }
@@ -314,12 +318,13 @@ impl Watch {
         if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < ticks {
             return None;
         }
+        let backlog = |seen: &TickFigures| seen.in_flight_end as f64 - seen.held_back;
         let grows = last.windows(2).all(|pair| {
-            let growth = pair[1].in_flight_end as f64 - pair[0].in_flight_end as f64;
+            let growth = backlog(&pair[1]) - backlog(&pair[0]);
             pair[1].scheduled > 0 && growth >= 1.0 && growth >= OVERLOAD_SHARE * pair[1].scheduled as f64
         });
         grows.then(|| {
-            let growth = (last[ticks].in_flight_end - last[0].in_flight_end) as f64;
+            let growth = backlog(&last[ticks]) - backlog(&last[0]);
             let arrivals: u64 = last[1..].iter().map(|s| s.scheduled).sum();
             format!("the server fell behind by {} of the arrivals", format::rough_share(growth / arrivals as f64))
         })

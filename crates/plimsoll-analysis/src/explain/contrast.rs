@@ -219,8 +219,9 @@ impl Contrast {
         let (asked, got) = (self.past.get(Signal::Offered)?, self.past.get(Signal::Goodput)?);
         let asked = asked * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // Not more than a little above the line, or than what did not hold; where there is no line, whatever it is.
-        let most = if self.lower_rps > 0.0 { (line * 1.12).max(self.upper_rps.unwrap_or(0.0)) } else { f64::INFINITY };
+        // Not more than a little above the line, what was held past it, or what did not hold; where there is no line, whatever it is.
+        let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
+        let most = if self.lower_rps > 0.0 { known * 1.12 } else { f64::INFINITY };
         Some(got < asked * 0.985 && got <= most)
     }
 

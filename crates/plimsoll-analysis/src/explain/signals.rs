@@ -5,6 +5,7 @@
 
 use super::collectors::is_collecting;
 use super::spinning::is_spinning;
+use crate::held_back;
 use crate::profile::sampled_ns;
 use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
@@ -361,10 +362,7 @@ impl LoadSignals {
         self.put(Signal::Service, count(whole.service.count, whole.service.p50_ns));
         self.service_mean_ns = count(whole.service.count, 0).map(|_| whole.service.mean_ns);
         self.put(Signal::FirstByte, count(whole.ttfb.count, whole.ttfb.p50_ns));
-        let behind = |whole_ns: u64, first_ns: u64| whole_ns as f64 - first_ns as f64;
-        let (service, ttfb) = (&whole.service, &whole.ttfb);
-        let behind_ns = [behind(service.p50_ns, ttfb.p50_ns), behind(service.p99_ns, ttfb.p99_ns)];
-        self.held_back_ns = held_back_ns(behind_ns, whole.answers_bytes as f64 / ttfb.count.max(1) as f64);
+        self.held_back_ns = held_back::under(summary);
         self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
         let failed = RequestFailure::ALL.into_iter().filter(|kind| *kind != RequestFailure::Status);
         let failed = failed.map(|kind| (kind.name().replace('_', " "), ledger.failed[kind as usize]));
@@ -552,21 +550,6 @@ impl LoadSignals {
         let paused_s = paused_s.or_else(|| change("metrics.memstats.PauseTotalNs").map(|ns| ns / 1e9));
         self.put(Signal::GcPauses, paused_s.map(|seconds| seconds * 1e9 / span_ns));
     }
-}
-
-/// The time after which an acknowledgement that is put off is sent: 40 ms at least on Linux (TCP_DELACK_MIN), more or less a tick of
-/// the kernel's, and of tails, more or less what else differs.
-const ACK_PUT_OFF_NS: [std::ops::Range<f64>; 2] = [38e6..46e6, 30e6..46e6];
-/// Of a longer answer the rest is on its way when the first byte comes.
-const SHORT_ANSWER_BYTES: f64 = 16_384.0;
-
-/// How long the rest of answers of so many bytes waits for an acknowledgement that is put off, by how much later the last byte
-/// comes than the first, at the median and at the 99th percentile: the server has written head and rest apart, and its
-/// kernel holds the second small piece back until the first one is acknowledged (Nagle's algorithm, RFC 896, with
-/// RFC 1122, 4.2.3.2). Kernels put acknowledgements off for some answers only, at first.
-pub(super) fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
-    let put_off = behind_ns.into_iter().zip(ACK_PUT_OFF_NS).find(|(ns, range)| range.contains(ns))?;
-    (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)
 }
 
 /// Variance over mean of the counts, without what changes slowly: over neighbours, whose mean is the same.

@@ -826,6 +826,13 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     for (what, case, got, expect) in [
         ("at the line", case(950.0, Some(960.0)), 960.0, true),
         ("far above a line that is known", case(950.0, Some(960.0)), 1200.0, false),
+        (
+            "a little above what was held past the line",
+            Contrast { held_past_rps: Some(1150.0), ..case(950.0, Some(960.0)) },
+            1200.0,
+            true,
+        ),
+        ("a little above what did not hold", case(950.0, Some(1150.0)), 1200.0, true),
         ("between what held and what did not", case(950.0, Some(1900.0)), 1200.0, true),
         ("without a line", case(0.0, None), 1200.0, true),
         ("all was answered", case(0.0, None), 1498.0, false),
@@ -833,20 +840,4 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
         let case = case.with(&[(Offered, 150.0, 950.0, 1500.0), (Goodput, 150.0, 950.0, got)]);
         assert_eq!(case.plateau(), Some(expect), "{what}");
     }
-}
-
-#[test]
-fn the_rest_of_an_answer_is_held_back_for_the_time_of_an_acknowledgement_put_off() {
-    fn check(behind_ms: [f64; 2], answer_bytes: f64, expect_ms: Option<f64>) {
-        let found = signals::held_back_ns(behind_ms.map(|ms| ms * 1e6), answer_bytes);
-        assert_eq!(found, expect_ms.map(|ms| ms * 1e6), "{behind_ms:?}");
-    }
-    check([41.0, 41.0], 200.0, Some(41.0));
-    // Of some answers only.
-    check([4.0, 36.0], 200.0, Some(36.0));
-    // By chance as long, but it is sent meanwhile.
-    check([41.0, 41.0], 1e6, None);
-    check([21.0, 24.0], 200.0, None);
-    check([60.0, 300.0], 200.0, None);
-    check([0.1, 0.4], 200.0, None);
 }

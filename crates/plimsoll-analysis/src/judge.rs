@@ -212,7 +212,9 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             unsent: ledger.unsent,
             unanswered: ledger.in_flight,
             in_flight: window.quarters(run, |interval| interval.load.in_flight_ns as f64),
-            held_back: held_back::under(&summary).map(|_| window.quarters(run, held_back::waited_ns)).unwrap_or_default(),
+            held_back: held_back::under(&summary)
+                .map(|_| window.quarters(run, held_back::waited_ns))
+                .unwrap_or_default(),
             primed: rejected_before,
             little_gap: little_gap(run),
             service_mean_ns: summary.whole.service.mean_ns,

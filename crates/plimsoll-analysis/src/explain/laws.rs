@@ -85,14 +85,16 @@ pub(super) fn shares_an_interpreter(case: &Contrast) -> bool {
     !is_free && names.iter().any(|known| name.starts_with(known) || program.starts_with(known))
 }
 
-/// Whether threads wait for cores while others are idle: the server is held to some of them.
+/// Whether threads wait for cores while others are idle: the server is held to some of them. Those that take turns at an interpreter
+/// are woken where another one still runs, and wait for that.
 pub(super) fn held_to_cores(case: &Contrast) -> Option<bool> {
     let used = case.top(Signal::ServerCores)?;
     let whole = used.round();
     let near = whole >= 1.0 && (used / whole - 1.0).abs() <= 0.08;
     let waiting = case.top(Signal::RunQueue)?;
     let for_each_other = case.past.get(Signal::InLock).unwrap_or(0.0) - case.low.get(Signal::InLock).unwrap_or(0.0);
-    Some(near && waiting >= 0.5 && for_each_other < waiting && case.cores_spare()?)
+    let in_turn = takes_turns(case).unwrap_or(false);
+    Some(near && waiting >= 0.5 && for_each_other < waiting && !in_turn && case.cores_spare()?)
 }
 
 /// Whether the server asks its main peer for requests: a connection that stands idle while thousands are answered holds none.

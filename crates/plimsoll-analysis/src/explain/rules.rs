@@ -219,12 +219,16 @@ pub const RULES: &[Rule] = &[
                 let rise = case.peer().is_some()
                     && case.reaches(Signal::TimeWait, 0.85).unwrap_or(false)
                     && case.rises(Signal::TimeWait, 2.0).unwrap_or(false);
-                // They are held for a minute: what the search used up is missed at a low load, too. They are not ours, as we
-                // still opened connections.
-                let low = &case.low;
-                let stay = low.get(Signal::TimeWait).is_some_and(|share| share >= 0.97)
-                    && low.get(Signal::Failed).is_some_and(|share| share >= 0.01)
-                    && low.opened > 0;
+                // They are held for a minute: what the search used up is missed at a low load, too, or at the first one at which a
+                // server that is busy with failing could be asked for them. They are not ours, as we still opened connections.
+                let first =
+                    [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
+                let stay = first.is_some_and(|sight| {
+                    let (used_up, failed) = (sight.get(Signal::TimeWait), sight.get(Signal::Failed));
+                    used_up.is_some_and(|share| share >= 0.97)
+                        && failed.is_some_and(|share| share >= 0.01)
+                        && sight.opened > 0
+                });
                 Some(ours || (rise || stay) && case.reaches(Signal::Failed, 0.01).unwrap_or(false))
             },
         )],

@@ -335,6 +335,15 @@ fn each_cause_by_its_law() {
             Cause::OneThread,
         ),
         (
+            "an interpreter whose threads are woken where another one runs",
+            python(usual().alone(2.6).with(&one_core).with(&[
+                (RunQueue, 0.1, 0.5, 0.93),
+                (InLock, 15.7, 14.6, 14.1),
+                (ServerCores, 0.2, 0.92, 1.03),
+            ])),
+            Cause::OneThread,
+        ),
+        (
             "ten worker processes",
             usual().with(&[(Processes, 11.0, 11.0, 11.0), (Threads, 11.0, 11.0, 11.0)]).with(&usual_queue),
             Cause::Workers,
@@ -598,6 +607,17 @@ fn each_cause_by_its_law() {
             {
                 let mut case = usual().with(&[(TimeWait, 1.0, 1.0, 1.0), (Failed, 0.9, 0.9, 0.9)]);
                 (case.low.opened, case.line.limited) = (20, Some(crate::sentence::Sentence::from("a worker was busy")));
+                case
+            },
+            Cause::Ports,
+        ),
+        (
+            "the same, where the server is too busy with failing at the low load to be asked for its ports",
+            {
+                let mut case = usual().with(&[(TimeWait, 1.0, 1.0, 1.0), (Failed, 0.9, 0.9, 0.9)]);
+                case.low.values.remove(&TimeWait);
+                case.half.opened = 20;
+                case.line.limited = Some(crate::sentence::Sentence::from("a worker was busy"));
                 case
             },
             Cause::Ports,

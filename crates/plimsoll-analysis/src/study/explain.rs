@@ -105,7 +105,7 @@ const CHANGED_NS_MAX: u64 = 30 * SECOND;
 /// A load with a change lies between two without one.
 const CHANGED_LEAST: u64 = 3;
 /// Where they are kept time for, steady loads are not made shorter than this.
-const KEPT_FROM_NS: u64 = 1500 * MS;
+const KEPT_FROM_NS: u64 = 1200 * MS;
 /// Users of a load with a change: this times those who reach the peak, within these bounds. They fill the server for certain.
 const USERS_TIMES: u64 = 2;
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;

@@ -176,7 +176,8 @@ impl Explain {
             // What goes too far comes last.
             missing.clear();
         }
-        let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, overhead_ns(history));
+        let is_wide = is_wide(&findings);
+        let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
         // Where there is no time for all: half way tells least, and the line itself the search has seen.
         for least in [HoldLevel::Half, HoldLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
@@ -184,9 +185,7 @@ impl Explain {
             }
         }
         if let Some((level, rate)) = missing.first() {
-            // Of a wide bracket a higher load may have to follow the one past the line: loads are shorter, so that there is time for it.
-            let held = length_ns(missing.len() + usize::from(is_wide(&findings))).or_else(|| length_ns(missing.len()));
-            return match held {
+            return match length_ns(missing.len()) {
                 Some(length_ns) => self.hold(*level, *rate, length_ns, &findings),
                 None => self.vary(history, &findings, left_ns),
             };
@@ -391,12 +390,15 @@ impl Explain {
     }
 
     /// How long each of so many steady loads can be. Changes get time as far as these do not become too short for it; a setting that
-    /// somebody wants to know of always does.
-    fn hold_length_ns(&self, left_ns: u64, loads: u64, overhead_ns: u64) -> Option<u64> {
-        let without = |kept_ns: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
+    /// somebody wants to know of always does. Of a wide bracket a higher load may have to follow the one past the line: there is time
+    /// for that, or it takes that of the changes.
+    fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
+        let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let is_asked_for = self.interventions.iter().copied().any(interventions::is_asked_for);
-        let kept = without(self.kept_ns()).filter(|length_ns| is_asked_for || *length_ns >= KEPT_FROM_NS);
-        kept.or_else(|| without(self.varied_ns()))
+        let kept = |loads: u64| without(self.kept_ns(), loads).filter(|it| is_asked_for || *it >= KEPT_FROM_NS);
+        let all = loads + u64::from(is_wide);
+        let kept = kept(all).or_else(|| kept(loads));
+        kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))
     }
 
     /// How long a load can be that takes `all_ns` with everything; `None`: too short to say anything.

@@ -571,6 +571,15 @@ fn each_cause_by_its_law() {
             Cause::WarmUp,
         ),
         (
+            "slower at the beginning and at the low load",
+            {
+                let mut case = usual().alone(40.0).with(&[(Goodput, 150.0, 950.0, 1100.0), (Service, 4e7, 1e7, 1e7)]);
+                (case.low.service_mean_ns, case.half.service_mean_ns) = (Some(40e6), Some(10e6));
+                Contrast { held_past_rps: Some(1100.0), alone_first_ns: Some(40e6), ..case }
+            },
+            Cause::WarmUp,
+        ),
+        (
             "slower at the beginning",
             {
                 let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);

@@ -46,18 +46,29 @@ pub struct Thread {
     gone: bool,
 }
 
-/// Some of many, one stretch after the other.
+/// Some of many, one stretch after the other, in an order that goes to and fro over their numbers: threads that let each other in do
+/// so in the order of their numbers, and who went along with them would meet the same few all the time, or never.
 #[derive(Default, Clone, Copy)]
 struct RoundRobin {
     start: usize,
     length: usize,
     of: usize,
+    /// The place of one in the order, by its number: so many times that, less whole rounds. It has no factor in common with `of`.
+    stride: usize,
 }
+
+/// The part of a round between one and the next by number: any two of a few turns lie far apart (the golden section).
+const STRIDE_PART: f64 = 0.618_034;
 
 impl RoundRobin {
     /// The next stretch of `length` out of `of`.
     fn next(self, length: usize, of: usize) -> RoundRobin {
-        RoundRobin { start: if of == 0 { 0 } else { (self.start + self.length) % of }, length: length.min(of), of }
+        let start = if of == 0 { 0 } else { (self.start + self.length) % of };
+        let stride = match of == self.of {
+            true => self.stride,
+            false => ((of as f64 * STRIDE_PART) as usize..).find(|stride| have_no_factor(*stride, of)).unwrap_or(1),
+        };
+        RoundRobin { start, length: length.min(of), of, stride }
     }
 
     /// Whether this stretch ends where the round began.
@@ -66,8 +77,13 @@ impl RoundRobin {
     }
 
     fn has(&self, number: usize) -> bool {
-        self.of > 0 && (number + self.of - self.start) % self.of < self.length
+        self.of > 0 && (number * self.stride % self.of + self.of - self.start) % self.of < self.length
     }
+}
+
+/// Whether two numbers have no factor in common (Euclid).
+fn have_no_factor(a: usize, b: usize) -> bool {
+    if b == 0 { a == 1 } else { have_no_factor(b, a % b) }
 }
 
 /// Whose turn it is among all threads of the server.
@@ -291,5 +307,33 @@ impl Thread {
         }
         let base = *self.switches_base.get_or_insert((switches_voluntary, switches_involuntary));
         self.switches = (switches_voluntary.saturating_sub(base.0), switches_involuntary.saturating_sub(base.1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_has_one_turn_in_a_round_and_neighbours_have_not_theirs_one_after_the_other() {
+        for of in 1..300 {
+            for length in [1, 4, 24] {
+                let mut turns = RoundRobin::default();
+                let mut seen = vec![0; of];
+                let rounds = of.div_ceil(length.min(of));
+                for _ in 0..rounds {
+                    turns = turns.next(length, of);
+                    let now: Vec<usize> = (0..of).filter(|number| turns.has(*number)).collect();
+                    assert!(
+                        of < 20 || length > 4 || now.windows(2).all(|pair| pair[1] - pair[0] > 1),
+                        "{now:?} of {of}"
+                    );
+                    now.into_iter().for_each(|number| seen[number] += 1);
+                }
+                let twice = rounds * length.min(of) - of;
+                assert!(seen.iter().all(|times| *times >= 1), "{of} {length}: {seen:?}");
+                assert_eq!(seen.iter().filter(|times| **times > 1).count(), twice, "{of} {length}");
+            }
+        }
     }
 }

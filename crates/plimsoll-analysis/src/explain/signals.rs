@@ -276,6 +276,8 @@ pub struct LoadSignals {
     pub held_back_ns: Option<f64>,
     /// Service time on average, ns.
     pub service_mean_ns: Option<f64>,
+    /// Time to the first byte, on average, ns.
+    pub first_byte_mean_ns: Option<f64>,
     /// Connections that were opened.
     pub opened: u64,
     /// What could not be seen, and why.
@@ -361,6 +363,7 @@ impl LoadSignals {
         self.put(Signal::P99, count(whole.response.count, whole.response.p99_ns));
         self.put(Signal::Service, count(whole.service.count, whole.service.p50_ns));
         self.service_mean_ns = count(whole.service.count, 0).map(|_| whole.service.mean_ns);
+        self.first_byte_mean_ns = count(whole.ttfb.count, 0).map(|_| whole.ttfb.mean_ns);
         self.put(Signal::FirstByte, count(whole.ttfb.count, whole.ttfb.p50_ns));
         self.held_back_ns = held_back::under(summary);
         self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);

@@ -39,14 +39,23 @@ pub(crate) fn of(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let asked: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = asked as f64 / series.len().max(1) as f64;
+    // Who began to wait in the silence, or shortly before it (Little's law). Others were passed over by those that came after them and
+    // were answered: of them the server has lost sight, or it leaves them hanging; it is not silent.
+    let waiting = |from: usize, to: usize| {
+        let before =
+            from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
+        before + series[from..to].iter().map(|seen| seen.scheduled).sum::<u64>() as f64
+    };
     let mut stalls = Vec::new();
     // Of the silent ticks from `from` to `to`, which answers ended, or the load.
     let mut end = |from: usize, to: usize, answered: Option<&TickFigures>| {
         let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;
         let without_core_ns = series[from..to].iter().chain(answered).map(|seen| seen.without_core_ns).sum::<u64>();
+        let in_flight = series[to - 1].in_flight_end as f64;
         if ticks < TICKS_MIN
             || ticks as f64 * per_tick < MISSED_MIN
+            || waiting(from, to) < MISSED_MIN.min(0.5 * in_flight)
             || without_core_ns as f64 > WITHOUT_CORE_MAX * silent_ns as f64
         {
             return;
@@ -92,6 +101,7 @@ mod tests {
                     scheduled,
                     succeeded,
                     slowest_ns: ms * 1_000_000,
+                    mean_ns: ms as f64 * 1e6,
                     in_flight_end,
                     ..TickFigures::default()
                 })
@@ -108,6 +118,14 @@ mod tests {
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 400, 5), calm, calm, calm, calm], &[(0, 400)]);
         // At the limit, where what waited since is never made up for: each answer is as late as the first.
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[(0, 250)]);
+        // Some are never answered: whoever is left at the end was passed over by all the others.
+        check(
+            &[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 1, 3, 15), (0, 0, 0, 15), (0, 0, 0, 15)],
+            &[],
+        );
+        check(&[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 0, 0, 16), (0, 0, 0, 16)], &[]);
+        // Users who all wait.
+        check(&[(40, 38, 10, 4), (40, 40, 10, 4), (0, 0, 0, 4), (0, 0, 0, 4), (40, 40, 210, 4)], &[(2, 210)]);
         // Nothing asked; an overload that answers; one that answers seldom.
         check(&[(0, 0, 0, 0); 5], &[]);
         check(&[(50, 30, 100, 20), (50, 30, 200, 40), (50, 30, 300, 60)], &[]);

@@ -72,6 +72,8 @@ pub(crate) struct TickFigures {
     pub held_back: f64,
     /// The longest response time of an answer, in ns.
     pub slowest_ns: u64,
+    /// The response time of answers on average, in ns; 0 without any.
+    pub mean_ns: f64,
     /// The longest service time of an answer, in ns: the request had left for as long.
     pub slowest_service_ns: u64,
     /// Time in which a worker had something to do and no core, in ns.
@@ -89,6 +91,7 @@ impl TickFigures {
             in_flight_end: whole.in_flight_end,
             held_back: held_back::waited_ns(tick) / tick_ns as f64,
             slowest_ns: whole.response.max_ns(),
+            mean_ns: whole.response.sum_ns() as f64 / whole.response.count().max(1) as f64,
             slowest_service_ns: whole.service.max_ns(),
             without_core_ns: tick.load.workers.iter().map(without_core).max().unwrap_or(0),
         }

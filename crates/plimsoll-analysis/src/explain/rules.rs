@@ -705,8 +705,9 @@ pub const RULES: &[Rule] = &[
                 |case| {
                     let (low, past) = (case.low.get(Signal::ListenQueue)?, case.past.get(Signal::ListenQueue)?);
                     let queues = past > 0.0 && past > 3.0 * low && case.past.get(Signal::Accepted)? > 1.0;
-                    // Of every server some wait for a moment now and then.
-                    let waiting = case.past.get(Signal::Unaccepted).is_none_or(|count| count >= 1.0);
+                    // Of every server some wait for a moment now and then, and of one that many are opened to a few.
+                    let few = (0.02 * case.past.get(Signal::InFlight)?).max(1.0);
+                    let waiting = case.past.get(Signal::Unaccepted).is_none_or(|count| count >= few);
                     Some(queues && waiting && more_served_than_worked_on(case)?)
                 },
             ),

@@ -175,6 +175,24 @@ pub(super) fn locked(case: &Contrast) -> Option<bool> {
     Some(case.past.get(Signal::InLock)? >= case.low.get(Signal::InLock)? + 2.0)
 }
 
+/// Whether processes of one thread each have accepted nearly all that is under way past the line: who serves one request at a time
+/// leaves the others where they are, and a loop of events has them all.
+pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
+    let (threads, processes) = (case.past.get(Signal::Threads)?, case.past.get(Signal::Processes)?);
+    let (under_way, unaccepted) = (case.past.get(Signal::InFlight)?, case.past.get(Signal::Unaccepted)?);
+    let left = under_way - processes;
+    let room = case.past.get(Signal::ListenOverflows).is_none_or(|times| times <= 0.0);
+    Some(room && threads <= processes && left >= processes.max(4.0) && unaccepted < 0.3 * left)
+}
+
+/// Whether the threads of most requests that are under way past the line sleep for a time, many more than are served at a time: they
+/// look again and again whether it is their turn (a database in a file that another one writes to, a lock that is tried for).
+pub(super) fn polls(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::InSleep)?, case.past.get(Signal::InSleep)?);
+    let (more, under_way) = (past - low, case.past.get(Signal::InFlight)?);
+    Some(more >= 4.0 && more >= 3.0 * case.at_a_time()? && (0.6 * under_way..1.3 * under_way).contains(&more))
+}
+
 /// Whether as many threads wait for data as requests are under way past the line, and none for another.
 pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     let (reading, under_way) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
@@ -211,7 +229,9 @@ pub(super) fn downstream_slower(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let waiting = case.past.get(Signal::InFlight)?;
     let at_a_time = case.at_a_time()?;
-    let full = pool_full(case)? && at_a_time < 0.7 * past && past > 1.0;
+    // Connections that stand idle are kept, not in use: where nearly none has a call that is not answered, it is not those that wait.
+    let in_use = case.past.get(Signal::PeerWaiting).is_none_or(|calls| calls >= 0.6 * past);
+    let full = pool_full(case)? && at_a_time < 0.7 * past && past > 1.0 && in_use;
     let grows = past >= 1.3 * line && past >= line + 2.0 && waiting <= 1.5 * past;
     let enough = past >= 0.8 * waiting && at_a_time < 0.7 * waiting && waits_for_data(case).unwrap_or(false);
     Some((full || grows || enough) && case.plateau()? && case.nothing_full()?)

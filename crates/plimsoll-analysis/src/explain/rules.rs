@@ -9,8 +9,8 @@ use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::laws::{
     collected, downstream_full, downstream_slower, held_to_cores, locked, more_served_than_worked_on, one_cores_worth,
-    overflows, pool_full, reads_late, shares_an_interpreter, spins, stops_to_collect, takes_turns, threads_at_work,
-    unaccepted, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen, window_full,
+    overflows, polls, pool_full, reads_late, shares_an_interpreter, spins, stops_to_collect, takes_all, takes_turns,
+    threads_at_work, unaccepted, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen, window_full,
 };
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
@@ -115,6 +115,8 @@ const NOTHING_FULL: Sign = must(
 );
 /// A thread that works for this share of the time has long queues before it at times.
 const BUSY: f64 = 0.75;
+/// Requests that are served at a time where it is one after the other, as far as the time of one that is alone tells.
+const ONE_AT_A_TIME: std::ops::Range<f64> = 0.7..1.35;
 /// A server that is warm holds so much of what it did not hold before.
 const WARMER: f64 = 1.3;
 /// A server that uses so many cores has more than one thread that works.
@@ -696,7 +698,8 @@ pub const RULES: &[Rule] = &[
                 let (workers, parallel) = (case.worker_processes()?, case.at_a_time()?);
                 let all = case.top(Signal::Processes)?;
                 let near = |count: f64| (parallel / count - 1.0).abs() <= 0.15;
-                Some(near(workers) && (workers > 1.0 || case.top(Signal::Threads)? <= 2.0) || all > 1.0 && near(all))
+                let as_many = near(workers) && (workers > 1.0 || case.top(Signal::Threads)? <= 2.0);
+                Some((as_many || all > 1.0 && near(all)) && !takes_all(case).unwrap_or(false))
             }),
             speaks(
                 3.0,
@@ -885,7 +888,8 @@ pub const RULES: &[Rule] = &[
                 "it is not data that is waited for",
                 &[Signal::InRead, Signal::InLock],
                 |case| {
-                    Some(waits_for_data(case)? || case.peer().is_some_and(|(_, count)| count >= 2.0) && !locked(case)?)
+                    let by_themselves = locked(case)? || polls(case).unwrap_or(false);
+                    Some(waits_for_data(case)? || case.peer().is_some_and(|(_, count)| count >= 2.0) && !by_themselves)
                 },
             ),
             must_not(
@@ -915,7 +919,7 @@ pub const RULES: &[Rule] = &[
                 4.0,
                 "one request is served at a time, although there are threads for more",
                 &[Signal::Threads],
-                |case| Some((0.7..1.35).contains(&case.at_a_time()?)),
+                |case| Some(ONE_AT_A_TIME.contains(&case.at_a_time()?)),
             ),
             speaks(
                 4.0,
@@ -929,6 +933,12 @@ pub const RULES: &[Rule] = &[
                     case.past.get(Signal::InSleep).unwrap_or(0.0) + case.past.get(Signal::InDisk).unwrap_or(0.0);
                 Some(top >= low + 2.0 && top > 2.0 * others)
             }),
+            speaks(
+                2.0,
+                "threads sleep for moments, many more than are served: they look again and again whether it is their turn",
+                &[Signal::InSleep, Signal::InFlight],
+                |case| Some(!locked(case)? && polls(case)?),
+            ),
             speaks(1.0, "its threads go to sleep more often a request", &[Signal::Switches], |case| {
                 case.rises(Signal::Switches, 1.5)
             }),
@@ -982,8 +992,10 @@ pub const RULES: &[Rule] = &[
                         let low = case.low.get(signal).unwrap_or(0.0);
                         case.top(signal).map(|top| top >= least && top >= 2.0 * low)
                     };
+                    // Where one request is served at a time, less of it is a large part of what is done.
+                    let one = case.at_a_time().is_some_and(|count| ONE_AT_A_TIME.contains(&count));
                     let own = [rises(Signal::Blocked, 0.4), rises(Signal::InDisk, 0.4)];
-                    let machine = rises(Signal::IoPressure, 0.3);
+                    let machine = rises(Signal::IoPressure, if one { 0.25 } else { 0.3 });
                     let seen = own.into_iter().chain([machine]).flatten();
                     seen.reduce(|a, b| a || b)
                 },

@@ -407,6 +407,18 @@ fn each_cause_by_its_law() {
             },
             Cause::Lock,
         ),
+        (
+            "threads that look again and again whether a file is free, while their connections stand idle",
+            usual().alone(1.2).peers(36.0, 36.0, 36.0).with(&[
+                (InSleep, 1.0, 1.7, 36.0),
+                (InLock, 35.8, 34.3, 5.0),
+                (InFlight, 0.2, 1.8, 37.0),
+                (PeerWaiting, 0.0, 0.6, 0.8),
+                (Threads, 41.0, 41.0, 41.0),
+                (Processes, 4.0, 4.0, 4.0),
+            ]),
+            Cause::Lock,
+        ),
         ("a lock that is spun for", usual().with(&cores_full).with(&[(Spinning, 0.01, 0.2, 0.6)]), Cause::Lock),
         (
             "the same, as much a request at any load: what is guarded is cheap",
@@ -692,6 +704,16 @@ fn too_little_names_nothing() {
     let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
     for (what, case) in [
         ("a plateau of which nothing else is known", usual()),
+        (
+            "two loops of events that have taken all, with connections that stand idle to what answers as soon as ever",
+            usual().alone(1.9).peers(7.0, 6.0, 6.0).with(&[
+                (Threads, 3.0, 3.0, 3.0),
+                (Processes, 3.0, 3.0, 3.0),
+                (PeerWaiting, 0.4, 1.2, 2.0),
+                (Unaccepted, 0.0, 0.0, 0.0),
+                (InFlight, 0.3, 1.7, 108.0),
+            ]),
+        ),
         ("a full thread that nobody saw", usual().with(&full).without(&seen_of_server)),
         (
             "no load but one",

@@ -881,7 +881,7 @@ pub const RULES: &[Rule] = &[
                 "its connections to what is behind it are in use all the time",
                 "it waits for no fixed number of connections",
                 &[Signal::PeerConnections],
-                |case| Some(pool_full(case).unwrap_or(false)),
+                |case| Some(pool_full(case).unwrap_or(false) && !polls(case).unwrap_or(false)),
             ),
             must_not(
                 "those who wait wait for data, not for each other",

@@ -419,6 +419,18 @@ fn each_cause_by_its_law() {
             ]),
             Cause::Lock,
         ),
+        (
+            "the same, with more requests than threads",
+            usual().alone(1.2).peers(36.0, 36.0, 36.0).with(&[
+                (InSleep, 1.0, 1.1, 31.4),
+                (InLock, 35.8, 34.3, 5.0),
+                (InFlight, 0.2, 1.1, 67.5),
+                (PeerWaiting, 0.0, 0.6, 0.8),
+                (Threads, 41.0, 41.0, 41.0),
+                (Processes, 4.0, 4.0, 4.0),
+            ]),
+            Cause::Lock,
+        ),
         ("a lock that is spun for", usual().with(&cores_full).with(&[(Spinning, 0.01, 0.2, 0.6)]), Cause::Lock),
         (
             "the same, as much a request at any load: what is guarded is cheap",

@@ -190,9 +190,9 @@ pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
 pub(super) fn polls(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InSleep)?, case.past.get(Signal::InSleep)?);
     let (more, under_way) = (past - low, case.past.get(Signal::InFlight)?);
-    // Of more requests than it has threads the rest has none yet.
+    // Of more requests than it has threads the rest has none yet; of several processes one may have threads to spare.
     let with_thread = under_way.min(case.past.get(Signal::Threads)?);
-    Some(more >= 4.0 && more >= 3.0 * case.at_a_time()? && more >= 0.6 * with_thread && more <= 1.3 * under_way)
+    Some(more >= 4.0 && more >= 3.0 * case.at_a_time()? && more >= 0.5 * with_thread && more <= 1.3 * under_way)
 }
 
 /// Whether as many threads wait for data as requests are under way past the line, and none for another.

@@ -422,7 +422,7 @@ fn each_cause_by_its_law() {
         (
             "the same, with more requests than threads",
             usual().alone(1.2).peers(36.0, 36.0, 36.0).with(&[
-                (InSleep, 1.0, 1.1, 31.4),
+                (InSleep, 1.0, 1.1, 23.9),
                 (InLock, 35.8, 34.3, 5.0),
                 (InFlight, 0.2, 1.1, 67.5),
                 (PeerWaiting, 0.0, 0.6, 0.8),

@@ -231,7 +231,10 @@ impl Explain {
         let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
         let (next, least) = if again { (made, made) } else { ((made * FURTHER).min(most), made * PAST) };
-        let length_ns = last.run.plan.load.duration_ns?;
+        // Shorter than the one before where that leaves time for changes.
+        let (made_ns, beside_changes_ns) = (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.kept_ns()));
+        let short_ns = self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= KEPT_FROM_NS);
+        let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
         let fits = takes_ns <= left_ns.saturating_sub(self.varied_ns());
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))

@@ -228,11 +228,11 @@ impl Watch {
             }
         }
         self.ended += ledger.requests() + ledger.unsent;
-        let answers = whole.response.count();
-        if answers > 0 {
-            self.quickest_ns = self.quickest_ns.min(whole.response.sum_ns() as f64 / answers as f64);
+        let seen = TickFigures::of(tick, self.tick_ns);
+        if whole.response.count() > 0 {
+            self.quickest_ns = self.quickest_ns.min(seen.mean_ns);
         }
-        self.seen.push(TickFigures::of(tick, self.tick_ns));
+        self.seen.push(seen);
         if any_bad || self.overdue_any() {
             self.first_bad.get_or_insert(self.seen.len());
         }

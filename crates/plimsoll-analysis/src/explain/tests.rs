@@ -49,6 +49,18 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
     assert_eq!(FunctionsSeen::uncaught(&Loads::default()), None);
 }
 
+/// Threads that poll, so many asleep and so many requests under way at the line and past it.
+fn polling(asleep: (f64, f64), under_way: (f64, f64)) -> Contrast {
+    usual().alone(1.2).peers(36.0, 36.0, 36.0).with(&[
+        (InSleep, 1.0, asleep.0, asleep.1),
+        (InLock, 35.8, 34.3, 5.0),
+        (InFlight, 0.2, under_way.0, under_way.1),
+        (PeerWaiting, 0.0, 0.6, 0.8),
+        (Threads, 41.0, 41.0, 41.0),
+        (Processes, 4.0, 4.0, 4.0),
+    ])
+}
+
 /// A server with cores to spare that answers 1 000/s at most, each request in 10 ms when alone: ten at a time.
 fn usual() -> Contrast {
     let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {
@@ -409,28 +421,10 @@ fn each_cause_by_its_law() {
         ),
         (
             "threads that look again and again whether a file is free, while their connections stand idle",
-            usual().alone(1.2).peers(36.0, 36.0, 36.0).with(&[
-                (InSleep, 1.0, 1.7, 36.0),
-                (InLock, 35.8, 34.3, 5.0),
-                (InFlight, 0.2, 1.8, 37.0),
-                (PeerWaiting, 0.0, 0.6, 0.8),
-                (Threads, 41.0, 41.0, 41.0),
-                (Processes, 4.0, 4.0, 4.0),
-            ]),
+            polling((1.7, 36.0), (1.8, 37.0)),
             Cause::Lock,
         ),
-        (
-            "the same, with more requests than threads",
-            usual().alone(1.2).peers(36.0, 36.0, 36.0).with(&[
-                (InSleep, 1.0, 1.1, 23.9),
-                (InLock, 35.8, 34.3, 5.0),
-                (InFlight, 0.2, 1.1, 67.5),
-                (PeerWaiting, 0.0, 0.6, 0.8),
-                (Threads, 41.0, 41.0, 41.0),
-                (Processes, 4.0, 4.0, 4.0),
-            ]),
-            Cause::Lock,
-        ),
+        ("the same, with more requests than threads", polling((1.1, 23.9), (1.1, 67.5)), Cause::Lock),
         ("a lock that is spun for", usual().with(&cores_full).with(&[(Spinning, 0.01, 0.2, 0.6)]), Cause::Lock),
         (
             "the same, as much a request at any load: what is guarded is cheap",

@@ -1,6 +1,6 @@
-//! Whether others disturbed a load ([`Others`]): CPU that neither the server nor plimsoll used, time that the host of a
-//! virtual machine took, and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of what
-//! the load measured, so that no outcome can decide what counts.
+//! Whether others disturbed a load ([`Others`]): CPU that neither the server, nor what it calls, nor the kernel's own
+//! threads, nor plimsoll used, time that the host of a virtual machine took, and waiting for a core. One rule, fixed
+//! beforehand, for every command; it knows nothing of what the load measured, so that no outcome can decide what counts.
 //!
 //! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the server and plimsoll used,
 //! *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the server's threads and ours waited for a core in
@@ -109,8 +109,9 @@ impl Others {
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since("server.cpu") } else { Some(0.0) };
-            let downstream_ns = since("downstream.cpu").unwrap_or(0.0);
-            let known_ns = since("client.cpu").zip(server_ns).map(|(ours, server)| ours + server + downstream_ns);
+            // What the server calls works for it, and so do the kernel's own threads, such as those that write its files.
+            let its_ns = ["downstream.cpu", "kernel.cpu"].iter().filter_map(|name| since(name)).sum::<f64>();
+            let known_ns = since("client.cpu").zip(server_ns).map(|(ours, server)| ours + server + its_ns);
             Some(CpuAccount { at_ns, busy_ns, stolen_ns, known_ns })
         };
         let accounts: Vec<CpuAccount> =
@@ -260,6 +261,8 @@ mod tests {
         stolen: f64,
         waiting: f64,
         downstream: f64,
+        /// The kernel's own threads.
+        kernel: f64,
         /// Falling asleep and waking, which is neither idle nor anybody's work.
         waking: f64,
         /// Tenths of a second.
@@ -275,6 +278,7 @@ mod tests {
         stolen: 0.0,
         waiting: 0.2,
         downstream: 0.0,
+        kernel: 0.0,
         waking: 0.0,
         length: 10,
     };
@@ -283,7 +287,7 @@ mod tests {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let step_ns = 100 * MS as i64;
         run.window_ns = (0, scene.length as u64 * step_ns as u64);
-        let mut sums = [0.0f64; 10];
+        let mut sums = [0.0f64; 11];
         let names = [
             "host.cpu_idle",
             "host.cpu_steal",
@@ -295,6 +299,7 @@ mod tests {
             "host.cpu_user",
             "host.cpu_system",
             "host.cpu_interrupts",
+            "kernel.cpu",
         ];
         for tick in 0..=scene.length {
             for (name, sum) in names.iter().zip(sums) {
@@ -308,7 +313,7 @@ mod tests {
                 let at_ns = tick as i64 * step_ns - 20 * MS as i64;
                 series.push(SeriesSample { at_ns, value: (sum / unit).floor() * unit });
             }
-            let load = scene.server.unwrap_or(1.0) + scene.ours + scene.downstream;
+            let load = scene.server.unwrap_or(1.0) + scene.ours + scene.downstream + scene.kernel;
             let used = load + (scene.others)(tick) + scene.stolen;
             let rates = [
                 scene.cores - used - scene.waking,
@@ -321,6 +326,7 @@ mod tests {
                 0.6 * (used - scene.stolen),
                 0.35 * (used - scene.stolen),
                 0.05 * (used - scene.stolen),
+                scene.kernel,
             ];
             sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate.max(0.0) * step_ns as f64);
         }
@@ -370,6 +376,7 @@ mod tests {
                 Some("others used 9.0 of 64 cores"),
             ),
             ("its own database", Scene { server: Some(0.7), ours: 0.3, downstream: 0.9, ..QUIET }, None),
+            ("its files are written", Scene { server: Some(1.0), kernel: 0.45, ..QUIET }, None),
             (
                 "a burst",
                 Scene {

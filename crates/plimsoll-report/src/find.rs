@@ -46,6 +46,9 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         };
         return format!("no load line: {}: {then}{disturbed}", stalls.text());
     }
+    if let Some(failing) = findings.failing {
+        return format!("no load line: {}: no rate holds {slo}{disturbed}", failing.text());
+    }
     // Of a log first how many times over it that is.
     let times = |rps: f64| {
         findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))

@@ -549,6 +549,7 @@ struct FindDocument<'a> {
     replay: Option<ReplayLineFields>,
     doubts: Vec<String>,
     stalls: Option<StallsFields<'a>>,
+    failing: Option<FailingFields>,
     slo: String,
     peak: Option<PeakFields>,
     knee: Option<KneeFields>,
@@ -609,6 +610,13 @@ struct StallsFields<'a> {
     longest_s: f64,
     every_s: f64,
     forbids: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FailingFields {
+    share: f64,
+    from_rps: f64,
+    to_rps: f64,
 }
 
 #[derive(Serialize)]
@@ -693,6 +701,11 @@ pub(crate) fn find(
             longest_s: stalls.longest_ns as f64 / 1e9,
             every_s: stalls.every_ns as f64 / 1e9,
             forbids: stalls.forbids.as_deref(),
+        }),
+        failing: findings.failing.map(|failing| FailingFields {
+            share: failing.share,
+            from_rps: failing.from_rps,
+            to_rps: failing.to_rps,
         }),
         slo: findings.slo.to_string(),
         peak: findings.peak.as_ref().map(|peak| PeakFields { rps: peak.rps, concurrency: peak.concurrency }),

@@ -220,6 +220,7 @@ fn findings(scale: f64) -> Findings {
         trials: trials.iter().map(|t| trial(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
         stopped_by: StoppedBy::Width,
         stalls: None,
+        failing: None,
         held_s: 10.0,
         elapsed_s: 58.2,
         doubts: Doubts::default(),

@@ -233,6 +233,10 @@ pub fn not_known(case: &Contrast, possible: &[&Candidate]) -> String {
             case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
         );
     }
+    if let Some(failing) = case.failing {
+        let text = failing.text();
+        return format!("not known: {text}: that breaks the promise before any limit does");
+    }
     if let Some(share) = case.fails_anyhow() {
         let most = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
         return format!(

@@ -5,7 +5,7 @@
 
 use super::demands::{ServiceDemand, UsedResource, demands};
 use super::signals::{FULL, LoadSignals, Signal};
-use crate::find::{Findings, StoppedBy};
+use crate::find::{Failing, Findings, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::{Purpose, Run};
@@ -105,6 +105,8 @@ pub struct Contrast {
     pub alone_first_ns: Option<f64>,
     /// How long the rest of a short answer waits for an acknowledgement that is put off, if it does, in ns.
     pub held_back_ns: Option<f64>,
+    /// Requests that failed whatever the load was while the line was searched.
+    pub failing: Option<Failing>,
     /// What requests demand of each resource.
     pub demands: Vec<ServiceDemand>,
 }
@@ -140,6 +142,7 @@ impl Contrast {
             alone_ns,
             alone_first_ns,
             held_back_ns,
+            failing: findings.failing,
             demands,
             low,
             half,
@@ -314,7 +317,8 @@ impl Contrast {
         let failed: u64 = self.low.failures.iter().map(|(_, times)| times).sum();
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
         // One that fails by chance is none.
-        (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share)
+        let now = (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share);
+        now.or(self.failing.map(|failing| failing.share))
     }
 
     /// What the server answers at a low load, 1/s, where that is not half of what is asked, although its search held more: what was too

@@ -2,7 +2,7 @@
 
 use super::weigh::weigh;
 use super::*;
-use crate::find::StoppedBy;
+use crate::find::{Failing, StoppedBy};
 use crate::slo::Slo;
 use Signal::*;
 
@@ -129,6 +129,7 @@ fn usual() -> Contrast {
         alone_ns: Some(10e6),
         alone_first_ns: Some(10e6),
         held_back_ns: None,
+        failing: None,
         demands: Vec::new(),
     }
 }
@@ -823,6 +824,10 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(!told(&failing(0.001)).0, "by chance");
     let text = answer::not_known(&failing(0.05), &[]);
     assert!(text.contains("5.0 % of the requests fail at a low load already (reset)"), "{text}");
+    let searched = Contrast { failing: Some(Failing { share: 0.005, from_rps: 250.0, to_rps: 4000.0 }), ..usual() };
+    assert_eq!((told(&searched).0, told(&searched).2), (true, None));
+    let text = answer::not_known(&searched, &[]);
+    assert!(text.contains("0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)"), "{text}");
     let short = Contrast {
         low: LoadSignals::default(),
         half: LoadSignals::default(),

@@ -2,6 +2,7 @@
 //! ([`forecast`]).
 
 use super::evidence::{Evidences, Regimes, rate_of};
+use super::failing::Failing;
 use super::grid::index_below;
 use super::line::{self, Ceiling};
 use super::log_rate::LogRate;
@@ -62,6 +63,8 @@ pub struct Findings {
     pub stopped_by: StoppedBy,
     /// Stalls longer than the promise allows.
     pub stalls: Option<Stalls>,
+    /// Requests that fail whatever the load, more than the promise allows.
+    pub failing: Option<Failing>,
     /// The longest that the server held the line itself in one trial, in seconds.
     pub held_s: f64,
     /// How long the search took, in seconds.
@@ -169,8 +172,11 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     // Stalls that alone are too many need more than a trial that they happened to spare.
     // At our own limit a line that is not confirmed rests on a trial of the climb, which lets stalls through.
     let short = stopped_by == StoppedBy::Client;
-    let forbidden =
+    let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || (s.recur || short) && !confirmed);
+    // A load at which none failed by chance is no line.
+    let failing = Failing::seen(&settings.slo, history);
+    let forbidden = stalling || failing.is_some() && !confirmed;
     let lower = if forbidden { 0.0 } else { lower };
     let confirmed = confirmed && !forbidden;
     let upper_index = match (evidence.upper(decide_s), evidence.leans_upper()) {
@@ -203,6 +209,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         trials: recorded.to_vec(),
         stopped_by,
         stalls: known.stalls.clone(),
+        failing: failing.filter(|_| lower <= 0.0),
         held_s,
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
@@ -374,7 +381,11 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
             "After an overload the server did not come to rest; trials that followed may have met its backlog.",
         );
     }
-    match rejected(trials) {
+    if let Some(failing) = findings.failing {
+        let promise = share_syntax(settings.slo.success_min);
+        doubts.add(DoubtKind::Server, format!("{}: no rate holds success>={promise}.", failing.text()));
+    }
+    match rejected(trials).filter(|_| findings.failing.is_none()) {
         Some((_, true)) => doubts.add(
             DoubtKind::Server,
             "The server rejects what is too much; its saved-up allowance was used up before each trial near the line.",

@@ -16,6 +16,7 @@
 mod at_line;
 mod choice;
 mod evidence;
+mod failing;
 mod findings;
 mod gate;
 mod grid;
@@ -30,6 +31,7 @@ mod stalls;
 mod terms;
 
 pub use at_line::AtLine;
+pub use failing::Failing;
 pub use findings::{Bracket, Findings, Forecast, forecast};
 pub use gate::{Demand, DemandError};
 pub use log_rate::LogRate;

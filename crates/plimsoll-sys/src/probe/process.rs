@@ -7,6 +7,9 @@ use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
 
+/// The flag of the kernel's own threads (its `sched.h`).
+const PF_KTHREAD: u64 = 0x0020_0000;
+
 /// `/proc/PID/stat`, or that of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
@@ -18,6 +21,8 @@ pub struct Stat {
     pub group: u32,
     /// `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z` ended, ...
     pub state: u8,
+    /// Whether it is one of the kernel's own threads (`PF_KTHREAD`).
+    pub of_kernel: bool,
     /// Faults that waited for a device.
     pub major_faults: u64,
     /// CPU time in user mode, in ticks of [`ticks_per_second`]; of all its threads, dead ones too.
@@ -49,14 +54,15 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     let mut rest = fields(&text[name_end + 1..]);
     let state = *rest.next()?.first()?;
     let (parent, group) = (field(rest.next())?, field(rest.next())?);
-    // Fields are counted as in proc(5); the group is number 5, major faults 12.
+    // Fields are counted as in proc(5); the group is number 5, flags 9, major faults 12.
     let mut skip = |count: usize| field(rest.nth(count));
     Some(Stat {
         pid: u32::try_from(pid).ok()?,
         parent: u32::try_from(parent).ok()?,
         group: u32::try_from(group).ok()?,
         state,
-        major_faults: skip(6)?,
+        of_kernel: skip(3)? & PF_KTHREAD != 0,
+        major_faults: skip(2)?,
         user_ticks: skip(1)?,
         system_ticks: skip(0)?,
         reaped_ticks: skip(0)?.checked_add(skip(0)?)?,
@@ -315,6 +321,7 @@ mod tests {
                 parent: 7,
                 group: 1,
                 state: b'S',
+                of_kernel: false,
                 major_faults: 30,
                 user_ticks: 500,
                 system_ticks: 60,
@@ -326,6 +333,8 @@ mod tests {
             assert_eq!(stat, want);
             assert_eq!(parse_name(text.as_bytes()).as_deref(), Some(expect));
         }
+        let kernel = b"24 (kworker/1:0H-kblockd) I 2 0 0 0 -1 69238880 0 0 0 0 0 4170 0 0 0 -20 1 0 27 0 0 1\n";
+        assert!(parse_stat(kernel).is_some_and(|stat| stat.of_kernel && stat.system_ticks == 4170));
         for text in ["", "42", "42 (x", "42 (x) S 7 1", "x (x) S 7", "42 )x( S 7 1 1"] {
             assert_eq!(parse_stat(text.as_bytes()), None, "{text}");
         }

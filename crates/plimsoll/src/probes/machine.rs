@@ -1,7 +1,8 @@
-//! Who used the CPU: the machine's own account of all its cores, and what plimsoll itself used. With the server's CPU time
-//! they tell what others took (`plimsoll_analysis::others`).
+//! Who used the CPU: the machine's own account of all its cores, what the kernel's own threads used of it, and what
+//! plimsoll itself used. With the server's CPU time they tell what others took (`plimsoll_analysis::others`).
 
 use super::downstream::Downstream;
+use super::kernel::KernelThreads;
 use super::optional_file::OptionalFile;
 use super::probe::Probe;
 use super::sink::{Effort, Extent, Sink};
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct MachineProbe {
     local: bool,
     stat: OptionalFile,
+    kernel: KernelThreads,
     clock: Option<CpuClock>,
     /// Another process that makes a part of the load (0: none), and its clock with what it has read last, ns.
     ours: Arc<AtomicU32>,
@@ -41,6 +43,7 @@ impl MachineProbe {
         MachineProbe {
             local,
             stat: OptionalFile::open("/proc/stat"),
+            kernel: KernelThreads::new(),
             clock: CpuClock::of(std::process::id()).ok(),
             ours,
             other: None,
@@ -122,6 +125,7 @@ impl MachineProbe {
 impl Probe for MachineProbe {
     fn sample(&mut self, sink: &mut Sink) {
         self.host(sink);
+        self.kernel.sample(sink);
         let others_ns = self.others_cpu_ns();
         if let Some(cpu_ns) = self.clock.and_then(|clock| clock.read_ns().ok()) {
             sink.counter("client.cpu", "ns", (cpu_ns + others_ns) as f64);

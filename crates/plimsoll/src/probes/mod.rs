@@ -9,6 +9,7 @@ mod downstream;
 mod finder;
 mod functions;
 mod host;
+mod kernel;
 mod machine;
 mod metrics;
 mod metrics_text;

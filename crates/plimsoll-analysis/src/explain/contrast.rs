@@ -126,8 +126,10 @@ impl Contrast {
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
-        // On average, as Little's law has it: who takes long now and then is occupied so long.
-        let alone_ns = low.service_mean_ns.into_iter().chain(single).reduce(f64::min);
+        // On average, as Little's law has it: who takes long now and then is occupied so long. Nobody takes longer alone than among
+        // others; at a low load what wakes up now and then only may.
+        let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
+        let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {

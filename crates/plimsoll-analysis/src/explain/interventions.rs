@@ -199,8 +199,9 @@ fn at_stake(weighed: &Weighed) -> Vec<Cause> {
 /// is put to the test; where none does, what a path that does little, or more users, say is a beginning.
 pub fn worth_making(weighed: &Weighed, possible: &[Intervention]) -> Vec<Intervention> {
     let standing = at_stake(weighed);
-    // What is held against the standing ones where they are few: every other cause that nothing has ruled out.
-    let open = |cause: &Cause| weighed.ruled_out.iter().all(|(out, ..)| out != cause);
+    // What is held against the standing ones where they are few: every other cause that nothing has ruled out; or, of one for which
+    // too little speaks, every other one.
+    let open = |cause: &Cause| !weighed.named || weighed.ruled_out.iter().all(|(out, ..)| out != cause);
     let others: Vec<Cause> = Cause::ALL.into_iter().filter(|cause| !standing.contains(cause) && open(cause)).collect();
     let score = |intervention: Intervention| {
         let of = |cause: &Cause| prediction(intervention, *cause);

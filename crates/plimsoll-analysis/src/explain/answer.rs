@@ -2,7 +2,7 @@
 
 use super::cause::Cause;
 use super::contrast::Contrast;
-use super::laws::{collected, reads_late, spins, stops_to_collect};
+use super::laws::{collected, locked_behind, reads_late, spins, stops_to_collect};
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
@@ -27,6 +27,11 @@ fn server(case: &Contrast) -> String {
     name.unwrap_or_else(|| "the server".to_owned())
 }
 
+/// Who answers at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
+fn peer_text(case: &Contrast, address: &str) -> String {
+    case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
+}
+
 fn number(value: f64, one: &str, many: &str) -> String {
     if value.round() == 1.0 { format!("1 {one}") } else { format!("{:.0} {many}", value.round()) }
 }
@@ -47,7 +52,9 @@ pub fn subject(case: &Contrast, cause: Cause) -> String {
         }
         Cause::CpuQuota => format!("the quota of {:.2} cores of the server's control group", top(Signal::Quota)),
         Cause::Pool => match case.peer() {
-            Some((peer, count)) => format!("{} to {peer}", number(count, "connection", "connections")),
+            Some((peer, count)) => {
+                format!("{} to {}", number(count, "connection", "connections"), peer_text(case, peer))
+            }
             None => format!("a pool of {:.0} in {}", case.at_a_time().unwrap_or(0.0).round(), server(case)),
         },
         Cause::Workers if top(Signal::FullThreads) >= 2.0 => {
@@ -58,6 +65,7 @@ pub fn subject(case: &Contrast, cause: Cause) -> String {
             format!("{} of {}", number(count.max(1.0), "worker", "workers"), server(case))
         }
         Cause::Downstream => match case.peer() {
+            Some((peer, _)) if case.name_of_peer(peer).is_some() => peer_text(case, peer),
             Some((peer, _)) => format!("what answers at {peer}"),
             None => "what the server calls".to_owned(),
         },
@@ -65,7 +73,10 @@ pub fn subject(case: &Contrast, cause: Cause) -> String {
             Some((status, _)) if top(Signal::Refused) > 0.0 => format!("a limit on the rate (status {status})"),
             _ => "a limit on the rate, which lets answers wait,".to_owned(),
         },
-        Cause::Lock => format!("a lock in {}", server(case)),
+        Cause::Lock => match case.asked_most().filter(|_| locked_behind(case) == Some(true)) {
+            Some((peer, _)) => format!("a lock in {}", peer_text(case, peer)),
+            None => format!("a lock in {}", server(case)),
+        },
         Cause::Gc => format!("garbage collection of {}", server(case)),
         Cause::SlowReader if reads_late(case) == Some(true) => {
             format!("{}, which reads late what it is answered from behind,", server(case))
@@ -110,6 +121,10 @@ pub fn how(case: &Contrast, cause: Cause) -> Option<String> {
         },
         Cause::Lock if spins(case) => {
             format!("waiting for it takes {} of the server's CPU time", share(Signal::Spinning))
+        }
+        Cause::Lock if locked_behind(case) == Some(true) => {
+            let calls = case.asked_most().map_or(0.0, |(_, calls)| calls);
+            format!("{calls:.0} calls wait there while it uses {:.2} cores{idle}", top(Signal::DownstreamCores))
         }
         Cause::Lock => format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),
         Cause::Gc if stops_to_collect(case) => {

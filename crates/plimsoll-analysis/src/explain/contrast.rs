@@ -297,6 +297,18 @@ impl Contrast {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
+    /// Whom most calls of the server's past the line wait for: the address, and how many on average.
+    pub fn asked_most(&self) -> Option<(&str, f64)> {
+        let most = self.past.calls_to_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
+        (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
+    }
+
+    /// The name of the process that answers at an address, where it is on this machine.
+    pub fn name_of_peer(&self, address: &str) -> Option<&str> {
+        let sights = [&self.past, &self.line, &self.half, &self.low];
+        sights.into_iter().find_map(|sight| sight.peer_names.get(address)).map(String::as_str)
+    }
+
     /// The connections to that peer at the line and past it.
     pub fn peer_counts(&self) -> Option<(f64, f64)> {
         let (peer, _) = self.peer()?;

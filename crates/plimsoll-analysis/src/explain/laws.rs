@@ -221,6 +221,21 @@ fn calls_pile_up(case: &Contrast) -> Option<bool> {
     Some(past >= 3.0 * low + 3.0 && case.at_a_time()? < 0.6 * past)
 }
 
+/// Databases whose statements wait for each other's locks, by the names of their processes.
+const DATABASES: [&str; 6] = ["mariadbd", "mysqld", "postgres", "sqlservr", "oracle", "db2sysc"];
+
+/// Whether statements wait for each other in a database behind the server (rows, tables): calls that are not answered pile up there,
+/// while it neither works nor waits for storage. Nothing else keeps a database from answering.
+pub(super) fn locked_behind(case: &Contrast) -> Option<bool> {
+    let (address, calls) = case.asked_most()?;
+    let name = case.name_of_peer(address)?;
+    let low = case.low.calls_to_peers.get(address).copied().unwrap_or(0.0);
+    let piled_up = calls >= 3.0 * low + 3.0 && case.at_a_time()? < 0.6 * calls;
+    let idle = case.top(Signal::DownstreamCores)? < 0.6;
+    let reads = case.reaches(Signal::IoPressure, 0.25).unwrap_or(false);
+    Some(DATABASES.iter().any(|known| name.starts_with(known)) && piled_up && idle && !reads)
+}
+
 /// Whether calls to what is behind the server take longer under load: connections are all in use, and fewer requests are
 /// served at a time than there are of them; or they become more and more, and nothing else does; or there are enough, and
 /// the threads of all requests wait for data; or more calls are not answered than there would be if each took what it takes alone.

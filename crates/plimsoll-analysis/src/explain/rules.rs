@@ -8,9 +8,10 @@ use super::cause::Cause;
 use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::laws::{
-    collected, downstream_full, downstream_slower, held_to_cores, locked, more_served_than_worked_on, one_cores_worth,
-    overflows, polls, pool_full, reads_late, shares_an_interpreter, spins, stops_to_collect, takes_all, takes_turns,
-    threads_at_work, unaccepted, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen, window_full,
+    collected, downstream_full, downstream_slower, held_to_cores, locked, locked_behind, more_served_than_worked_on,
+    one_cores_worth, overflows, polls, pool_full, reads_late, shares_an_interpreter, spins, stops_to_collect,
+    takes_all, takes_turns, threads_at_work, unaccepted, waits_at_one_place, waits_for_data, waits_in_line,
+    waits_unseen, window_full,
 };
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
@@ -845,6 +846,12 @@ pub const RULES: &[Rule] = &[
                 &[Signal::PeerUnread],
                 reads_late,
             ),
+            must_not(
+                "it is a database with nothing to do, whose statements wait for each other",
+                "it is at work, or no database",
+                &[Signal::PeerWaiting, Signal::DownstreamCores],
+                locked_behind,
+            ),
             speaks(3.0, "what is behind it has no core's worth left", &[Signal::DownstreamCores], downstream_full),
             speaks(
                 2.0,
@@ -951,6 +958,24 @@ pub const RULES: &[Rule] = &[
         ],
         // One reader for all answers lets one through at a time, too.
         yields_to: &[Cause::Disk, Cause::SlowReader],
+        to_tell: PROBES,
+    },
+    // In a database that it asks.
+    Rule {
+        cause: Cause::Lock,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                5.0,
+                "calls to a database pile up, while it neither works nor waits for storage: statements wait for each other there",
+                "no database behind it leaves calls unanswered with nothing to do",
+                &[Signal::PeerWaiting, Signal::DownstreamCores, Signal::IoPressure],
+                locked_behind,
+            ),
+        ],
+        yields_to: &[Cause::SlowReader],
         to_tell: PROBES,
     },
     // By what spins: cores may be full then, and more of them would spin as well.

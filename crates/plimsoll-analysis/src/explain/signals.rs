@@ -244,6 +244,10 @@ pub struct LoadSignals {
     pub peers: BTreeMap<String, f64>,
     /// Segments with data that it sends them, 1/s.
     pub sent_to_peers: BTreeMap<String, f64>,
+    /// Calls to them that are not answered, on average.
+    pub calls_to_peers: BTreeMap<String, f64>,
+    /// The names of the processes that take them, of this machine.
+    pub peer_names: BTreeMap<String, String>,
     /// The fullest thread of the server.
     pub fullest_thread: Option<String>,
     /// The server's process.
@@ -481,10 +485,13 @@ impl LoadSignals {
                 self.peers.insert(peer.to_owned(), count);
                 let sent = per_second(&format!("peer.{peer}.segments_sent"));
                 self.sent_to_peers.extend(sent.map(|sent| (peer.to_owned(), sent)));
+                let calls = mean(&format!("peer.{peer}.waiting"));
+                self.calls_to_peers.extend(calls.map(|calls| (peer.to_owned(), calls)));
             }
+            let named = name.strip_prefix("peer.").and_then(|rest| rest.split_once(".process."));
+            self.peer_names.extend(named.map(|(peer, process)| (peer.to_owned(), process.to_owned())));
         }
-        let waiting = probes.series.keys().filter(|name| name.starts_with("peer.") && name.ends_with(".waiting"));
-        self.put(Signal::PeerWaiting, waiting.filter_map(|name| mean(name)).reduce(f64::max));
+        self.put(Signal::PeerWaiting, self.calls_to_peers.values().copied().reduce(f64::max));
         self.put(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
         let collecting = sampled_ns(&probes.sampled, (from_ns, to_ns), is_collecting).map(|(ns, _)| ns / span_ns);
         let spinning = sampled_ns(&probes.sampled, (from_ns, to_ns), is_spinning).map(|(ns, _)| ns / span_ns);

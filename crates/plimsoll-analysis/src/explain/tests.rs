@@ -159,6 +159,16 @@ impl Contrast {
         self
     }
 
+    /// Calls to what the peer is that are not answered, at the low load and past the line.
+    fn calls(mut self, name: &str, low: f64, past: f64) -> Contrast {
+        let address = "127.0.0.1:6379";
+        for (sight, calls) in [(&mut self.low, low), (&mut self.past, past)] {
+            sight.calls_to_peers.insert(address.into(), calls);
+            sight.peer_names.insert(address.into(), name.into());
+        }
+        self
+    }
+
     fn peers(mut self, low: f64, line: f64, past: f64) -> Contrast {
         for (sight, count) in [(&mut self.low, low), (&mut self.line, line), (&mut self.past, past)] {
             sight.peers.insert("127.0.0.1:6379".into(), count);
@@ -501,6 +511,34 @@ fn each_cause_by_its_law() {
                 (InFlight, 0.2, 10.0, 120.0),
             ]),
             Cause::SlowReader,
+        ),
+        (
+            "rows of a database that statements wait for",
+            usual().alone(11.0).peers(76.0, 76.0, 76.0).calls("mariadbd", 0.2, 36.0).with(&[
+                (DownstreamCores, 0.03, 0.13, 0.12),
+                (Threads, 80.0, 80.0, 80.0),
+                (InFlight, 0.2, 3.0, 41.0),
+            ]),
+            Cause::Lock,
+        ),
+        (
+            "the same with a database that works",
+            usual().alone(11.0).peers(76.0, 76.0, 76.0).calls("mariadbd", 0.2, 36.0).with(&[
+                (DownstreamCores, 0.1, 0.95, 0.99),
+                (DownstreamProcesses, 1.0, 1.0, 1.0),
+                (PeerWaiting, 0.2, 3.0, 36.0),
+                (InFlight, 0.2, 3.0, 41.0),
+            ]),
+            Cause::Downstream,
+        ),
+        (
+            "a service that is slow and no database",
+            usual().alone(11.0).peers(76.0, 76.0, 76.0).calls("prices", 0.2, 36.0).with(&[
+                (DownstreamCores, 0.03, 0.13, 0.12),
+                (PeerWaiting, 0.2, 3.0, 36.0),
+                (InFlight, 0.2, 3.0, 41.0),
+            ]),
+            Cause::Downstream,
         ),
         (
             "a full queue of connections",

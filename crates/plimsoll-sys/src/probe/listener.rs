@@ -108,12 +108,21 @@ pub fn serves_by_itself(asker: &mut Asker, pid: u32, root: u32, port: Option<u16
     Ok(serves && !works)
 }
 
+/// What is behind a server on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Behind {
+    /// The processes.
+    pub pids: BTreeSet<u32>,
+    /// Those that take the server's own connections, over TCP, by the addresses that these lead to.
+    pub takers: BTreeMap<SocketAddr, u32>,
+}
+
 /// The processes on this machine that the processes `server` have connections to, over TCP or unix sockets, and those that
 /// these have connections to in turn, each with the processes of whoever listens there; without `server` itself, the branch
 /// of `without`, and what reaches them through `port`, which is the server's own. Only connections that were opened by them
 /// count. Of a process that the server descends from (a supervisor that takes its output) the family is everybody's: it
 /// counts alone.
-pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without: u32) -> io::Result<BTreeSet<u32>> {
+pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without: u32) -> io::Result<Behind> {
     let mut listening: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         listening.entry(socket.local.port()).or_default().push(socket.inode);
@@ -124,20 +133,21 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
         ends.insert((plain(socket.local), plain(socket.remote)), socket.inode);
     })?;
     // From who opened a connection to who took it, as far as both are here: inodes, and those of who listens there.
-    let mut pairs: Vec<(u32, Vec<u32>)> = ends
+    let mut pairs: Vec<(u32, Vec<u32>, Option<SocketAddr>)> = ends
         .iter()
         .filter(|((local, _), _)| !listening.contains_key(&local.port()))
         .filter_map(|((local, remote), from)| {
             let to = ends.get(&(*remote, *local))?;
             let listeners = listening.get(&remote.port())?;
-            Some((*from, listeners.iter().chain([to]).copied().filter(|inode| *inode != 0).collect()))
+            let to = [to].into_iter().chain(listeners).copied().filter(|inode| *inode != 0).collect();
+            Some((*from, to, Some(*remote)))
         })
         .collect();
-    pairs.extend(unix_pairs(asker));
+    pairs.extend(unix_pairs(asker).into_iter().map(|(from, to)| (from, to, None)));
     if pairs.is_empty() || server.is_empty() {
-        return Ok(BTreeSet::new());
+        return Ok(Behind::default());
     }
-    let wanted: BTreeSet<u32> = pairs.iter().flat_map(|(from, to)| to.iter().chain([from])).copied().collect();
+    let wanted: BTreeSet<u32> = pairs.iter().flat_map(|(from, to, _)| to.iter().chain([from])).copied().collect();
     let held = all_holders(&wanted)?;
     let parents: BTreeMap<u32, u32> = processes()?.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let holders_of = |inodes: &[u32]| -> Vec<u32> {
@@ -150,7 +160,7 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
     let mut found = server.clone();
     loop {
         let before = found.len();
-        for (from, to) in &pairs {
+        for (from, to, _) in &pairs {
             if holders_of(&[*from]).iter().any(|pid| found.contains(pid)) {
                 let (above, beside): (Vec<u32>, Vec<u32>) =
                     holders_of(to).into_iter().partition(|pid| above.contains(pid));
@@ -162,7 +172,18 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
             break;
         }
     }
-    Ok(found.difference(server).copied().collect())
+    let pids: BTreeSet<u32> = found.difference(server).copied().collect();
+    let mut takers = BTreeMap::new();
+    for (from, to, address) in &pairs {
+        if let Some(address) = address
+            && !takers.contains_key(address)
+            && holders_of(&[*from]).iter().any(|pid| server.contains(pid))
+            && let Some(pid) = holders_of(to).into_iter().find(|pid| pids.contains(pid))
+        {
+            takers.insert(*address, pid);
+        }
+    }
+    Ok(Behind { pids, takers })
 }
 
 /// From who opened a connection over a unix socket to who took it: inodes, and those of who listens there. Nothing where the

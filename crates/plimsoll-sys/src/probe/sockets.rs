@@ -434,16 +434,21 @@ fn parse_send_time(info: &[u8]) -> Option<SendTime> {
     })
 }
 
+/// An acknowledgement without an answer comes at most so long after what it is for, ms.
+const PUT_OFF_MS_MAX: u32 = 300;
+
 /// By how long ago something was sent, and something came, in ms of `struct tcp_info`. Where it was in the same tick, either the answer
-/// came at once, or the next request left as soon as it came (a pool that is always in use): then more segments with data have been
-/// sent than came, as far as a request is one of them and an answer, too.
+/// came at once, or the next request left as soon as it came (a pool that is always in use, or a transaction): then an acknowledgement
+/// came for it by itself when no answer did; or more segments with data have been sent than came, as far as a request is one of them
+/// and an answer, too. What keeps a connection alive is acknowledged by itself as well, much later.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
-    let (sent_ms, came_ms) = (u32_at(info, 44)?, u32_at(info, 52)?);
+    let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
+    let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= PUT_OFF_MS_MAX;
     let more_sent = || {
         let (came, sent) = (u32_at(info, 152)?, u32_at(info, 156)?);
         Some(sent.wrapping_sub(came).cast_signed() > 0)
     };
-    Some(came_ms > sent_ms || came_ms == sent_ms && more_sent().unwrap_or(false))
+    Some(came_ms > sent_ms || came_ms == sent_ms && (by_itself || more_sent().unwrap_or(false)))
 }
 
 #[cfg(test)]
@@ -526,6 +531,24 @@ mod tests {
             server.write_all(b"!").expect("written");
             client.read_exact(&mut byte).expect("read");
         }
+        // The same after answers of several segments: an acknowledgement by itself tells of it.
+        for _ in 0..3 {
+            client.write_all(b"?").expect("written");
+            server.read_exact(&mut byte).expect("read");
+            server.set_nodelay(true).expect("set");
+            for _ in 0..4 {
+                server.write_all(b"!").expect("written");
+                client.read_exact(&mut byte).expect("read");
+            }
+        }
+        client.write_all(b"?").expect("written");
+        std::thread::sleep(std::time::Duration::from_millis(250));
+        assert_eq!(awaits().0, Some(true), "nobody has answered");
+        server.read_exact(&mut byte).expect("read");
+        server.write_all(b"!").expect("written");
+        client.read_exact(&mut byte).expect("read");
+        std::thread::sleep(std::time::Duration::from_millis(250));
+        assert_eq!(awaits().0, Some(false), "somebody has");
     }
 
     #[test]

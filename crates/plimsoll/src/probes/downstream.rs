@@ -2,12 +2,14 @@
 //! those that they have connections to in turn, over TCP or unix sockets. It belongs to the server's work, not to somebody
 //! else's.
 
+use super::peers::PEERS_MAX;
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
-use plimsoll_sys::probe::process::{CpuClock, numbers_in};
+use plimsoll_sys::probe::process::{CpuClock, look_at, numbers_in};
 use plimsoll_sys::probe::sockets::Asker;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 /// A machine with more processes than this gets no snapshot of all their clocks: it would hold the load up.
 const PROCESSES_MAX: usize = 2000;
@@ -51,7 +53,8 @@ impl Downstream {
         let Downstream { asker: Some(asker), look, port, .. } = self else { return };
         let found = look.read(sink, || listener::downstream(asker, server, *port, std::process::id()));
         if let Some(Ok(found)) = found {
-            self.take_up(found, sink);
+            name_takers(&found.takers, sink);
+            self.take_up(found.pids, sink);
         }
         let at_ns = monotonic_ns();
         let mut cpu_ns = 0;
@@ -94,6 +97,15 @@ impl Downstream {
             let clock = |pid: u32| Some((pid, CpuClock::of(pid).ok()?.read_ns().ok()?));
             self.before.extend(pids.into_iter().filter_map(clock));
             self.before_ns = monotonic_ns();
+        }
+    }
+}
+
+/// The names of those that take the server's connections. Addresses are few where it is not clients that they lead to.
+fn name_takers(takers: &BTreeMap<SocketAddr, u32>, sink: &mut Sink) {
+    for (address, pid) in takers.iter().take(PEERS_MAX) {
+        if let Ok((_, name)) = look_at(*pid, &mut Vec::new()) {
+            sink.gauge(&format!("peer.{address}.process.{name}"), "", f64::from(*pid));
         }
     }
 }

@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
 /// Peers of the server that get a series of their own: those with the most connections.
-const PEERS_MAX: usize = 8;
+pub const PEERS_MAX: usize = 8;
 /// Open files that are looked at in one sample.
 const FILES_AT_ONCE: usize = 24;
 /// A search among open files that takes longer is told of.

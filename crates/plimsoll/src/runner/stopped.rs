@@ -71,7 +71,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<MayStop>, Failure>
     let behind = Asker::open().and_then(|mut asker| downstream(&mut asker, &server, port, me)).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| above(*pid, &parents)).collect();
     let ours = families(&[me], 0, &parents).into_iter().collect();
-    chosen(words, &ProcessesSeen { all, ours, server, above, behind }).map_err(no)
+    chosen(words, &ProcessesSeen { all, ours, server, above, behind: behind.pids }).map_err(no)
 }
 
 /// The parents of a process, up to the first.

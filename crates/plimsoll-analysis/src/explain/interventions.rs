@@ -393,6 +393,9 @@ impl MadeChanges {
             if matches!(intervention, Intervention::Together | Intervention::Abreast) {
                 let (low, line) = (loads.low.map(LoadSignals::of), loads.line.map(LoadSignals::of));
                 let others = (low.as_ref(), line.as_ref());
+                // They are at once if they leave within half of what one takes.
+                let alone_ns = low.as_ref().and_then(|low| low.service_mean_ns);
+                let sight = LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64));
                 return of_together(*intervention, &sight, others, made_at_once(run), full_rps);
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
@@ -509,6 +512,8 @@ const ONE_BY_ONE: f64 = 0.88;
 /// Of as many as there are places nobody waits. At a lock they do, for less than half of that time where the work before it takes now
 /// longer, now shorter.
 const SOME_WAIT: f64 = 0.27;
+/// Lag is held against a tenth of a bound: of this many times what a request takes alone.
+const AT_ONCE: f64 = 5.0;
 /// Fewer answers say nothing of an average.
 const TOGETHER_ANSWERS_MIN: f64 = 30.0;
 
@@ -523,7 +528,10 @@ fn of_together(
     // Whose rest waits for an acknowledgement does so in the one load more often than in the other, as connections are new or not.
     let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
     let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
-    let (alone_ns, together_ns) = (low.and_then(mean_ns), mean_ns(sight));
+    // Nobody takes longer alone than among others; at a low load what wakes up now and then only may.
+    let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
+    let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
+    let together_ns = mean_ns(sight);
     let figures =
         ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
     // The thread through which all of them go works on one after the other as well.

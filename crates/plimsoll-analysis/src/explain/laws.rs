@@ -203,16 +203,35 @@ pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     Some(under_way >= 4.0 && reading >= 0.8 * under_way && locking + sleeping < 0.2 * under_way)
 }
 
+/// Proxies, by the names of their processes.
+const PROXIES: [&str; 6] = ["nginx", "haproxy", "envoy", "traefik", "caddy", "openresty"];
+
+/// Whether the server is a proxy that hands requests on: where these wait before it does so, a limit of its configuration has them
+/// wait; they have nothing to wait for each other for.
+pub(super) fn hands_on(case: &Contrast) -> bool {
+    let name = case.past.server.as_deref().or(case.line.server.as_deref()).unwrap_or_default();
+    case.peer().is_some() && PROXIES.iter().any(|known| name.starts_with(known))
+}
+
 /// Whether requests wait for something past the line of which nothing is to be seen: no worker process for each that is served, no
-/// thread that sleeps, or waits for another or for storage, nobody who is asked, and no connection that was not accepted.
+/// thread that sleeps, or waits for another or for storage, nobody whom many of them have asked, and no connection that was not
+/// accepted.
 pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     let more = |signal: Signal| Some(case.past.get(signal)? > case.low.get(signal)? + 1.0);
     let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked]
         .into_iter()
         .any(|it| more(it).unwrap_or(false));
-    let asked = case.peer().is_some() && asks(case).unwrap_or(true);
+    let asked = case.peer().is_some() && asks(case).unwrap_or(true) && !calls_are_few(case).unwrap_or(false);
     let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= 4.0);
-    Some(case.worker_processes()? <= 1.0 && !threads && !asked && !queued)
+    let workers = case.worker_processes()? > 1.0 && !takes_all(case).unwrap_or(false);
+    Some(!workers && !threads && !asked && !queued)
+}
+
+/// Whether hardly one of the requests that are under way past the line waits for what is behind the server, which has connections to
+/// spare: they wait before they ask.
+fn calls_are_few(case: &Contrast) -> Option<bool> {
+    let calls = case.past.get(Signal::PeerWaiting)?;
+    Some(calls <= 0.2 * case.past.get(Signal::InFlight)? && calls < 0.6 * case.peer()?.1)
 }
 
 /// Whether calls that are not answered become more than what is served at a time (Little's law): each takes longer than alone.

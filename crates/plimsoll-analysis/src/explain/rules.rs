@@ -8,10 +8,10 @@ use super::cause::Cause;
 use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::laws::{
-    collected, downstream_full, downstream_slower, held_to_cores, locked, locked_behind, more_served_than_worked_on,
-    one_cores_worth, overflows, polls, pool_full, reads_late, shares_an_interpreter, spins, stops_to_collect,
-    takes_all, takes_turns, threads_at_work, unaccepted, waits_at_one_place, waits_for_data, waits_in_line,
-    waits_unseen, window_full,
+    collected, downstream_full, downstream_slower, hands_on, held_to_cores, locked, locked_behind,
+    more_served_than_worked_on, one_cores_worth, overflows, polls, pool_full, reads_late, shares_an_interpreter, spins,
+    stops_to_collect, takes_all, takes_turns, threads_at_work, unaccepted, waits_at_one_place, waits_for_data,
+    waits_in_line, waits_unseen, window_full,
 };
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
@@ -813,6 +813,12 @@ pub const RULES: &[Rule] = &[
                 "it is to be seen what requests wait for, or one is served at a time",
                 &[Signal::Service, Signal::Goodput, Signal::InFlight],
                 |case| Some(case.at_a_time()? >= 1.6 && waits_unseen(case)?),
+            ),
+            must_not(
+                "it is a proxy: what it hands on has nothing to wait for each other for",
+                "it is no proxy",
+                &[Signal::PeerWaiting],
+                |case| Some(hands_on(case)),
             ),
         ],
         yields_to: &[Cause::Disk, Cause::SlowReader],

@@ -727,6 +727,32 @@ fn a_lock_of_several_processes_stands() {
     }
 }
 
+/// Two loops of events that have taken all, and ask what is behind them for few: what the others wait for is a limit or places; a lock,
+/// too, where it is no proxy. Requests at once tell.
+#[test]
+fn what_waits_before_it_asks_stands() {
+    let holds_back = usual().alone(6.5).peers(7.0, 6.0, 6.0).with(&[
+        (Threads, 3.0, 3.0, 3.0),
+        (Processes, 3.0, 3.0, 3.0),
+        (Unaccepted, 0.0, 0.0, 0.0),
+        (InFlight, 0.3, 1.7, 108.0),
+    ]);
+    for (server, calls, expect) in [
+        ("nginx", 2.4, &[Cause::Limiter, Cause::Pool][..]),
+        ("node", 2.4, &[Cause::Limiter, Cause::Lock, Cause::Pool]),
+        // All connections are in use.
+        ("node", 6.0, &[Cause::Pool]),
+    ] {
+        let mut case = holds_back.clone().with(&[(PeerWaiting, 0.2, 1.5, calls)]);
+        case.past.server = Some(server.into());
+        let weighed = weigh(&case, &BTreeMap::new());
+        let stands = |cause: &Cause| weighed.candidates.iter().any(|it| it.cause == *cause && it.weight >= 2.0);
+        let standing: Vec<Cause> =
+            [Cause::Limiter, Cause::Lock, Cause::Pool].into_iter().filter(|cause| stands(cause)).collect();
+        assert_eq!(standing, expect, "{server} {calls}\n{}", tell(&case));
+    }
+}
+
 #[test]
 fn too_little_names_nothing() {
     let seen_of_server: Vec<Signal> = [ServerCores, FullestThread, FullThreads, Threads, Processes, RunQueue, Switches]

@@ -2,7 +2,7 @@
 
 use super::cause::Cause;
 use super::contrast::Contrast;
-use super::laws::{collected, locked_behind, reads_late, spins, stops_to_collect};
+use super::laws::{collected, leaves_unsent, locked_behind, on_the_way, reads_late, spins, stops_to_collect};
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
@@ -78,6 +78,9 @@ pub fn subject(case: &Contrast, cause: Cause) -> String {
             None => format!("a lock in {}", server(case)),
         },
         Cause::Gc => format!("garbage collection of {}", server(case)),
+        Cause::SlowReader if leaves_unsent(case) == Some(true) => {
+            format!("whoever {} sends to besides", server(case))
+        }
         Cause::SlowReader if reads_late(case) == Some(true) => {
             format!("{}, which reads late what it is answered from behind,", server(case))
         }
@@ -144,6 +147,15 @@ pub fn how(case: &Contrast, cause: Cause) -> Option<String> {
         Cause::Files => format!("{} of the limit are open", share(Signal::Files)),
         Cause::Disk => {
             format!("{:.1} of its threads wait for it{idle}", top(Signal::Blocked).max(top(Signal::InDisk)))
+        }
+        Cause::SlowReader if leaves_unsent(case) == Some(true) => {
+            format!("{} that it has written to them are not taken{idle}", format::bytes(top(Signal::PeerUnsent)))
+        }
+        Cause::Network if on_the_way(case) == Some(true) => {
+            format!(
+                "{} of answers from behind the server are on their way{idle}",
+                format::bytes(top(Signal::PeerOnTheWay))
+            )
         }
         Cause::SlowReader if reads_late(case) == Some(true) => {
             format!("{} of answers lie unread{idle}", format::bytes(top(Signal::PeerUnread)))

@@ -291,8 +291,16 @@ impl Contrast {
         Some(!throttled && !self.thread_full()? && self.cores_spare()?)
     }
 
-    /// The connection to others of which the server has most at and past the line: its address, and how many.
+    /// The connection to others of which the server has most at and past the line: its address, and how many. Where they are a fixed
+    /// number to several others, it is to whom there are about as many as requests are served at a time.
     pub fn peer(&self) -> Option<(&str, f64)> {
+        let served = self.at_a_time().unwrap_or(0.0);
+        let is_fixed = |(peer, past): &(&String, &f64)| self.line.peers.get(*peer).is_some_and(|line| line == *past);
+        let as_many = |(_, count): &(&String, &f64)| **count >= 1.5 && (0.75..=1.33).contains(&(served / **count));
+        let alike = self.past.peers.iter().filter(is_fixed).filter(as_many);
+        if let Some((peer, count)) = alike.max_by(|a, b| a.1.total_cmp(b.1)) {
+            return Some((peer, *count));
+        }
         let most = self.line.peers.iter().chain(&self.past.peers).max_by(|a, b| a.1.total_cmp(b.1))?;
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }

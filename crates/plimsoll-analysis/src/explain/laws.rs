@@ -19,6 +19,21 @@ pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
     Some(top >= 64e3 && top >= 10.0 * low)
 }
 
+/// Whether others than those who ask it leave what the server has written to them: more than a window's worth, and not as calls that
+/// are not answered.
+pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
+    let (low, top) = (case.low.get(Signal::PeerUnsent)?, case.top(Signal::PeerUnsent)?);
+    Some(top >= 64e3 && top >= 10.0 * low && !calls_pile_up(case).unwrap_or(false))
+}
+
+/// Whether answers from behind are on their way for long: a tenth of a second's worth of what is answered, which the server would read
+/// if it had arrived. What is not acknowledged yet grows with the load, and no further.
+pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
+    let (low, top) = (case.low.get(Signal::PeerOnTheWay)?, case.top(Signal::PeerOnTheWay)?);
+    let unread = case.top(Signal::PeerUnread).unwrap_or(0.0);
+    Some(top >= 256e3 && top >= 20.0 * low && top >= 0.1 * case.top(Signal::BytesIn)? && unread <= 0.3 * top)
+}
+
 /// Whether half of what is under way past the line waits for its connection to be accepted, while hardly anything is worked on
 /// (who serves one request for each connection takes none of the others).
 pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
@@ -185,6 +200,14 @@ pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
     Some(room && threads <= processes && left >= processes.max(4.0) && unaccepted < 0.3 * left)
 }
 
+/// Whether the server has a thread for each connection: there are as many more of them past the line than at a low load.
+pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
+    let more = |signal: Signal| Some(case.past.get(signal)? - case.low.get(signal)?);
+    let (threads, connections) = (more(Signal::Threads)?, more(Signal::Accepted)?);
+    let waiting = case.past.get(Signal::Unaccepted).unwrap_or(0.0);
+    Some(connections >= 16.0 && threads >= 0.8 * connections && waiting <= 0.02 * connections)
+}
+
 /// Whether the threads of most requests that are under way past the line sleep for a time, many more than are served at a time: they
 /// look again and again whether it is their turn (a database in a file that another one writes to, a lock that is tried for).
 pub(super) fn polls(case: &Contrast) -> Option<bool> {
@@ -218,9 +241,11 @@ pub(super) fn hands_on(case: &Contrast) -> bool {
 /// accepted.
 pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     let more = |signal: Signal| Some(case.past.get(signal)? > case.low.get(signal)? + 1.0);
-    let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked]
-        .into_iter()
-        .any(|it| more(it).unwrap_or(false));
+    let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(more);
+    if threads.iter().all(Option::is_none) {
+        return None;
+    }
+    let threads = threads.into_iter().flatten().any(|it| it) || case.reaches(Signal::IoPressure, 0.3).unwrap_or(false);
     let asked = case.peer().is_some() && asks(case).unwrap_or(true) && !calls_are_few(case).unwrap_or(false);
     let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= 4.0);
     let workers = case.worker_processes()? > 1.0 && !takes_all(case).unwrap_or(false);

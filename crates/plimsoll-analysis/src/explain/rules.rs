@@ -8,10 +8,10 @@ use super::cause::Cause;
 use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::laws::{
-    collected, downstream_full, downstream_slower, hands_on, held_to_cores, locked, locked_behind,
-    more_served_than_worked_on, one_cores_worth, overflows, polls, pool_full, reads_late, shares_an_interpreter, spins,
-    stops_to_collect, takes_all, takes_turns, threads_at_work, unaccepted, waits_at_one_place, waits_for_data,
-    waits_in_line, waits_unseen, window_full,
+    collected, downstream_full, downstream_slower, hands_on, held_to_cores, leaves_unsent, locked, locked_behind,
+    more_served_than_worked_on, on_the_way, one_cores_worth, overflows, polls, pool_full, reads_late,
+    shares_an_interpreter, spins, stops_to_collect, takes_all, takes_turns, thread_each, threads_at_work, unaccepted,
+    waits_at_one_place, waits_for_data, waits_in_line, waits_unseen, window_full,
 };
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::StoppedBy;
@@ -681,6 +681,12 @@ pub const RULES: &[Rule] = &[
                 |case| Some(case.past.get(Signal::Threads)? > case.line.get(Signal::Threads)? * 1.1 + 1.0),
             ),
             must_not(
+                "it has a thread for each connection, so that none waits for one",
+                "it has no thread for each connection",
+                &[Signal::Threads, Signal::Accepted],
+                thread_each,
+            ),
+            must_not(
                 "its threads wait for each other: it has more of them than it lets in",
                 "its threads do not wait for each other",
                 &[Signal::InLock],
@@ -791,10 +797,13 @@ pub const RULES: &[Rule] = &[
             PLATEAU,
             must(
                 2.0,
-                "several requests are served at a time, and nothing that they wait for is to be seen",
+                "several requests are served at a time, and nothing that they wait for is to be seen, or each waits for a time by itself",
                 "it is to be seen what requests wait for, or one is served at a time",
-                &[Signal::Service, Signal::Goodput, Signal::InFlight],
-                |case| Some(case.at_a_time()? >= 1.6 && waits_unseen(case)?),
+                &[Signal::Service, Signal::Goodput, Signal::InFlight, Signal::InSleep],
+                |case| {
+                    let by_itself = || Some(thread_each(case)? && polls(case)?);
+                    Some(case.at_a_time()? >= 1.6 && (waits_unseen(case)? || by_itself().unwrap_or(false)))
+                },
             ),
         ],
         yields_to: &[Cause::Lock, Cause::Disk, Cause::Network, Cause::SlowReader, Cause::AcceptBacklog],
@@ -851,6 +860,12 @@ pub const RULES: &[Rule] = &[
                 "its answers are read as they come",
                 &[Signal::PeerUnread],
                 reads_late,
+            ),
+            must_not(
+                "its answers are on their way: it is the network that they wait for",
+                "its answers arrive as they are sent",
+                &[Signal::PeerOnTheWay, Signal::PeerUnread],
+                on_the_way,
             ),
             must_not(
                 "it is a database with nothing to do, whose statements wait for each other",
@@ -1049,13 +1064,19 @@ pub const RULES: &[Rule] = &[
         signs: &[
             must(
                 5.0,
-                "what is sent is not read: the reader's window was full for most of the time, or answers lie unread",
+                "what is sent is not read: the reader's window was full for most of the time, or answers, or what others get, lie unread",
                 "whoever reads the answers took what was sent",
-                &[Signal::WindowLimited, Signal::WindowWaiting, Signal::SendQueue, Signal::PeerUnread],
+                &[
+                    Signal::WindowLimited,
+                    Signal::WindowWaiting,
+                    Signal::SendQueue,
+                    Signal::PeerUnread,
+                    Signal::PeerUnsent,
+                ],
                 |case| {
                     let by_others = case.line.read_by_others || case.past.read_by_others;
-                    let (window, unread) = (window_full(case), reads_late(case));
-                    window.map(|full| full && by_others).into_iter().chain(unread).reduce(|a, b| a || b)
+                    let window = window_full(case).map(|full| full && by_others);
+                    [window, reads_late(case), leaves_unsent(case)].into_iter().flatten().reduce(|a, b| a || b)
                 },
             ),
             NOTHING_FULL,
@@ -1071,10 +1092,13 @@ pub const RULES: &[Rule] = &[
             NOTHING_FULL,
             must(
                 4.0,
-                "answers lie ready to leave the server, or are sent again and again",
+                "answers lie ready to leave the server, or are sent again and again, or are on their way to it from behind",
                 "what the server sends leaves it",
-                &[Signal::SendQueue, Signal::Retransmits, Signal::BytesIn],
+                &[Signal::SendQueue, Signal::PeerOnTheWay, Signal::Retransmits, Signal::BytesIn],
                 |case| {
+                    if on_the_way(case) == Some(true) {
+                        return Some(true);
+                    }
                     let (low, top) = (case.low.get(Signal::SendQueue)?, case.top(Signal::SendQueue)?);
                     // More waits than a few answers, and a noticeable part of what is sent in a second.
                     let waits = top >= 64e3 && top >= 10.0 * low && top >= 0.02 * case.top(Signal::BytesIn)?;

@@ -102,6 +102,10 @@ pub enum Signal {
     PeerWaiting,
     /// Bytes from them that the server has not read, on average.
     PeerUnread,
+    /// Bytes that the server has written to others than those who ask it, and they have not taken, on average.
+    PeerUnsent,
+    /// Bytes that they have written to it and that have not arrived, on average.
+    PeerOnTheWay,
     /// Share of the server's CPU time that collects garbage.
     Gc,
     /// Share of the server's CPU time that waits for locks.
@@ -207,6 +211,10 @@ impl Signal {
             Signal::PeerWaiting => ("peer_waiting", "", "calls to what is behind it that are not answered", "sockets"),
             Signal::PeerUnread => {
                 ("peer_unread", "bytes", "bytes from what is behind it that it has not read", "sockets")
+            }
+            Signal::PeerUnsent => ("peer_unsent", "bytes", "bytes that others have not taken from it", "sockets"),
+            Signal::PeerOnTheWay => {
+                ("peer_on_the_way", "bytes", "bytes on their way from what is behind it", "sockets")
             }
             Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime, or its functions"),
             Signal::Spinning => ("spinning", "share", "CPU time that waits for locks", "the server's functions"),
@@ -475,8 +483,13 @@ impl LoadSignals {
         self.put(Signal::WindowLimited, mean("accepted.window_limited"));
         self.put(Signal::WindowWaiting, mean("accepted.window_waiting"));
         self.read_by_others = mean("accepted.by_others").is_some_and(|share| share > 0.5);
-        let unread = probes.series.keys().filter(|name| name.starts_with("peer.") && name.ends_with(".unread"));
-        self.put(Signal::PeerUnread, unread.filter_map(|name| mean(name)).reduce(|a, b| a + b));
+        let of_peers = |what: &str| {
+            let of_one = |name: &&String| name.strip_prefix("peer.").is_some_and(|rest| rest.ends_with(what));
+            probes.series.keys().filter(of_one).filter_map(|name| mean(name)).collect::<Vec<f64>>().into_iter()
+        };
+        self.put(Signal::PeerUnread, of_peers(".unread").reduce(|a, b| a + b));
+        self.put(Signal::PeerUnsent, of_peers(".unsent").reduce(f64::max));
+        self.put(Signal::PeerOnTheWay, of_peers(".on_the_way").reduce(f64::max));
         self.put(Signal::DownstreamCores, cores("downstream.cpu"));
         self.put(Signal::DownstreamProcesses, most("downstream.processes"));
         for name in probes.series.keys() {

@@ -513,6 +513,31 @@ fn each_cause_by_its_law() {
             Cause::SlowReader,
         ),
         (
+            "a link between the server and what is behind it",
+            usual().alone(0.5).peers(19.0, 19.0, 353.0).calls("store", 0.0, 66.0).with(&[
+                (PeerWaiting, 0.0, 0.0, 66.0),
+                (PeerUnread, 0.0, 0.0, 1e4),
+                (PeerOnTheWay, 9e3, 5e4, 9e6),
+                (BytesIn, 3e6, 19e6, 20e6),
+            ]),
+            Cause::Network,
+        ),
+        (
+            "another who reads slowly what the server sends him besides",
+            usual().alone(0.2).with(&[
+                (PeerUnsent, 0.0, 2e3, 9e5),
+                (Threads, 13.0, 15.0, 369.0),
+                (InLock, 3.0, 3.0, 32.0),
+                (Dispersion, 0.9, 0.9, 0.1),
+            ]),
+            Cause::SlowReader,
+        ),
+        (
+            "storage of which more threads wait than are looked at",
+            usual().alone(1.5).with(&[(IoPressure, 0.4, 0.94, 0.99)]).without(&[InLock, InSleep, InDisk, Blocked]),
+            Cause::Disk,
+        ),
+        (
             "rows of a database that statements wait for",
             usual().alone(11.0).peers(76.0, 76.0, 76.0).calls("mariadbd", 0.2, 36.0).with(&[
                 (DownstreamCores, 0.03, 0.13, 0.12),
@@ -724,6 +749,25 @@ fn a_lock_of_several_processes_stands() {
         let case = three.clone().with(&[(InSameLock, 0.0, 3.0, same)]);
         let weighed = weigh(&case, &BTreeMap::new());
         assert_eq!(weighed.candidates.iter().any(|it| it.cause == Cause::Lock), stands, "{same}: {}", tell(&case));
+    }
+}
+
+/// A thread for each connection, of which all but a few wait for a time by themselves: for places, whose number requests at once tell.
+#[test]
+fn a_thread_for_each_connection_is_no_worker() {
+    let waits = usual().alone(17.0).with(&[
+        (Threads, 14.0, 525.0, 525.0),
+        (Accepted, 10.0, 521.0, 521.0),
+        (Unaccepted, 0.0, 0.0, 0.0),
+        (InSleep, 3.0, 3.0, 84.0),
+        (InLock, 0.0, 0.0, 0.0),
+        (InFlight, 0.8, 5.0, 110.0),
+    ]);
+    for (threads, stands) in [(525.0, [true, false]), (20.0, [false, true])] {
+        let case = waits.clone().with(&[(Threads, 14.0, threads, threads)]);
+        let weighed = weigh(&case, &BTreeMap::new());
+        let found = [Cause::Pool, Cause::Workers].map(|cause| weighed.candidates.iter().any(|it| it.cause == cause));
+        assert_eq!(found, stands, "{threads}\n{}", tell(&case));
     }
 }
 

@@ -1,4 +1,5 @@
-//! The server's own connections to others (databases, caches, further services), by peer.
+//! The server's own connections to others (databases, caches, further services), by peer, over TCP and unix sockets; and what
+//! lies unsent in those that others have opened to further ports of its own.
 //!
 //! The kernel tells of connections without saying whose they are; a process's open files tell whose, but there may be
 //! many thousands, most of them connections that were taken. So nothing is looked for unless there is a connection that
@@ -10,6 +11,7 @@ use plimsoll_sys::probe::listener::socket_inode;
 use plimsoll_sys::probe::process::files_folder;
 use plimsoll_sys::probe::sockets::{Asker, Filter, Version, states};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs::ReadDir;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -34,10 +36,10 @@ pub struct Peers {
     /// What was seen last, until it is known whose it is.
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
-    known: BTreeSet<SocketAddr>,
+    known: BTreeSet<Peer>,
     /// Segments that its connections had sent when they were seen last, by their inodes, and all of them to a peer.
     sent: BTreeMap<u32, u32>,
-    sent_to: BTreeMap<SocketAddr, u64>,
+    sent_to: BTreeMap<Peer, u64>,
 }
 
 /// Connections that could be the server's own, and when they were seen.
@@ -46,14 +48,56 @@ struct OwnConnections {
     connections: Vec<OwnConnection>,
 }
 
-/// One of them: its inode, whom it leads to, whether an answer of theirs is waited for, bytes from there that the server has not
-/// read, and the segments that it has sent, where the kernel tells.
+/// Whom a connection leads to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Peer {
+    Address(SocketAddr),
+    /// The path of a unix socket, or its name after `@`.
+    Unix(String),
+    /// Whoever has opened one to this port of the server's, which is not the one that is asked.
+    Caller(u16),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::Address(address) => address.fmt(f),
+            Peer::Unix(name) => f.write_str(name),
+            Peer::Caller(port) => write!(f, ":{port}"),
+        }
+    }
+}
+
+/// One of them.
 struct OwnConnection {
     inode: u32,
-    peer: SocketAddr,
-    awaits_answer: bool,
-    unread: u32,
+    peer: Peer,
+    /// What is told of its traffic; not over unix sockets.
+    traffic: Option<PeerTraffic>,
+    /// Segments that it has sent, where the kernel tells.
     sent: Option<u32>,
+}
+
+/// What is under way on connections to a peer.
+#[derive(Debug, Clone, Copy, Default)]
+struct PeerTraffic {
+    /// Connections on which an answer of theirs is waited for.
+    waiting: u64,
+    /// Bytes from there that the server has not read.
+    unread: u64,
+    /// Bytes that the server has written and the other end has not acknowledged.
+    unsent: u64,
+    /// Bytes that the other end, if it is on this machine, has written and the server's end has not got.
+    on_the_way: u64,
+}
+
+impl PeerTraffic {
+    fn add(&mut self, other: &PeerTraffic) {
+        self.waiting += other.waiting;
+        self.unread += other.unread;
+        self.unsent += other.unsent;
+        self.on_the_way += other.on_the_way;
+    }
 }
 
 /// Going through open files.
@@ -148,33 +192,45 @@ impl Peers {
     }
 
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
-        // Connections, those of them that wait for an answer, and bytes of answers that are not read.
-        let mut found: BTreeMap<SocketAddr, (u64, u64, u64)> = BTreeMap::new();
+        // How many connections there are, and what is told of them.
+        let mut found: BTreeMap<&Peer, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
         for connection in seen.connections.iter().filter(|it| self.ours.get(&it.inode) == Some(&true)) {
-            let (all, waiting, unread) = found.entry(connection.peer).or_default();
-            (*all, *waiting) = (*all + 1, *waiting + u64::from(connection.awaits_answer));
-            *unread += u64::from(connection.unread);
+            let (all, traffic) = found.entry(&connection.peer).or_default();
+            *all += 1;
+            if let Some(more) = &connection.traffic {
+                traffic.get_or_insert_default().add(more);
+            }
             if let Some(sent) = connection.sent {
                 // What a new one has sent was sent since the last look.
                 let before = self.sent.get(&connection.inode).copied().unwrap_or(0);
                 now.insert(connection.inode, sent);
-                *self.sent_to.entry(connection.peer).or_default() += u64::from(sent.wrapping_sub(before));
+                *self.sent_to.entry(connection.peer.clone()).or_default() += u64::from(sent.wrapping_sub(before));
             }
         }
         self.sent = now;
-        let mut most: Vec<(SocketAddr, u64)> = found.iter().map(|(peer, (count, ..))| (*peer, *count)).collect();
+        let mut most: Vec<(&Peer, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
-            if self.known.len() < PEERS_MAX {
-                self.known.insert(peer);
+            if self.known.len() < PEERS_MAX && !self.known.contains(peer) {
+                self.known.insert(peer.clone());
             }
         }
         for peer in &self.known {
-            let (count, waiting, unread) = found.remove(peer).unwrap_or_default();
-            sink.gauge_at(&format!("peer.{peer}.connections"), "", seen.at_ns, count as f64);
-            sink.gauge_at(&format!("peer.{peer}.waiting"), "", seen.at_ns, waiting as f64);
-            sink.gauge_at(&format!("peer.{peer}.unread"), "bytes", seen.at_ns, unread as f64);
+            let (count, traffic) = found.remove(peer).unwrap_or_default();
+            let traffic = traffic.or_else(|| (!matches!(peer, Peer::Unix(_))).then(PeerTraffic::default));
+            let mut tell = |what: &str, unit: &str, value: u64| {
+                sink.gauge_at(&format!("peer.{peer}.{what}"), unit, seen.at_ns, value as f64);
+            };
+            if !matches!(peer, Peer::Caller(_)) {
+                tell("connections", "", count);
+            }
+            if let Some(traffic) = traffic {
+                tell("waiting", "", traffic.waiting);
+                tell("unread", "bytes", traffic.unread);
+                tell("unsent", "bytes", traffic.unsent);
+                tell("on_the_way", "bytes", traffic.on_the_way);
+            }
             if let Some(sent) = self.sent_to.get(peer) {
                 sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *sent as f64);
             }
@@ -184,7 +240,7 @@ impl Peers {
                 "peer.others.connections",
                 "",
                 seen.at_ns,
-                found.values().map(|(count, ..)| count).sum::<u64>() as f64,
+                found.values().map(|(count, _)| count).sum::<u64>() as f64,
             );
         }
     }
@@ -201,16 +257,59 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<OwnConnection
     asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         incoming.insert(socket.local.port());
     })?;
-    let mut found = Vec::new();
+    let (mut found, mut taken) = (Vec::new(), Vec::new());
     asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
-        if !incoming.contains(&socket.local.port()) && socket.inode != 0 {
-            let awaits_answer = socket.awaits_answer.unwrap_or(false);
-            let unread = socket.receive_queue;
-            let (inode, peer, sent) = (socket.inode, socket.remote, socket.segments_sent);
-            found.push(OwnConnection { inode, peer, awaits_answer, unread, sent });
+        if incoming.contains(&socket.local.port()) {
+            // An end at rest says nothing.
+            if socket.send_queue > 0 {
+                taken.push((plain(socket.local), plain(socket.remote), socket.inode, u64::from(socket.send_queue)));
+            }
+        } else if socket.inode != 0 {
+            let traffic = PeerTraffic {
+                waiting: u64::from(socket.awaits_answer.unwrap_or(false)),
+                unread: u64::from(socket.receive_queue),
+                unsent: u64::from(socket.send_queue),
+                on_the_way: 0,
+            };
+            let (inode, peer, sent) = (socket.inode, Peer::Address(socket.remote), socket.segments_sent);
+            found.push((socket.local, OwnConnection { inode, peer, traffic: Some(traffic), sent }));
         }
     })?;
-    Ok(found)
+    let other_ends: BTreeMap<_, u64> =
+        taken.iter().map(|(local, remote, _, bytes)| ((*local, *remote), *bytes)).collect();
+    let mut connections: Vec<OwnConnection> = Vec::with_capacity(found.len());
+    for (local, mut connection) in found {
+        if let (Peer::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
+            traffic.on_the_way = other_ends.get(&(plain(*peer), plain(local))).copied().unwrap_or(0);
+        }
+        connections.push(connection);
+    }
+    connections.extend(taken.iter().filter(|(_, _, inode, _)| *inode != 0).map(|(local, _, inode, bytes)| {
+        let traffic = PeerTraffic { unsent: *bytes, ..PeerTraffic::default() };
+        OwnConnection { inode: *inode, peer: Peer::Caller(local.port()), traffic: Some(traffic), sent: None }
+    }));
+    connections.extend(unix_connections(asker));
+    Ok(connections)
+}
+
+/// An address of IPv4 that is written as one of IPv6, as IPv4.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Connections over unix sockets by those who have opened them: their own end has no name, the other its listener's. None where the
+/// kernel does not tell.
+fn unix_connections(asker: &mut Asker) -> Vec<OwnConnection> {
+    let connected = asker.unix_sockets(states::ESTABLISHED).unwrap_or_default();
+    let names: BTreeMap<u32, &[u8]> = connected.iter().map(|socket| (socket.inode, &socket.name[..])).collect();
+    let opened = connected.iter().filter(|socket| socket.name.is_empty());
+    opened
+        .filter_map(|socket| {
+            let name = names.get(&socket.peer?).filter(|name| !name.is_empty())?;
+            let peer = Peer::Unix(String::from_utf8_lossy(name).into_owned());
+            Some(OwnConnection { inode: socket.inode, peer, traffic: None, sent: None })
+        })
+        .collect()
 }
 
 impl FileWalk {

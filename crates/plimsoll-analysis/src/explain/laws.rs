@@ -19,11 +19,11 @@ pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
     Some(top >= 64e3 && top >= 10.0 * low)
 }
 
-/// Whether others than those who ask it leave what the server has written to them: more than a window's worth, and not as calls that
-/// are not answered.
+/// Whether others than those who ask it leave what the server has written to them, and not as calls that are not answered. What is not
+/// acknowledged yet grows with the load, and no further.
 pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     let (low, top) = (case.low.get(Signal::PeerUnsent)?, case.top(Signal::PeerUnsent)?);
-    Some(top >= 64e3 && top >= 10.0 * low && !calls_pile_up(case).unwrap_or(false))
+    Some(top >= 16e3 && top >= 12.0 * low && !calls_pile_up(case).unwrap_or(false))
 }
 
 /// Whether answers from behind are on their way for long: a tenth of a second's worth of what is answered, which the server would read

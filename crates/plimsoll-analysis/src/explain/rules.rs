@@ -412,6 +412,12 @@ pub const RULES: &[Rule] = &[
                 |case| Some(case.at_a_time()? < 0.6),
             ),
             must_not(
+                "what it is sent is on its way, or what it sends to others is not taken",
+                "nothing is on its way for long",
+                &[Signal::PeerOnTheWay, Signal::PeerUnsent],
+                |case| Some(on_the_way(case).unwrap_or(false) || leaves_unsent(case).unwrap_or(false)),
+            ),
+            must_not(
                 "most requests wait for their connection to be accepted: nobody holds answers back",
                 "connections are accepted",
                 &[Signal::Unaccepted, Signal::InFlight],
@@ -1039,7 +1045,9 @@ pub const RULES: &[Rule] = &[
                 |case| {
                     let rises = |signal: Signal, least: f64| {
                         let low = case.low.get(signal).unwrap_or(0.0);
-                        case.top(signal).map(|top| top >= least && top >= 2.0 * low)
+                        // Where one waits at a time at least, it cannot become twice as much.
+                        let more = |top: f64| top >= 2.0 * low || top >= 0.7 && low <= 0.6 && top >= 1.3 * low;
+                        case.top(signal).map(|top| top >= least && more(top))
                     };
                     // Where one request is served at a time, less of it is a large part of what is done.
                     let one = case.at_a_time().is_some_and(|count| ONE_AT_A_TIME.contains(&count));
@@ -1081,6 +1089,12 @@ pub const RULES: &[Rule] = &[
             ),
             NOTHING_FULL,
             PLATEAU,
+            speaks(
+                3.0,
+                "it is others than those who ask that leave it, whatever answers are",
+                &[Signal::PeerUnsent],
+                leaves_unsent,
+            ),
         ],
         yields_to: &[],
         to_tell: &[words("the kernel's account of the connections (probes)")],
@@ -1106,6 +1120,12 @@ pub const RULES: &[Rule] = &[
                     let lossy = lost >= 0.02 && lost >= 3.0 * case.low.get(Signal::Retransmits).unwrap_or(0.0);
                     Some(waits || lossy)
                 },
+            ),
+            speaks(
+                3.0,
+                "a tenth of a second's worth or more is on its way from behind, while the server reads all that arrives",
+                &[Signal::PeerOnTheWay, Signal::PeerUnread],
+                on_the_way,
             ),
             must_not("the reader took no more", "the reader took what was sent", &[Signal::WindowLimited], |case| {
                 case.reaches(Signal::WindowLimited, 0.5)

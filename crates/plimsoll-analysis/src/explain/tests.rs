@@ -525,7 +525,7 @@ fn each_cause_by_its_law() {
         (
             "another who reads slowly what the server sends him besides",
             usual().alone(0.2).with(&[
-                (PeerUnsent, 0.0, 2e3, 9e5),
+                (PeerUnsent, 0.0, 2e3, 6e4),
                 (Threads, 13.0, 15.0, 369.0),
                 (InLock, 3.0, 3.0, 32.0),
                 (Dispersion, 0.9, 0.9, 0.1),
@@ -534,7 +534,7 @@ fn each_cause_by_its_law() {
         ),
         (
             "storage of which more threads wait than are looked at",
-            usual().alone(1.5).with(&[(IoPressure, 0.4, 0.94, 0.99)]).without(&[InLock, InSleep, InDisk, Blocked]),
+            usual().alone(1.5).with(&[(IoPressure, 0.43, 0.77, 0.83)]).without(&[InLock, InSleep, InDisk, Blocked]),
             Cause::Disk,
         ),
         (

@@ -15,6 +15,8 @@ pub struct Sink {
     unseen: Option<String>,
     sampling_refused: Option<String>,
     budget: Budget,
+    /// The thread's CPU time when the sampling under way began.
+    began_cpu_ns: u64,
     /// Number of the sampling under way.
     round: u64,
     extent: Extent,
@@ -56,11 +58,17 @@ impl Sink {
         let seen = Probes::default();
         let (budget, extent) = (Budget::new(now_ns, thread_cpu_ns(), effort), Extent::Usual);
         let (server, unseen, sampling_refused) = (None, None, None);
-        Sink { seen, now_ns, before_ns: now_ns, server, unseen, sampling_refused, budget, round: 0, extent, effort }
+        let (before_ns, began_cpu_ns, round) = (now_ns, thread_cpu_ns(), 0);
+        Sink { seen, now_ns, before_ns, server, unseen, sampling_refused, budget, began_cpu_ns, round, extent, effort }
     }
 
     /// A sampling begins; `edge`: at an edge of a load.
     pub fn begin(&mut self, now_ns: u64, edge: bool) {
+        if self.extent == Extent::Edge {
+            // Nothing is measured at an edge: what it takes there nobody pays for.
+            self.budget.give(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
+        }
+        self.began_cpu_ns = thread_cpu_ns();
         (self.before_ns, self.now_ns) = (self.now_ns, now_ns);
         self.round += 1;
         self.budget.pass(now_ns);
@@ -209,6 +217,11 @@ impl Budget {
     pub fn pass(&mut self, now_ns: u64) {
         self.given_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::PART;
         self.passed_ns = now_ns;
+    }
+
+    /// Gives so much more.
+    pub fn give(&mut self, cpu_ns: u64) {
+        self.given_ns += cpu_ns;
     }
 
     /// What is left after `cpu_ns` of the thread's CPU time, ns; 0: more than that was used.

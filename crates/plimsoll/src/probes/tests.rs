@@ -72,6 +72,23 @@ fn a_budget_adds_up_to_a_limit() {
     assert!((0.005..0.0095).contains(&share), "{share}");
 }
 
+/// Readings at the edges of loads, however dear, leave as much for those within.
+#[test]
+fn what_an_edge_takes_nobody_pays_for() {
+    let mut sink = Sink::new(monotonic_ns(), Effort::Little);
+    let spin = |ns: u64| {
+        let before_ns = thread_cpu_ns();
+        while thread_cpu_ns() - before_ns < ns {}
+    };
+    sink.begin(monotonic_ns(), true);
+    spin(100_000_000);
+    sink.begin(monotonic_ns(), false);
+    assert_eq!(sink.extent(), Extent::Usual);
+    spin(100_000_000);
+    sink.begin(monotonic_ns(), false);
+    assert_eq!(sink.extent(), Extent::Least);
+}
+
 #[test]
 fn a_sampling_reads_what_there_is_room_for() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);

@@ -23,7 +23,9 @@ pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
 /// acknowledged yet grows with the load, and no further.
 pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     let (low, top) = (case.low.get(Signal::PeerUnsent)?, case.top(Signal::PeerUnsent)?);
-    Some(top >= 16e3 && top >= 12.0 * low && !calls_pile_up(case).unwrap_or(false))
+    // Where it is somebody else who asks it, these are who read its answers.
+    let besides = !case.line.read_by_others && !case.past.read_by_others;
+    Some(besides && top >= 16e3 && top >= 12.0 * low && !calls_pile_up(case).unwrap_or(false))
 }
 
 /// Whether answers from behind are on their way for long: a tenth of a second's worth of what is answered, which the server would read

@@ -2,7 +2,6 @@
 //! those that they have connections to in turn, over TCP or unix sockets. It belongs to the server's work, not to somebody
 //! else's.
 
-use super::peers::PEERS_MAX;
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
@@ -13,6 +12,8 @@ use std::net::SocketAddr;
 
 /// A machine with more processes than this gets no snapshot of all their clocks: it would hold the load up.
 const PROCESSES_MAX: usize = 2000;
+/// So many of those who take the server's connections are told by name.
+const TAKERS_MAX: usize = 8;
 
 pub struct Downstream {
     port: u16,
@@ -103,7 +104,7 @@ impl Downstream {
 
 /// The names of those that take the server's connections. Addresses are few where it is not clients that they lead to.
 fn name_takers(takers: &BTreeMap<SocketAddr, u32>, sink: &mut Sink) {
-    for (address, pid) in takers.iter().take(PEERS_MAX) {
+    for (address, pid) in takers.iter().take(TAKERS_MAX) {
         if let Ok((_, name)) = look_at(*pid, &mut Vec::new()) {
             sink.gauge(&format!("peer.{address}.process.{name}"), "", f64::from(*pid));
         }

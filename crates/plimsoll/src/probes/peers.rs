@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
 /// Peers of the server that get a series of their own: those with the most connections.
-pub const PEERS_MAX: usize = 8;
+const PEERS_MAX: usize = 8;
 /// Open files that are looked at in one sample.
 const FILES_AT_ONCE: usize = 24;
 /// A search among open files that takes longer is told of.
@@ -36,34 +36,43 @@ pub struct Peers {
     /// What was seen last, until it is known whose it is.
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
-    known: BTreeSet<Peer>,
+    known: BTreeSet<LeadsTo>,
     /// Segments that its connections had sent when they were seen last, by their inodes, and all of them to a peer.
     sent: BTreeMap<u32, u32>,
-    sent_to: BTreeMap<Peer, u64>,
+    sent_to: BTreeMap<LeadsTo, u64>,
 }
 
 /// Connections that could be the server's own, and when they were seen.
 struct OwnConnections {
     at_ns: u64,
     connections: Vec<OwnConnection>,
+    /// Listening sockets of further ports that could be its own.
+    listeners: Vec<(u16, u32)>,
+    /// Bytes that lie unsent in connections to such a port.
+    unsent: BTreeMap<u16, u64>,
+}
+
+impl OwnConnections {
+    /// All sockets that could be the server's own.
+    fn inodes(&self) -> impl Iterator<Item = u32> {
+        let listeners = self.listeners.iter().map(|(_, inode)| *inode);
+        self.connections.iter().map(|connection| connection.inode).chain(listeners)
+    }
 }
 
 /// Whom a connection leads to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Peer {
+enum LeadsTo {
     Address(SocketAddr),
     /// The path of a unix socket, or its name after `@`.
     Unix(String),
-    /// Whoever has opened one to this port of the server's, which is not the one that is asked.
-    Caller(u16),
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for LeadsTo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Peer::Address(address) => address.fmt(f),
-            Peer::Unix(name) => f.write_str(name),
-            Peer::Caller(port) => write!(f, ":{port}"),
+            LeadsTo::Address(address) => address.fmt(f),
+            LeadsTo::Unix(name) => f.write_str(name),
         }
     }
 }
@@ -71,7 +80,7 @@ impl fmt::Display for Peer {
 /// One of them.
 struct OwnConnection {
     inode: u32,
-    peer: Peer,
+    peer: LeadsTo,
     /// What is told of its traffic; not over unix sockets.
     traffic: Option<PeerTraffic>,
     /// Segments that it has sent, where the kernel tells.
@@ -133,8 +142,8 @@ impl Peers {
                 true => None,
                 false => Some(candidates(asker, port)),
             });
-            let connections = match found {
-                Some(Some(Ok(connections))) => connections,
+            let seen = match found {
+                Some(Some(Ok(seen))) => OwnConnections { at_ns: now_ns, ..seen },
                 Some(None) => {
                     sink.unseen_part(DENIED);
                     return;
@@ -142,10 +151,11 @@ impl Peers {
                 // Of a kernel that refuses this, the queue of the listener tells.
                 Some(Some(Err(_))) | None => return,
             };
-            let unknown = connections.iter().any(|it| !self.ours.contains_key(&it.inode));
+            let inodes: BTreeSet<u32> = seen.inodes().collect();
+            let unknown = inodes.iter().any(|inode| !self.ours.contains_key(inode));
             // An inode's number is given again: what is gone is forgotten.
-            self.ours.retain(|known, _| connections.iter().any(|it| it.inode == *known));
-            self.seen = Some(OwnConnections { at_ns: now_ns, connections });
+            self.ours.retain(|known, _| inodes.contains(known));
+            self.seen = Some(seen);
             if unknown {
                 self.search = Some(FileWalk { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
@@ -165,8 +175,8 @@ impl Peers {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
         for _ in 0..FILES_AT_ONCE {
             let Some(inode) = search.next() else {
-                for connection in &seen.connections {
-                    self.ours.entry(connection.inode).or_insert(false);
+                for inode in seen.inodes() {
+                    self.ours.entry(inode).or_insert(false);
                 }
                 if search.denied {
                     sink.unseen_part(DENIED);
@@ -175,10 +185,10 @@ impl Peers {
                 return;
             };
             if let Some(inode) = inode
-                && seen.connections.iter().any(|candidate| candidate.inode == inode)
+                && seen.inodes().any(|candidate| candidate == inode)
             {
                 self.ours.insert(inode, true);
-                if seen.connections.iter().all(|candidate| self.ours.contains_key(&candidate.inode)) {
+                if seen.inodes().all(|candidate| self.ours.contains_key(&candidate)) {
                     self.search = None;
                     return;
                 }
@@ -193,7 +203,7 @@ impl Peers {
 
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
         // How many connections there are, and what is told of them.
-        let mut found: BTreeMap<&Peer, (u64, Option<PeerTraffic>)> = BTreeMap::new();
+        let mut found: BTreeMap<&LeadsTo, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
         for connection in seen.connections.iter().filter(|it| self.ours.get(&it.inode) == Some(&true)) {
             let (all, traffic) = found.entry(&connection.peer).or_default();
@@ -209,7 +219,7 @@ impl Peers {
             }
         }
         self.sent = now;
-        let mut most: Vec<(&Peer, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
+        let mut most: Vec<(&LeadsTo, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
             if self.known.len() < PEERS_MAX && !self.known.contains(peer) {
@@ -218,13 +228,11 @@ impl Peers {
         }
         for peer in &self.known {
             let (count, traffic) = found.remove(peer).unwrap_or_default();
-            let traffic = traffic.or_else(|| (!matches!(peer, Peer::Unix(_))).then(PeerTraffic::default));
+            let traffic = traffic.or_else(|| (!matches!(peer, LeadsTo::Unix(_))).then(PeerTraffic::default));
             let mut tell = |what: &str, unit: &str, value: u64| {
                 sink.gauge_at(&format!("peer.{peer}.{what}"), unit, seen.at_ns, value as f64);
             };
-            if !matches!(peer, Peer::Caller(_)) {
-                tell("connections", "", count);
-            }
+            tell("connections", "", count);
             if let Some(traffic) = traffic {
                 tell("waiting", "", traffic.waiting);
                 tell("unread", "bytes", traffic.unread);
@@ -234,6 +242,11 @@ impl Peers {
             if let Some(sent) = self.sent_to.get(peer) {
                 sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *sent as f64);
             }
+        }
+        let own = seen.listeners.iter().filter(|(_, inode)| self.ours.get(inode) == Some(&true));
+        for port in own.map(|(port, _)| *port).collect::<BTreeSet<u16>>() {
+            let unsent = seen.unsent.get(&port).copied().unwrap_or(0);
+            sink.gauge_at(&format!("peer.:{port}.unsent"), "bytes", seen.at_ns, unsent as f64);
         }
         if !found.is_empty() {
             sink.gauge_at(
@@ -251,18 +264,21 @@ fn is_denied(pid: u32, table: u32) -> bool {
 }
 
 /// Connections that could be the server's own to others.
-fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<OwnConnection>> {
+fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
     // What came in on another port of the server's, such as one for metrics, is no downstream connection.
-    let mut incoming = BTreeSet::new();
+    let mut listeners = Vec::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
-        incoming.insert(socket.local.port());
+        if socket.local.port() != port && socket.inode != 0 {
+            listeners.push((socket.local.port(), socket.inode));
+        }
     })?;
-    let (mut found, mut taken) = (Vec::new(), Vec::new());
+    let incoming: BTreeSet<u16> = listeners.iter().map(|(port, _)| *port).collect();
+    let (mut found, mut taken) = (Vec::new(), BTreeMap::new());
     asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
         if incoming.contains(&socket.local.port()) {
             // An end at rest says nothing.
             if socket.send_queue > 0 {
-                taken.push((plain(socket.local), plain(socket.remote), socket.inode, u64::from(socket.send_queue)));
+                taken.insert((plain(socket.local), plain(socket.remote)), u64::from(socket.send_queue));
             }
         } else if socket.inode != 0 {
             let traffic = PeerTraffic {
@@ -271,25 +287,23 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<Vec<OwnConnection
                 unsent: u64::from(socket.send_queue),
                 on_the_way: 0,
             };
-            let (inode, peer, sent) = (socket.inode, Peer::Address(socket.remote), socket.segments_sent);
+            let (inode, peer, sent) = (socket.inode, LeadsTo::Address(socket.remote), socket.segments_sent);
             found.push((socket.local, OwnConnection { inode, peer, traffic: Some(traffic), sent }));
         }
     })?;
-    let other_ends: BTreeMap<_, u64> =
-        taken.iter().map(|(local, remote, _, bytes)| ((*local, *remote), *bytes)).collect();
     let mut connections: Vec<OwnConnection> = Vec::with_capacity(found.len());
     for (local, mut connection) in found {
-        if let (Peer::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
-            traffic.on_the_way = other_ends.get(&(plain(*peer), plain(local))).copied().unwrap_or(0);
+        if let (LeadsTo::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
+            traffic.on_the_way = taken.get(&(plain(*peer), plain(local))).copied().unwrap_or(0);
         }
         connections.push(connection);
     }
-    connections.extend(taken.iter().filter(|(_, _, inode, _)| *inode != 0).map(|(local, _, inode, bytes)| {
-        let traffic = PeerTraffic { unsent: *bytes, ..PeerTraffic::default() };
-        OwnConnection { inode: *inode, peer: Peer::Caller(local.port()), traffic: Some(traffic), sent: None }
-    }));
     connections.extend(unix_connections(asker));
-    Ok(connections)
+    let mut unsent: BTreeMap<u16, u64> = BTreeMap::new();
+    for ((local, _), bytes) in taken {
+        *unsent.entry(local.port()).or_default() += bytes;
+    }
+    Ok(OwnConnections { at_ns: 0, connections, listeners, unsent })
 }
 
 /// An address of IPv4 that is written as one of IPv6, as IPv4.
@@ -306,7 +320,7 @@ fn unix_connections(asker: &mut Asker) -> Vec<OwnConnection> {
     opened
         .filter_map(|socket| {
             let name = names.get(&socket.peer?).filter(|name| !name.is_empty())?;
-            let peer = Peer::Unix(String::from_utf8_lossy(name).into_owned());
+            let peer = LeadsTo::Unix(String::from_utf8_lossy(name).into_owned());
             Some(OwnConnection { inode: socket.inode, peer, traffic: None, sent: None })
         })
         .collect()

@@ -236,7 +236,10 @@ impl Explain {
         let short_ns = self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= KEPT_FROM_NS);
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
-        let fits = takes_ns <= left_ns.saturating_sub(self.varied_ns());
+        // What somebody gave a flag for is made in any case.
+        let is_asked_for = self.interventions.iter().copied().any(interventions::is_asked_for);
+        let kept_ns = if is_asked_for { self.kept_ns() } else { self.varied_ns() };
+        let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
 

@@ -186,20 +186,38 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
     Ok(Behind { pids, takers })
 }
 
-/// From who opened a connection over a unix socket to who took it: inodes, and those of who listens there. Nothing where the
-/// kernel does not tell. A pair of sockets that was made as one has no name on either side, and stays within a family.
-fn unix_pairs(asker: &mut Asker) -> Vec<(u32, Vec<u32>)> {
-    let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
+/// A connection over a unix socket, by the inodes of its ends, and the name that it was opened to.
+pub struct UnixLink {
+    /// Of who opened it.
+    pub opener: u32,
+    /// Of who took it.
+    pub taker: u32,
+    /// The listener's name; never empty.
+    pub name: Vec<u8>,
+}
+
+/// The connections over unix sockets: who opened one has no name of its own, who took it its listener's. None where the kernel does
+/// not tell. A pair of sockets that was made as one has no name on either side, and stays within a family.
+pub fn unix_links(asker: &mut Asker) -> Vec<UnixLink> {
     let connected = asker.unix_sockets(states::ESTABLISHED).unwrap_or_default();
     let by_inode: BTreeMap<u32, &UnixSocket> = connected.iter().map(|socket| (socket.inode, socket)).collect();
     let opened = connected.iter().filter(|socket| socket.name.is_empty());
     opened
         .filter_map(|socket| {
             let taken = by_inode.get(&socket.peer?).filter(|taken| !taken.name.is_empty())?;
-            let listeners = listening.iter().filter(|listener| listener.name == taken.name);
-            Some((socket.inode, listeners.map(|listener| listener.inode).chain([taken.inode]).collect()))
+            Some(UnixLink { opener: socket.inode, taker: taken.inode, name: taken.name.clone() })
         })
         .collect()
+}
+
+/// From who opened a connection over a unix socket to who took it: inodes, and those of who listens there.
+fn unix_pairs(asker: &mut Asker) -> Vec<(u32, Vec<u32>)> {
+    let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
+    let pair = |link: UnixLink| {
+        let listeners = listening.iter().filter(|listener| listener.name == link.name);
+        (link.opener, listeners.map(|listener| listener.inode).chain([link.taker]).collect())
+    };
+    unix_links(asker).into_iter().map(pair).collect()
 }
 
 /// All processes that `pids` descend from.
@@ -215,7 +233,7 @@ fn ancestors(pids: &BTreeSet<u32>, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32
 }
 
 /// An address of IPv4 that is written as one of IPv6, as IPv4.
-fn plain(address: SocketAddr) -> SocketAddr {
+pub fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 

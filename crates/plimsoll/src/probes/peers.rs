@@ -7,7 +7,7 @@
 
 use super::server::Tables;
 use super::sink::{Extent, Seldom, Sink};
-use plimsoll_sys::probe::listener::socket_inode;
+use plimsoll_sys::probe::listener::{plain, socket_inode, unix_links};
 use plimsoll_sys::probe::process::files_folder;
 use plimsoll_sys::probe::sockets::{Asker, Filter, Version, states};
 use std::collections::{BTreeMap, BTreeSet};
@@ -298,32 +298,15 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
         }
         connections.push(connection);
     }
-    connections.extend(unix_connections(asker));
+    connections.extend(unix_links(asker).into_iter().map(|link| {
+        let peer = LeadsTo::Unix(String::from_utf8_lossy(&link.name).into_owned());
+        OwnConnection { inode: link.opener, peer, traffic: None, sent: None }
+    }));
     let mut unsent: BTreeMap<u16, u64> = BTreeMap::new();
     for ((local, _), bytes) in taken {
         *unsent.entry(local.port()).or_default() += bytes;
     }
     Ok(OwnConnections { at_ns: 0, connections, listeners, unsent })
-}
-
-/// An address of IPv4 that is written as one of IPv6, as IPv4.
-fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// Connections over unix sockets by those who have opened them: their own end has no name, the other its listener's. None where the
-/// kernel does not tell.
-fn unix_connections(asker: &mut Asker) -> Vec<OwnConnection> {
-    let connected = asker.unix_sockets(states::ESTABLISHED).unwrap_or_default();
-    let names: BTreeMap<u32, &[u8]> = connected.iter().map(|socket| (socket.inode, &socket.name[..])).collect();
-    let opened = connected.iter().filter(|socket| socket.name.is_empty());
-    opened
-        .filter_map(|socket| {
-            let name = names.get(&socket.peer?).filter(|name| !name.is_empty())?;
-            let peer = LeadsTo::Unix(String::from_utf8_lossy(name).into_owned());
-            Some(OwnConnection { inode: socket.inode, peer, traffic: None, sent: None })
-        })
-        .collect()
 }
 
 impl FileWalk {

@@ -36,140 +36,181 @@ fn number(value: f64, one: &str, many: &str) -> String {
     if value.round() == 1.0 { format!("1 {one}") } else { format!("{:.0} {many}", value.round()) }
 }
 
-/// What a cause is in this case.
-pub fn subject(case: &Contrast, cause: Cause) -> String {
-    let top = |signal: Signal| case.top(signal).unwrap_or(0.0);
-    match cause {
-        Cause::Client => "plimsoll on this machine".to_owned(),
-        Cause::OneThread if case.thread_full() == Some(true) => {
-            let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
-            format!("one thread of {}{}", server(case), thread.map_or_else(String::new, |name| format!(", {name}")))
-        }
-        Cause::OneThread => format!("the threads of {}, of which one runs at a time", server(case)),
-        Cause::Cpu if case.cores_full() == Some(true) => format!("the {:.0} cores of this machine", top(Signal::Cores)),
-        Cause::Cpu => {
-            format!("the {} that {} may use", number(top(Signal::ServerCores), "core", "cores"), server(case))
-        }
-        Cause::CpuQuota => format!("the quota of {:.2} cores of the server's control group", top(Signal::Quota)),
-        Cause::Pool => match case.peer() {
-            Some((peer, count)) => {
-                format!("{} to {}", number(count, "connection", "connections"), peer_text(case, peer))
-            }
-            None => format!("a pool of {:.0} in {}", case.at_a_time().unwrap_or(0.0).round(), server(case)),
-        },
-        Cause::Workers if top(Signal::FullThreads) >= 2.0 => {
-            format!("{} of {}", number(top(Signal::FullThreads), "thread", "threads"), server(case))
-        }
-        Cause::Workers => {
-            let count = case.at_a_time().unwrap_or(0.0);
-            format!("{} of {}", number(count.max(1.0), "worker", "workers"), server(case))
-        }
-        Cause::Downstream => match case.peer() {
-            Some((peer, _)) if case.name_of_peer(peer).is_some() => peer_text(case, peer),
-            Some((peer, _)) => format!("what answers at {peer}"),
-            None => "what the server calls".to_owned(),
-        },
-        Cause::Limiter => match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
-            Some((status, _)) if top(Signal::Refused) > 0.0 => format!("a limit on the rate (status {status})"),
-            _ => "a limit on the rate, which lets answers wait,".to_owned(),
-        },
-        Cause::Lock => match case.asked_most().filter(|_| locked_behind(case) == Some(true)) {
-            Some((peer, _)) => format!("a lock in {}", peer_text(case, peer)),
-            None => format!("a lock in {}", server(case)),
-        },
-        Cause::Gc => format!("garbage collection of {}", server(case)),
-        Cause::SlowReader if leaves_unsent(case) == Some(true) => {
-            format!("whoever {} sends to besides", server(case))
-        }
-        Cause::SlowReader if reads_late(case) == Some(true) => {
-            format!("{}, which reads late what it is answered from behind,", server(case))
-        }
-        Cause::Files => format!("open files of {}", server(case)),
-        Cause::Ports if case.line.no_port + case.past.no_port > 0 => "local ports of this machine".to_owned(),
-        Cause::Ports => format!("local ports of {}", server(case)),
-        other => other.text().to_owned(),
+/// What a cause is in a case, in words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CauseText {
+    /// What holds the line: `one thread of node`.
+    pub subject: String,
+    /// Whether that is several things, which hold it.
+    several: bool,
+    /// How it shows that it does, as a clause; `None` of what has a sentence of its own.
+    pub how: Option<String>,
+}
+
+impl CauseText {
+    fn one(subject: impl Into<String>, how: impl Into<String>) -> CauseText {
+        CauseText { subject: subject.into(), several: false, how: Some(how.into()) }
+    }
+
+    fn several(self, several: bool) -> CauseText {
+        CauseText { several, ..self }
     }
 }
 
-/// How it shows that a cause holds the line, as a clause; `None` of what has a sentence of its own.
-pub fn how(case: &Contrast, cause: Cause) -> Option<String> {
+/// What a cause is in this case, and how it shows.
+pub fn told(case: &Contrast, cause: Cause) -> CauseText {
     let top = |signal: Signal| case.top(signal).unwrap_or(0.0);
+    let share = |signal: Signal| format::share(top(signal).min(1.0));
     let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
     let idle = idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"));
-    let share = |signal: Signal| format::share(top(signal).min(1.0));
-    Some(match cause {
-        Cause::None | Cause::Client | Cause::Delay | Cause::WarmUp | Cause::Neighbour | Cause::Unknown => return None,
-        Cause::OneThread if case.thread_full() == Some(true) => {
-            format!("it uses {:.2} of a core{idle}", top(Signal::FullestThread))
+    let no_more = format!("more load brings no more answers{idle}");
+    let server = server(case);
+    match cause {
+        Cause::Client => CauseText { subject: "plimsoll on this machine".to_owned(), several: false, how: None },
+        Cause::None | Cause::Delay | Cause::WarmUp | Cause::Neighbour | Cause::Unknown => {
+            CauseText { subject: cause.text().to_owned(), several: false, how: None }
         }
-        Cause::OneThread => format!("together they use {:.2} of a core{idle}", top(Signal::ServerCores)),
+        Cause::OneThread if case.thread_full() == Some(true) => {
+            let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
+            CauseText::one(
+                format!("one thread of {server}{}", thread.map_or_else(String::new, |name| format!(", {name}"))),
+                format!("it uses {:.2} of a core{idle}", top(Signal::FullestThread)),
+            )
+        }
+        Cause::OneThread => CauseText::one(
+            format!("the threads of {server}, of which one runs at a time"),
+            format!("together they use {:.2} of a core{idle}", top(Signal::ServerCores)),
+        )
+        .several(true),
         Cause::Cpu => {
             let downstream = case.top(Signal::DownstreamCores).filter(|cores| *cores > 0.1);
             let downstream = downstream.map_or_else(String::new, |cores| format!(", what is behind it {cores:.2}"));
-            format!(
-                "the server uses {:.2} of them{downstream}, plimsoll {:.2}",
-                top(Signal::ServerCores),
-                top(Signal::ClientCores)
+            let own = top(Signal::ServerCores);
+            let all = case.cores_full() == Some(true);
+            CauseText::one(
+                match all {
+                    true => format!("the {:.0} cores of this machine", top(Signal::Cores)),
+                    false => format!("the {} that {server} may use", number(own, "core", "cores")),
+                },
+                format!("the server uses {own:.2} of them{downstream}, plimsoll {:.2}", top(Signal::ClientCores)),
             )
+            .several(all || own.round() > 1.0)
         }
-        Cause::CpuQuota => format!("it was used up in {} of its periods{idle}", share(Signal::Throttled)),
-        Cause::Pool => format!("all are in use while {:.0} requests are under way{idle}", top(Signal::InFlight)),
-        Cause::Workers if top(Signal::FullThreads) >= 2.0 => format!("they have no room left{idle}"),
+        Cause::CpuQuota => CauseText::one(
+            format!("the quota of {:.2} cores of the server's control group", top(Signal::Quota)),
+            format!("it was used up in {} of its periods{idle}", share(Signal::Throttled)),
+        ),
+        Cause::Pool => {
+            let how = format!("all are in use while {:.0} requests are under way{idle}", top(Signal::InFlight));
+            match case.peer() {
+                Some((peer, count)) => CauseText::one(
+                    format!("{} to {}", number(count, "connection", "connections"), peer_text(case, peer)),
+                    how,
+                )
+                .several(count.round() != 1.0),
+                None => {
+                    CauseText::one(format!("a pool of {:.0} in {server}", case.at_a_time().unwrap_or(0.0).round()), how)
+                }
+            }
+        }
+        Cause::Workers if top(Signal::FullThreads) >= 2.0 => CauseText::one(
+            format!("{} of {server}", number(top(Signal::FullThreads), "thread", "threads")),
+            format!("they have no room left{idle}"),
+        )
+        .several(true),
         Cause::Workers => {
-            format!("each serves one request at a time, and {:.0} are under way{idle}", top(Signal::InFlight))
-        }
-        Cause::Downstream => match case.top(Signal::DownstreamCores).filter(|cores| *cores >= 0.85) {
-            Some(cores) => format!("it uses {cores:.2} cores, the server {:.2}{idle}", top(Signal::ServerCores)),
-            None => format!("its answers take longer under load, and the server waits for them{idle}"),
-        },
-        Cause::Lock if spins(case) => {
-            format!("waiting for it takes {} of the server's CPU time", share(Signal::Spinning))
-        }
-        Cause::Lock if locked_behind(case) == Some(true) => {
-            let calls = case.asked_most().map_or(0.0, |(_, calls)| calls);
-            format!("{calls:.0} calls wait there while it uses {:.2} cores{idle}", top(Signal::DownstreamCores))
-        }
-        Cause::Lock => format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),
-        Cause::Gc if stops_to_collect(case) => {
-            format!("the server stands still for it {} of the time", share(Signal::GcPauses))
-        }
-        Cause::Gc => {
-            let taken = format::share(collected(case).unwrap_or(0.0).min(1.0));
-            format!("it takes {taken} of the server's CPU time")
-        }
-        Cause::Limiter if top(Signal::Refused) > 0.0 => {
-            format!("{} were answered, whatever was asked", rate_past(case))
-        }
-        Cause::Limiter => format!("{} were answered, and nothing works all the time{idle}", rate_past(case)),
-        Cause::AcceptBacklog => {
-            format!("connecting took up to {}, answers did not", format::duration(top(Signal::Connect)))
-        }
-        Cause::Files => format!("{} of the limit are open", share(Signal::Files)),
-        Cause::Disk => {
-            format!("{:.1} of its threads wait for it{idle}", top(Signal::Blocked).max(top(Signal::InDisk)))
-        }
-        Cause::SlowReader if leaves_unsent(case) == Some(true) => {
-            format!("{} that it has written to them are not taken{idle}", format::bytes(top(Signal::PeerUnsent)))
-        }
-        Cause::Network if on_the_way(case) == Some(true) => {
-            format!(
-                "{} of answers from behind the server are on their way{idle}",
-                format::bytes(top(Signal::PeerOnTheWay))
+            let count = case.at_a_time().unwrap_or(0.0);
+            CauseText::one(
+                format!("{} of {server}", number(count.max(1.0), "worker", "workers")),
+                format!("each serves one request at a time, and {:.0} are under way{idle}", top(Signal::InFlight)),
             )
+            .several(count.round() > 1.0)
         }
-        Cause::SlowReader if reads_late(case) == Some(true) => {
-            format!("{} of answers lie unread{idle}", format::bytes(top(Signal::PeerUnread)))
+        Cause::Downstream => CauseText::one(
+            match case.peer() {
+                Some((peer, _)) if case.name_of_peer(peer).is_some() => peer_text(case, peer),
+                Some((peer, _)) => format!("what answers at {peer}"),
+                None => "what the server calls".to_owned(),
+            },
+            match case.top(Signal::DownstreamCores).filter(|cores| *cores >= 0.85) {
+                Some(cores) => format!("it uses {cores:.2} cores, the server {:.2}{idle}", top(Signal::ServerCores)),
+                None => format!("its answers take longer under load, and the server waits for them{idle}"),
+            },
+        ),
+        Cause::Limiter => match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
+            Some((status, _)) if top(Signal::Refused) > 0.0 => CauseText::one(
+                format!("a limit on the rate (status {status})"),
+                format!("{} were answered, whatever was asked", rate_past(case)),
+            ),
+            _ => CauseText::one(
+                "a limit on the rate, which lets answers wait,",
+                format!("{} were answered, and nothing works all the time{idle}", rate_past(case)),
+            ),
+        },
+        Cause::Lock if spins(case) => CauseText::one(
+            format!("a lock in {server}"),
+            format!("waiting for it takes {} of the server's CPU time", share(Signal::Spinning)),
+        ),
+        Cause::Lock => match case.asked_most().filter(|_| locked_behind(case) == Some(true)) {
+            Some((peer, calls)) => CauseText::one(
+                format!("a lock in {}", peer_text(case, peer)),
+                format!("{calls:.0} calls wait there while it uses {:.2} cores{idle}", top(Signal::DownstreamCores)),
+            ),
+            None => CauseText::one(
+                format!("a lock in {server}"),
+                format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),
+            ),
+        },
+        Cause::Gc => CauseText::one(
+            format!("garbage collection of {server}"),
+            match stops_to_collect(case) {
+                true => format!("the server stands still for it {} of the time", share(Signal::GcPauses)),
+                false => {
+                    let taken = format::share(collected(case).unwrap_or(0.0).min(1.0));
+                    format!("it takes {taken} of the server's CPU time")
+                }
+            },
+        ),
+        Cause::AcceptBacklog => CauseText::one(
+            cause.text(),
+            format!("connecting took up to {}, answers did not", format::duration(top(Signal::Connect))),
+        ),
+        Cause::Files => {
+            CauseText::one(format!("open files of {server}"), format!("{} of the limit are open", share(Signal::Files)))
+                .several(true)
         }
-        Cause::SlowReader => {
+        Cause::Disk => CauseText::one(
+            cause.text(),
+            format!("{:.1} of its threads wait for it{idle}", top(Signal::Blocked).max(top(Signal::InDisk))),
+        ),
+        Cause::SlowReader if leaves_unsent(case) == Some(true) => CauseText::one(
+            format!("whoever {server} sends to besides"),
+            format!("{} that it has written to them are not taken{idle}", format::bytes(top(Signal::PeerUnsent))),
+        ),
+        Cause::SlowReader if reads_late(case) == Some(true) => CauseText::one(
+            format!("{server}, which reads late what it is answered from behind,"),
+            format!("{} of answers lie unread{idle}", format::bytes(top(Signal::PeerUnread))),
+        ),
+        Cause::SlowReader => CauseText::one(
+            cause.text(),
             format!(
                 "for {} of the time it takes no more of what is ready to be sent{idle}",
                 share(Signal::WindowLimited)
-            )
+            ),
+        ),
+        Cause::Network if on_the_way(case) == Some(true) => CauseText::one(
+            cause.text(),
+            format!(
+                "{} of answers from behind the server are on their way{idle}",
+                format::bytes(top(Signal::PeerOnTheWay))
+            ),
+        ),
+        Cause::Ports if case.line.no_port + case.past.no_port > 0 => {
+            CauseText::one("local ports of this machine", no_more).several(true)
         }
-        Cause::Memory | Cause::Network | Cause::Ports => {
-            format!("more load brings no more answers{idle}")
-        }
-    })
+        Cause::Ports => CauseText::one(format!("local ports of {server}"), no_more).several(true),
+        Cause::Memory | Cause::Network => CauseText::one(cause.text(), no_more),
+    }
 }
 
 /// The answer.
@@ -178,9 +219,10 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
         (true, _) => format!("the line at {}", case.offered_text(case.lower_rps)),
         (false, best) => format!("the server at {}", case.offered_text(best)),
     };
-    if let Some(how) = how(case, cause) {
-        let verb = if plural(case, cause) { "hold" } else { "holds" };
-        return format!("{} {verb} {line}: {how}", subject(case, cause)).into();
+    let CauseText { subject, several, how } = told(case, cause);
+    if let Some(how) = how {
+        let verb = if several { "hold" } else { "holds" };
+        return format!("{subject} {verb} {line}: {how}").into();
     }
     let said = match cause {
         Cause::None => {
@@ -233,21 +275,6 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
 
 fn rate_past(case: &Contrast) -> String {
     format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
-}
-
-/// Whether the subject is several.
-fn plural(case: &Contrast, cause: Cause) -> bool {
-    match cause {
-        Cause::Pool => case.peer().is_some_and(|(_, count)| count.round() != 1.0),
-        Cause::Workers => {
-            let full = case.top(Signal::FullThreads).unwrap_or(0.0);
-            full >= 2.0 || case.at_a_time().unwrap_or(0.0).round() > 1.0
-        }
-        Cause::Cpu => case.cores_full() == Some(true) || case.top(Signal::ServerCores).unwrap_or(0.0).round() > 1.0,
-        Cause::Files | Cause::Ports => true,
-        Cause::OneThread => case.thread_full() != Some(true),
-        _ => false,
-    }
 }
 
 /// That it is not known, and what may be.

@@ -632,12 +632,12 @@ impl MadeChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::rules::RULES;
+    use crate::explain::rules::rules;
     use crate::explain::weigh::Candidate;
 
     fn weighed(standing: &[(Cause, f64)]) -> Weighed {
         let candidate = |(cause, weight): &(Cause, f64)| {
-            let rule = RULES.iter().find(|rule| rule.cause == *cause).expect("a row");
+            let rule = rules().find(|rule| rule.cause == *cause).expect("a row");
             Candidate { cause: *cause, weight: *weight, rule, signs: Vec::new(), unseen: Vec::new() }
         };
         Weighed { candidates: standing.iter().map(candidate).collect(), named: false, ruled_out: Vec::new() }

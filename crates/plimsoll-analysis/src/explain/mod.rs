@@ -189,7 +189,7 @@ fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation 
     let named = |candidate: &&Candidate| Named {
         cause: candidate.cause,
         weight: candidate.weight,
-        subject: answer::subject(case, candidate.cause),
+        subject: answer::told(case, candidate.cause).subject,
     };
     Explanation {
         cause,
@@ -199,7 +199,7 @@ fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation 
             Some(first) => answer::sentence(case, first.cause),
             None => answer::not_known(case, &shown).into(),
         },
-        how: first.and_then(|first| answer::how(case, first.cause)),
+        how: first.and_then(|first| answer::told(case, first.cause).how),
         evidence: evidence(case, &shown),
         // Without a load to look at, what was not seen is not ruled out.
         ruled_out: weighed

@@ -954,7 +954,7 @@ fn words_are_the_vocabulary() {
     assert_eq!(unique.len(), Cause::ALL.len());
     // Each has a row, but for the one that is no cause.
     let missing: Vec<&Cause> =
-        Cause::ALL.iter().filter(|cause| rules::RULES.iter().all(|rule| rule.cause != **cause)).collect();
+        Cause::ALL.iter().filter(|cause| rules::rules().all(|rule| rule.cause != **cause)).collect();
     assert_eq!(missing, [&Cause::Unknown]);
 }
 
@@ -985,7 +985,7 @@ fn without_a_collector_its_cores_are_left_for_requests() {
     assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
     let stops = usual().with(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
     assert_eq!(predicted(&stops, Cause::Gc), None, "it is not cores that are missing");
-    assert!(answer::how(&stops, Cause::Gc).is_some_and(|how| how.contains("stands still for it 30")));
+    assert!(answer::told(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stands still for it 30")));
 }
 
 /// Where there is no line, or one between two rates that lie far apart, more answers past what was called the line are no sign that

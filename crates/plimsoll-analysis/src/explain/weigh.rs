@@ -5,7 +5,7 @@
 
 use super::cause::Cause;
 use super::contrast::Contrast;
-use super::rules::{RULES, Rule, RuleStage, Sign, SignKind};
+use super::rules::{Rule, RuleStage, Sign, SignKind, rules};
 use std::collections::BTreeMap;
 
 /// A cause is established from this weight on.
@@ -75,7 +75,7 @@ impl Candidate {
 pub fn weigh(case: &Contrast, added: &BTreeMap<Cause, f64>) -> Weighed {
     let mut ruled_out: Vec<(Cause, &'static str, &'static Sign)> = Vec::new();
     let mut standing: Vec<Candidate> = Vec::new();
-    for rule in RULES {
+    for rule in rules() {
         match read(rule, case) {
             RuleReading::Out(why, sign) => ruled_out.push((rule.cause, why, sign)),
             RuleReading::Stands(mut candidate) => {

@@ -323,6 +323,16 @@ impl Contrast {
         Some((self.line.peers.get(peer).copied()?, self.past.peers.get(peer).copied()?))
     }
 
+    /// A signal at the low load, at the line and past it; of connections to others those to the main one.
+    pub fn over_loads(&self, signal: Signal) -> [Option<f64>; 3] {
+        let peer = self.peer().filter(|_| signal == Signal::PeerConnections);
+        let of = |sight: &LoadSignals| match peer {
+            Some((peer, _)) => sight.peers.get(peer).copied(),
+            None => sight.get(signal),
+        };
+        [&self.low, &self.line, &self.past].map(of)
+    }
+
     /// What requests demand of a resource.
     pub fn demand(&self, resource: UsedResource) -> Option<&ServiceDemand> {
         self.demands.iter().find(|demand| demand.resource == resource)

@@ -157,7 +157,14 @@ fn with_experiments(
         let cause = candidate.cause;
         let by = experiments.0.iter().find(|experiment| experiment.denies(before).contains(&cause))?;
         let predicted = interventions::prediction(by.intervention, cause).text(by.intervention);
-        Some((cause, format!("with {} what is answered {predicted}; it {}", by.intervention.text(), by.measured())))
+        Some((
+            cause,
+            format!(
+                "with {} it predicts that what is answered {predicted}; measured: {}",
+                by.intervention.text(),
+                by.measured()
+            ),
+        ))
     });
     let ruled_out = explanation.ruled_out.into_iter().chain(denied).collect();
     let intervened = |experiment: &interventions::MadeChange| Intervened {
@@ -223,7 +230,7 @@ fn evidence(case: &Contrast, shown: &[&Candidate]) -> Vec<ShownSignal> {
     let mut told: Vec<ShownSignal> = Vec::new();
     for candidate in shown {
         for signal in candidate.signs.iter().flat_map(|sign| sign.signals) {
-            let (low, line, past) = (case.low.get(*signal), case.line.get(*signal), case.past.get(*signal));
+            let [low, line, past] = case.over_loads(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
             if known && told.iter().all(|other| other.signal != *signal) {
                 told.push(ShownSignal { signal: *signal, low, line, past, supports: candidate.cause });
@@ -239,7 +246,9 @@ fn ruled_out(case: &Contrast, why: &str, sign: &Sign) -> String {
     let Some(signal) = known else { return why.to_owned() };
     let value = |value: Option<f64>| value.map(|value| answer::value(*signal, value));
     let words = signal.text().words;
-    match (value(case.low.get(*signal)), value(case.top(*signal))) {
+    let [low, line, past] = case.over_loads(*signal);
+    let top = line.into_iter().chain(past).reduce(f64::max);
+    match (value(low), value(top)) {
         (Some(low), Some(top)) => format!("{why} ({words}: {low} at a low load, {top} at the line or past it)"),
         (None, Some(top)) => format!("{why} ({words}: {top})"),
         (_, None) => why.to_owned(),

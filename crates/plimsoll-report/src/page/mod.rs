@@ -111,11 +111,20 @@ fn figure(out: &mut String, chart: &ChartBlock) {
     out.push_str("</figure>\n");
 }
 
+/// Columns with a cell of more bytes than this are wrapped; of those that have none each cell is one line.
+const WRAPPED_FROM: usize = 34;
+
 fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
     let number = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+".contains(c));
     let right: Vec<bool> =
         (0..headings.len()).map(|column| rows.iter().filter_map(|row| row.get(column)).all(number)).collect();
-    let class = |column: usize| if right.get(column) == Some(&true) { r#" class="n""# } else { "" };
+    let is_long = |column: usize| rows.iter().filter_map(|row| row.get(column)).any(|cell| cell.len() > WRAPPED_FROM);
+    let long: Vec<bool> = (0..headings.len()).map(is_long).collect();
+    let class = |column: usize| match (right.get(column), long.get(column)) {
+        (Some(true), _) => r#" class="n""#,
+        (_, Some(true)) => r#" class="long""#,
+        _ => "",
+    };
     out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>\n<thead><tr>");
     for (column, heading) in headings.iter().enumerate() {
         let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(column), escaped(heading));

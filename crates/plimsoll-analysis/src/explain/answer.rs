@@ -101,16 +101,20 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             format!("it was used up in {} of its periods{idle}", share(Signal::Throttled)),
         ),
         Cause::Pool => {
-            let how = format!("all are in use while {:.0} requests are under way{idle}", top(Signal::InFlight));
+            let under_way = format!("while {:.0} requests are under way{idle}", top(Signal::InFlight));
             match case.peer() {
-                Some((peer, count)) => CauseText::one(
-                    format!("{} to {}", number(count, "connection", "connections"), peer_text(case, peer)),
-                    how,
-                )
-                .several(count.round() != 1.0),
-                None => {
-                    CauseText::one(format!("a pool of {:.0} in {server}", case.at_a_time().unwrap_or(0.0).round()), how)
+                Some((peer, count)) => {
+                    let several = count.round() != 1.0;
+                    CauseText::one(
+                        format!("{} to {}", number(count, "connection", "connections"), peer_text(case, peer)),
+                        format!("{} in use {under_way}", if several { "all are" } else { "it is" }),
+                    )
+                    .several(several)
                 }
+                None => CauseText::one(
+                    format!("a pool of {:.0} in {server}", case.at_a_time().unwrap_or(0.0).round()),
+                    format!("all of it is in use {under_way}"),
+                ),
             }
         }
         Cause::Workers if top(Signal::FullThreads) >= 2.0 => CauseText::one(

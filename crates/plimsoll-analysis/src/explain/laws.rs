@@ -175,6 +175,15 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     Some(as_many(line, 0.5) && as_many(past, 0.5) && as_many((line.0 + past.0, line.1 + past.1), 0.25))
 }
 
+/// Whether the threads that wait for work at a low load are all at a request past the line: as many fewer wait as more requests are
+/// served at a time (Little's law), and none is left.
+pub(super) fn none_left_idle(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
+    let served = |sight: &LoadSignals| Some(sight.get(Signal::Goodput)? * case.taken_ns()? / 1e9);
+    let more = served(&case.past)? - served(&case.low)?;
+    Some(low >= 1.6 && past <= 0.1 * low && more > 0.0 && ((low - past) / more - 1.0).abs() < 0.25)
+}
+
 /// What waking whoever serves a request, and us when it is answered, may add to the time of one that is alone, ns: some tens of
 /// microseconds each on machines that are virtual.
 const WAKING_NS: f64 = 1e5;
@@ -238,7 +247,7 @@ pub(super) fn hands_on(case: &Contrast) -> bool {
     case.peer().is_some() && PROXIES.iter().any(|known| name.starts_with(known))
 }
 
-/// Whether requests wait for something past the line of which nothing is to be seen: no worker process for each that is served, no
+/// Whether requests wait for something past the line of which nothing is to be seen: no worker for each that is served, no
 /// thread that sleeps, or waits for another or for storage, nobody whom many of them have asked, and no connection that was not
 /// accepted.
 pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
@@ -251,7 +260,8 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     let asked = case.peer().is_some() && asks(case).unwrap_or(true) && !calls_are_few(case).unwrap_or(false);
     let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= 4.0);
     let workers = case.worker_processes()? > 1.0 && !takes_all(case).unwrap_or(false);
-    Some(!workers && !threads && !asked && !queued)
+    let none_left = none_left_idle(case).unwrap_or(false);
+    Some(!workers && !none_left && !threads && !asked && !queued)
 }
 
 /// Whether hardly one of the requests that are under way past the line waits for what is behind the server, which has connections to

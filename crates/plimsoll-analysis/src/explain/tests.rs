@@ -378,6 +378,11 @@ fn each_cause_by_its_law() {
             Cause::Workers,
         ),
         (
+            "ten worker threads of an executor, each in a call with a time limit",
+            usual().with(&[(InLock, 8.6, 0.9, 0.1), (InSleep, 0.0, 0.0, 0.02), (Threads, 12.0, 12.0, 12.0)]),
+            Cause::Workers,
+        ),
+        (
             "ten worker threads of a runtime that has others asleep all the time",
             usual().with(&[(InSleep, 6.5, 14.5, 15.0), (InLock, 12.0, 4.0, 3.0), (Threads, 40.0, 40.0, 40.0)]),
             Cause::Workers,

@@ -5,9 +5,9 @@
 use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::laws::{
-    downstream_full, downstream_slower, hands_on, locked, locked_behind, more_served_than_worked_on, on_the_way,
-    one_cores_worth, polls, pool_full, reads_late, shares_an_interpreter, spins, takes_all, takes_turns, thread_each,
-    threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
+    downstream_full, downstream_slower, hands_on, locked, locked_behind, more_served_than_worked_on, none_left_idle,
+    on_the_way, one_cores_worth, polls, pool_full, reads_late, shares_an_interpreter, spins, takes_all, takes_turns,
+    thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
@@ -82,6 +82,12 @@ pub(super) const ROWS: &[Rule] = &[
                 "as many of its threads are at a request as are served at a time",
                 &[Signal::InSleep, Signal::InRead, Signal::InDisk],
                 |case| Some(case.at_a_time()? >= 1.6 && threads_at_work(case)?),
+            ),
+            speaks(
+                3.0,
+                "no thread is left that waits for work: as many fewer do as more requests are served at a time",
+                &[Signal::InLock, Signal::Threads],
+                |case| Some(case.at_a_time()? >= 1.6 && none_left_idle(case)?),
             ),
         ],
         yields_to: &[Cause::Lock, Cause::Pool, Cause::Disk, Cause::Network, Cause::SlowReader],

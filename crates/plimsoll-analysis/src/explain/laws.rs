@@ -176,12 +176,14 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
 }
 
 /// Whether the threads that wait for work at a low load are all at a request past the line: as many fewer wait as more requests are
-/// served at a time (Little's law), and none is left.
+/// served at a time (Little's law), and none is left. Nor do more of them sleep, as those do that wait for something with a time limit.
 pub(super) fn none_left_idle(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
     let served = |sight: &LoadSignals| Some(sight.get(Signal::Goodput)? * case.taken_ns()? / 1e9);
     let more = served(&case.past)? - served(&case.low)?;
-    Some(low >= 1.6 && past <= 0.1 * low && more > 0.0 && ((low - past) / more - 1.0).abs() < 0.25)
+    let sleeping = case.past.get(Signal::InSleep)? - case.low.get(Signal::InSleep)?;
+    let as_many = more > 0.0 && ((low - past) / more - 1.0).abs() < 0.25 && sleeping <= 1.25 * more;
+    Some(low >= 1.6 && past <= 0.1 * low && as_many)
 }
 
 /// What waking whoever serves a request, and us when it is answered, may add to the time of one that is alone, ns: some tens of

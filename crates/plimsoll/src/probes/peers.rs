@@ -20,8 +20,8 @@ use std::sync::PoisonError;
 
 /// Peers of the server that get a series of their own: those with the most connections.
 const PEERS_MAX: usize = 8;
-/// Open files that are looked at in one sample.
-const FILES_AT_ONCE: usize = 24;
+/// Open files that are looked at in one sample, by the least effort.
+const FILES_AT_ONCE: u64 = 64;
 /// A search among open files that takes longer is told of.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
@@ -31,8 +31,8 @@ const DENIED: &str =
 pub struct Peers {
     tables: Tables,
     look: Seldom,
-    /// Connections that are known to be the server's own, or not, by their inodes.
-    ours: BTreeMap<u32, bool>,
+    /// Whose sockets are, by their inodes.
+    owners: BTreeMap<u32, Owner>,
     /// What was seen last, until it is known whose it is.
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
@@ -40,6 +40,16 @@ pub struct Peers {
     /// Segments that its connections had sent when they were seen last, by their inodes, and all of them to a peer.
     sent: BTreeMap<u32, u32>,
     sent_to: BTreeMap<LeadsTo, u64>,
+}
+
+/// Whose a socket is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Server,
+    /// Somebody else's: it is none of the server's open files, and is there still.
+    Other,
+    /// None of its open files either, which took so long to go through that it may have been closed meanwhile.
+    NotFound,
 }
 
 /// Connections that could be the server's own, and when they were seen.
@@ -122,7 +132,7 @@ impl Peers {
         Peers {
             tables,
             look: Seldom::new(1_000_000_000),
-            ours: BTreeMap::new(),
+            owners: BTreeMap::new(),
             seen: None,
             search: None,
             known: BTreeSet::new(),
@@ -152,9 +162,12 @@ impl Peers {
                 Some(Some(Err(_))) | None => return,
             };
             let inodes: BTreeSet<u32> = seen.inodes().collect();
-            let unknown = inodes.iter().any(|inode| !self.ours.contains_key(inode));
+            let unknown = inodes.iter().any(|inode| !self.owners.contains_key(inode));
             // An inode's number is given again: what is gone is forgotten.
-            self.ours.retain(|known, _| inodes.contains(known));
+            self.owners.retain(|known, _| inodes.contains(known));
+            for owner in self.owners.values_mut().filter(|owner| **owner == Owner::NotFound) {
+                *owner = Owner::Other;
+            }
             self.seen = Some(seen);
             if unknown {
                 self.search = Some(FileWalk { since_ns: now_ns, left: tables, folder: None, denied: false });
@@ -173,10 +186,10 @@ impl Peers {
     /// Looks at some more open files.
     fn go_on(&mut self, now_ns: u64, sink: &mut Sink) {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
-        for _ in 0..FILES_AT_ONCE {
+        for _ in 0..FILES_AT_ONCE * sink.effort().factor() {
             let Some(inode) = search.next() else {
                 for inode in seen.inodes() {
-                    self.ours.entry(inode).or_insert(false);
+                    self.owners.entry(inode).or_insert(Owner::NotFound);
                 }
                 if search.denied {
                     sink.unseen_part(DENIED);
@@ -187,8 +200,8 @@ impl Peers {
             if let Some(inode) = inode
                 && seen.inodes().any(|candidate| candidate == inode)
             {
-                self.ours.insert(inode, true);
-                if seen.inodes().all(|candidate| self.ours.contains_key(&candidate)) {
+                self.owners.insert(inode, Owner::Server);
+                if seen.inodes().all(|candidate| self.owners.contains_key(&candidate)) {
                     self.search = None;
                     return;
                 }
@@ -201,11 +214,22 @@ impl Peers {
         }
     }
 
+    /// Connections of the server's. One that is closed after each call is gone before it is found among the open files: it is taken for
+    /// the server's where it leads to whom the server is known to ask, and nobody else does.
+    fn own<'a>(&self, seen: &'a OwnConnections) -> Vec<&'a OwnConnection> {
+        let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
+        let others: BTreeSet<&LeadsTo> = of(Owner::Other).map(|connection| &connection.peer).collect();
+        let known: BTreeSet<&LeadsTo> =
+            of(Owner::Server).map(|connection| &connection.peer).chain(&self.known).collect();
+        let short = of(Owner::NotFound).filter(|it| known.contains(&it.peer) && !others.contains(&it.peer));
+        of(Owner::Server).chain(short).collect()
+    }
+
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
         // How many connections there are, and what is told of them.
         let mut found: BTreeMap<&LeadsTo, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
-        for connection in seen.connections.iter().filter(|it| self.ours.get(&it.inode) == Some(&true)) {
+        for connection in self.own(seen) {
             let (all, traffic) = found.entry(&connection.peer).or_default();
             *all += 1;
             if let Some(more) = &connection.traffic {
@@ -243,7 +267,7 @@ impl Peers {
                 sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *sent as f64);
             }
         }
-        let own = seen.listeners.iter().filter(|(_, inode)| self.ours.get(inode) == Some(&true));
+        let own = seen.listeners.iter().filter(|(_, inode)| self.owners.get(inode) == Some(&Owner::Server));
         for port in own.map(|(port, _)| *port).collect::<BTreeSet<u16>>() {
             let unsent = seen.unsent.get(&port).copied().unwrap_or(0);
             sink.gauge_at(&format!("peer.:{port}.unsent"), "bytes", seen.at_ns, unsent as f64);
@@ -336,5 +360,36 @@ impl FileWalk {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_connections_are_whose_the_others_to_their_peer_are() {
+        use Owner::{NotFound, Other, Server};
+        let leads = |peer: u16| LeadsTo::Address(SocketAddr::from(([127, 0, 0, 1], peer)));
+        let check = |known: &[u16], sockets: &[(u32, u16, Owner)], expect: &[u32]| {
+            let mut peers = Peers::new(Tables::default());
+            peers.known = known.iter().map(|peer| leads(*peer)).collect();
+            peers.owners = sockets.iter().map(|(inode, _, owner)| (*inode, *owner)).collect();
+            let connection =
+                |inode: u32, peer: u16| OwnConnection { inode, peer: leads(peer), traffic: None, sent: None };
+            let seen = OwnConnections {
+                at_ns: 0,
+                connections: sockets.iter().map(|(inode, peer, _)| connection(*inode, *peer)).collect(),
+                listeners: Vec::new(),
+                unsent: BTreeMap::new(),
+            };
+            let own: BTreeSet<u32> = peers.own(&seen).iter().map(|connection| connection.inode).collect();
+            assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");
+        };
+        check(&[], &[(1, 5432, Server), (2, 5432, Other)], &[1]);
+        // Gone before it was found: by one that was found now, or earlier.
+        check(&[], &[(1, 6379, Server), (2, 6379, NotFound), (3, 80, NotFound)], &[1, 2]);
+        check(&[6379], &[(2, 6379, NotFound), (3, 80, NotFound)], &[2]);
+        check(&[6379], &[(2, 6379, NotFound), (3, 6379, Other)], &[]);
     }
 }

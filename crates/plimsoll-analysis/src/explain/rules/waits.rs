@@ -113,11 +113,20 @@ pub(super) const ROWS: &[Rule] = &[
                 &[Signal::PeerConnections, Signal::Service],
                 |case| Some(case.at_a_time()? >= 0.75 * case.peer()?.1),
             ),
-            must_not("each worker has one of its own", "they are shared", &[Signal::Processes], |case| {
-                let (workers, connections) = (case.worker_processes()?, case.peer()?.1);
-                // Of a single process, threads are what may have one each: they are not told apart.
-                Some(workers > 1.0 && connections >= workers && (case.at_a_time()? / workers - 1.0).abs() < 0.15)
-            }),
+            must_not(
+                "each worker has one of its own",
+                "they are shared",
+                &[Signal::Processes, Signal::InLock],
+                |case| {
+                    let connections = case.peer()?.1;
+                    let served = case.at_a_time()?;
+                    // Of a single process, threads are what may have one each: none is left then that has none.
+                    let threads = none_left_idle(case).unwrap_or(false) && connections >= 0.85 * served;
+                    let workers = case.worker_processes()?;
+                    let processes = workers > 1.0 && connections >= workers && (served / workers - 1.0).abs() < 0.15;
+                    Some(processes || threads)
+                },
+            ),
         ],
         yields_to: &[],
         to_tell: &[words("the server's connections to others (probes, as its user or as root)")],

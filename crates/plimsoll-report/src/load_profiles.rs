@@ -167,10 +167,17 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
+/// A function that does nothing for so much of its cost but to call one other is told by that one: chains of callers (of middlewares,
+/// say) fill a table, and say one thing.
+const HANDED_ON: f64 = 0.97;
+
 /// The dearest functions, and what changed. `longer`: how to get more samples.
 pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [first, second]: [&str; 2], longer: &str) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
+    rows.retain(|DiffRow { flat, cum, handed_on, .. }| {
+        cum.after == 0.0 || *handed_on < HANDED_ON * cum.after || flat.after > (1.0 - HANDED_ON) * cum.after
+    });
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
     let row = |row: &&DiffRow| {
         let [before, after, delta, z] = change_cells(&row.cum, unit);
@@ -381,6 +388,28 @@ mod tests {
         }
         let json = shown.lines().map(str::trim).find(|line| line.starts_with("json ")).expect("a row");
         assert_eq!(json.split_whitespace().collect::<Vec<_>>()[..4], ["json", "9", "18", "9"]);
+    }
+
+    #[test]
+    fn callers_that_only_hand_on_fill_no_table() {
+        let check = |folded: &str, expect: &[&str]| {
+            let profile = read(folded.as_bytes()).expect("folded");
+            let (view, basis) = (View::all(0), Basis::Requests { before: 100.0, after: 100.0 });
+            let comparison = diff((&profile, &view), (&profile, &view), basis, Sort::Cum).expect("comparable");
+            let mut report = Report::default();
+            add_functions(&mut report, &comparison, ["low", "line"], "longer");
+            let shown = text::render(&report, false);
+            let rows = shown.trim_start().lines().map(str::trim).skip(1).take_while(|line| !line.is_empty());
+            let told: Vec<&str> = rows.filter_map(|line| line.split_whitespace().next()).collect();
+            assert_eq!(told, expect, "{folded}{shown}");
+        };
+        check("a;b;c;dump;json 600\na;b;c;dump 100\na;b;c;log 300\n", &["c", "dump", "json", "log"]);
+        // One that costs as much as another, but is not called by it, is told.
+        check("a;b 500\na;c;d 495\n", &["a", "b", "d"]);
+        // What works itself is told, and what calls itself once.
+        check("a;b;json 960\na;b 40\n", &["b", "json"]);
+        check("a;b;a;b;a 500\n", &["a"]);
+        check("a 10\n", &["a"]);
     }
 
     #[test]

@@ -307,7 +307,9 @@ pub(super) fn downstream_slower(case: &Contrast) -> Option<bool> {
     // Connections that stand idle are kept, not in use: where nearly none has a call that is not answered, it is not those that wait.
     let in_use = case.past.get(Signal::PeerWaiting).is_none_or(|calls| calls >= 0.6 * past);
     let full = pool_full(case)? && at_a_time < 0.7 * past && past > 1.0 && in_use;
-    let grows = past >= 1.3 * line && past >= line + 2.0 && waiting <= 1.5 * past;
+    // Who has a connection for each thread has more of them as more requests wait, for whatever that is.
+    let asked = !calls_are_few(case).unwrap_or(false);
+    let grows = past >= 1.3 * line && past >= line + 2.0 && waiting <= 1.5 * past && asked;
     let enough = past >= 0.8 * waiting && at_a_time < 0.7 * waiting && waits_for_data(case).unwrap_or(false);
     Some((full || grows || enough) && case.plateau()? && case.nothing_full()?)
 }

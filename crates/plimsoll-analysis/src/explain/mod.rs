@@ -324,12 +324,14 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
         cause,
         Cause::OneThread | Cause::CpuQuota | Cause::Pool | Cause::Workers | Cause::Limiter | Cause::Cpu
     );
+    // A few users may be answered more often than many are: it is the line that moves.
+    let held_rps = if case.lower_rps > 0.0 { case.best_rps.min(1.1 * case.lower_rps) } else { case.best_rps };
     // Told as the line is.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
     Some(Predicted {
         line_rps: offered(line_rps),
         next_cause: cause_of(next.resource),
-        doubled_rps: countable.then_some(offered((2.0 * case.best_rps).min(line_rps))),
+        doubled_rps: countable.then_some(offered((2.0 * held_rps).min(line_rps))),
     })
 }
 

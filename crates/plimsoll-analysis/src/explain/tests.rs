@@ -423,6 +423,16 @@ fn each_cause_by_its_law() {
         ),
         ("a lock held for a while", usual().alone(1.0).with(&[(InLock, 0.0, 3.0, 30.0)]), Cause::Lock),
         (
+            "a lock held for a call, by threads of which each has a connection of its own to whom it asks",
+            usual().alone(1.0).peers(8.0, 16.0, 520.0).with(&[
+                (InLock, 0.0, 0.3, 400.0),
+                (InSameLock, 0.0, 0.3, 400.0),
+                (PeerWaiting, 0.2, 0.9, 1.0),
+                (Threads, 9.0, 17.0, 520.0),
+            ]),
+            Cause::Lock,
+        ),
+        (
             "a lock held while working",
             usual().alone(1.0).with(&one_core).with(&[(Switches, 2.0, 5.0, 9.0)]),
             Cause::Lock,

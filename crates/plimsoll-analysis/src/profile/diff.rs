@@ -122,6 +122,9 @@ pub struct DiffRow {
     pub flat: CostChange,
     /// What it and its callees cost.
     pub cum: CostChange,
+    /// Of that, on the second side, what it costs where it has called that function of which it costs the most: it has all where it only
+    /// hands on.
+    pub handed_on: f64,
 }
 
 impl DiffRow {
@@ -220,11 +223,14 @@ struct CostSums {
     total: CostChange,
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
+    /// Of the second side, what samples cost in which a row's function has called another's, and the last of them.
+    calls: HashMap<(usize, usize), (f64, usize)>,
+    samples: usize,
 }
 
 impl CostSums {
     fn add(&mut self, side: &ProfileSide, is_after: bool) {
-        let CostSums { total, rows, known } = self;
+        let CostSums { total, rows, known, calls, samples } = self;
         let functions = side.profile.functions();
         let row_of: Vec<usize> = functions
             .iter()
@@ -232,7 +238,7 @@ impl CostSums {
                 Some(row) => *row,
                 None => {
                     let none = CostChange::default();
-                    rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none });
+                    rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none, handed_on: 0.0 });
                     known.insert(f.name.clone(), rows.len() - 1);
                     rows.len() - 1
                 }
@@ -247,9 +253,17 @@ impl CostSums {
             let cost = value as f64 / side.units;
             let events = events_variance(side, &sample).map(|(n, v)| (n, v / side.units / side.units));
             total.add(cost, events, is_after);
+            *samples += 1;
             let mut leaf = None;
             for function in sample.root_first() {
                 let at = function as usize;
+                if let Some(caller) = leaf.filter(|caller| is_after && *caller != row_of[at]) {
+                    let (handed, last) = calls.entry((caller, row_of[at])).or_default();
+                    // Where a function calls itself by another one, a sample counts once.
+                    if *last != *samples {
+                        (*handed, *last) = (*handed + cost, *samples);
+                    }
+                }
                 if seen[at] != number {
                     seen[at] = number;
                     rows[row_of[at]].cum.add(cost, events, is_after);
@@ -301,8 +315,11 @@ impl CostSums {
     }
 
     fn tested(self, sample_type: ValueType, basis: Basis, sort: Sort) -> ProfileDiff {
-        let CostSums { mut total, mut rows, .. } = self;
+        let CostSums { mut total, mut rows, calls, .. } = self;
         total.test();
+        for ((caller, _), (handed, _)) in calls {
+            rows[caller].handed_on = rows[caller].handed_on.max(handed);
+        }
         rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
         let tested_flat = correct(&mut rows, |row| &mut row.flat);
         let tested_cum = correct(&mut rows, |row| &mut row.cum);

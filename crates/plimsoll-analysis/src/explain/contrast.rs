@@ -11,7 +11,7 @@ use crate::slo::Slo;
 use plimsoll_model::{Purpose, Run};
 
 /// The loads that are looked at; those that there are none of are not known.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Loads<'a> {
     /// About 15 % of the line.
     pub low: Option<&'a Run>,
@@ -23,6 +23,8 @@ pub struct Loads<'a> {
     pub past: Option<&'a Run>,
     /// The highest load past the line that kept the promise, if one did.
     pub held_past: Option<&'a Run>,
+    /// As many users as fill the server, who each wait for their answer: each time that this was asked.
+    pub closed: Vec<&'a Run>,
 }
 
 /// Loads from this share of the line on are at it; up to this share they are low.
@@ -55,6 +57,7 @@ impl<'a> Loads<'a> {
             line: nearest(1.0, AT_LINE, 1.0001).map(|found| found.2),
             past: past.map(|found| found.2),
             held_past: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
+            closed: Vec::new(),
         }
     }
 }
@@ -83,6 +86,8 @@ pub struct Contrast {
     pub line: LoadSignals,
     /// See [`Loads`].
     pub past: LoadSignals,
+    /// See [`Loads`].
+    pub closed: LoadSignals,
     /// The highest rate past the line at which the promise was kept, in requests, if it was.
     pub held_past_rps: Option<f64>,
     /// The line: what was held, and what was not, in requests, as all that loads show.
@@ -117,6 +122,10 @@ impl Contrast {
         let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
+        // Of several the one that is answered most.
+        let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).unwrap_or(0.0);
+        let closed = loads.closed.iter().map(|run| under(run)).max_by(|a, b| goodput(a).total_cmp(&goodput(b)));
+        let closed = closed.unwrap_or_default();
         let each = [&line, &low, &half, &past].into_iter().map(|sight| sight.requests_each).find(|each| *each > 0.0);
         let requests_each = each.unwrap_or(1.0);
         let peak = findings.peak.map_or(0.0, |peak| peak.rps) * requests_each;
@@ -150,6 +159,7 @@ impl Contrast {
             half,
             line,
             past,
+            closed,
         }
     }
 
@@ -165,7 +175,19 @@ impl Contrast {
 
     /// The largest value at or past the line.
     pub fn top(&self, signal: Signal) -> Option<f64> {
-        self.line.get(signal).into_iter().chain(self.past.get(signal)).reduce(f64::max)
+        // A thread may be interrupted for what waits in connections as long as it would work.
+        let threads = matches!(signal, Signal::FullestThread | Signal::FullThreads);
+        let closed = self.answers_most().filter(|_| threads).and_then(|sight| sight.get(signal));
+        self.line.get(signal).into_iter().chain(self.past.get(signal)).chain(closed).reduce(f64::max)
+    }
+
+    /// The load of users who each wait for their answer, where the server answers as much then as past the line or more. Past the line
+    /// some of what is used goes into what waits: thousands of requests, and the connections for them.
+    fn answers_most(&self) -> Option<&LoadSignals> {
+        let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
+        // Who is refused asks again at once, as often as it is answered.
+        let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= 0.01);
+        (!refuses && answered(&self.closed)? >= answered(&self.past)?).then_some(&self.closed)
     }
 
     /// The smallest value at or past the line.
@@ -267,7 +289,8 @@ impl Contrast {
 
     /// Whether there are cores to spare for the server at and past the line.
     pub fn cores_spare(&self) -> Option<bool> {
-        let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
+        let closed = self.answers_most().and_then(|sight| sight.get(Signal::Idle)).unwrap_or(0.0);
+        let (idle, cores) = (self.bottom(Signal::Idle)?.max(closed), self.top(Signal::Cores)?);
         Some(idle >= (SPARE_IDLE * cores).min(0.5) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
     }
 

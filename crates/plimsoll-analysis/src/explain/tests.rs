@@ -34,7 +34,7 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
     ] {
         let runs = [low, half, line, past].map(sampled);
         let [low, half, line, past] = &runs;
-        let loads = Loads { low: Some(low), half: Some(half), line: Some(line), past: Some(past), held_past: None };
+        let loads = Loads { low: Some(low), half: Some(half), line: Some(line), past: Some(past), ..Loads::default() };
         let names = match FunctionsSeen::of(&case, &loads) {
             Some(FunctionsSeen::Costs(costs)) => Some(costs.level_names),
             _ => None,
@@ -120,6 +120,7 @@ fn usual() -> Contrast {
         half: of(500.0, 500.0, 10.0, 5.0),
         line: of(950.0, 950.0, 11.0, 10.0),
         past: of(1000.0, 1100.0, 400.0, 500.0),
+        closed: LoadSignals::default(),
         held_past_rps: None,
         lower_rps: 1000.0,
         upper_rps: Some(1010.0),
@@ -1024,5 +1025,30 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     ] {
         let case = case.with(&[(Offered, 150.0, 950.0, 1500.0), (Goodput, 150.0, 950.0, got)]);
         assert_eq!(case.plateau(), Some(expect), "{what}");
+    }
+}
+
+/// What waits past the line takes from cores, and from threads: users who each wait for their answer, and are answered more often, tell
+/// whether these are full.
+#[test]
+fn the_load_that_is_answered_most_tells_what_is_full() {
+    let crowded =
+        usual().with(&[(Idle, 3.0, 0.9, 0.45), (FullestThread, 0.1, 0.6, 0.83), (ServerCores, 0.2, 0.6, 0.97)]);
+    let closed = |goodput: f64, idle: f64, fullest: f64| {
+        let full = if fullest > 0.92 { 1.0 } else { 0.0 };
+        let values = [(Goodput, goodput), (Idle, idle), (FullestThread, fullest), (FullThreads, full)];
+        Contrast {
+            closed: LoadSignals { values: values.into(), ..LoadSignals::default() },
+            ..crowded.clone().peers(4.0, 4.0, 4.0)
+        }
+    };
+    for (case, expect) in [
+        (crowded.clone().peers(4.0, 4.0, 4.0), Cause::Unknown),
+        (closed(1100.0, 1.0, 0.5), Cause::Pool),
+        (closed(1100.0, 0.9, 0.95), Cause::OneThread),
+        // Users who are answered less often say nothing of it.
+        (closed(700.0, 1.0, 0.95), Cause::Unknown),
+    ] {
+        assert_eq!(named(&case), expect, "{}", tell(&case));
     }
 }

@@ -515,5 +515,13 @@ pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
     let past = calm.map(|trial| &trial.run).or_else(|| chosen(HoldLevel::Past));
     let held = |trial: &&Trial| judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
     let held_past = of(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
-    Loads { low: chosen(HoldLevel::Low), half: chosen(HoldLevel::Half), line: chosen(HoldLevel::Line), past, held_past }
+    let closed = made(trials, Intervention::Control).map(|trial| &trial.run).collect();
+    Loads {
+        low: chosen(HoldLevel::Low),
+        half: chosen(HoldLevel::Half),
+        line: chosen(HoldLevel::Line),
+        past,
+        held_past,
+        closed,
+    }
 }

@@ -9,6 +9,7 @@ use crate::find::{Failing, Findings, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::{Purpose, Run};
+use std::collections::BTreeSet;
 
 /// The loads that are looked at; those that there are none of are not known.
 #[derive(Debug, Clone, Default)]
@@ -183,7 +184,7 @@ impl Contrast {
 
     /// The load of users who each wait for their answer, where the server answers as much then as past the line or more. Past the line
     /// some of what is used goes into what waits: thousands of requests, and the connections for them.
-    fn answers_most(&self) -> Option<&LoadSignals> {
+    pub fn answers_most(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
         // Who is refused asks again at once, as often as it is answered.
         let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= 0.01);
@@ -314,18 +315,29 @@ impl Contrast {
         Some(!throttled && !self.thread_full()? && self.cores_spare()?)
     }
 
-    /// The connection to others of which the server has most at and past the line: its address, and how many. Where they are a fixed
-    /// number to several others, it is to whom there are about as many as requests are served at a time.
+    /// The connection to others of which the server has most at and past the line: its address, and how many. Those that hardly a
+    /// request is sent on are none, where others are in use. Where they are a fixed number to several others, it is to whom there are
+    /// about as many as requests are served at a time.
     pub fn peer(&self) -> Option<(&str, f64)> {
+        let in_use = |peer: &&String| self.asks(peer) != Some(false);
+        let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
+        let counts = |(peer, _): &(&String, &f64)| in_use.is_empty() || in_use.contains(peer);
         let served = self.at_a_time().unwrap_or(0.0);
         let is_fixed = |(peer, past): &(&String, &f64)| self.line.peers.get(*peer).is_some_and(|line| line == *past);
         let as_many = |(_, count): &(&String, &f64)| **count >= 1.5 && (0.75..=1.33).contains(&(served / **count));
-        let alike = self.past.peers.iter().filter(is_fixed).filter(as_many);
+        let alike = self.past.peers.iter().filter(counts).filter(is_fixed).filter(as_many);
         if let Some((peer, count)) = alike.max_by(|a, b| a.1.total_cmp(b.1)) {
             return Some((peer, *count));
         }
-        let most = self.line.peers.iter().chain(&self.past.peers).max_by(|a, b| a.1.total_cmp(b.1))?;
+        let all = self.line.peers.iter().chain(&self.past.peers).filter(counts);
+        let most = all.max_by(|a, b| a.1.total_cmp(b.1))?;
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
+    }
+
+    /// Whether the server asks that peer for requests: a connection that stands idle while thousands are answered holds none.
+    pub fn asks(&self, peer: &str) -> Option<bool> {
+        let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
+        Some(*sent >= 0.05 * self.top(Signal::Goodput)?)
     }
 
     /// Whom most calls of the server's past the line wait for: the address, and how many on average.

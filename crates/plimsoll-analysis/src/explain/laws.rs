@@ -106,19 +106,19 @@ pub(super) fn shares_an_interpreter(case: &Contrast) -> bool {
 /// are woken where another one still runs, and wait for that.
 pub(super) fn held_to_cores(case: &Contrast) -> Option<bool> {
     let used = case.top(Signal::ServerCores)?;
-    let whole = used.round();
-    let near = whole >= 1.0 && (used / whole - 1.0).abs() <= 0.08;
+    let near = |used: f64| used.round() >= 1.0 && (used / used.round() - 1.0).abs() <= 0.08;
+    // Who is held to cores uses all of them where it answers most.
+    let most = case.answers_most().and_then(|sight| sight.get(Signal::ServerCores));
+    let near = near(used) && most.is_none_or(near);
     let waiting = case.top(Signal::RunQueue)?;
     let for_each_other = case.past.get(Signal::InLock).unwrap_or(0.0) - case.low.get(Signal::InLock).unwrap_or(0.0);
     let in_turn = takes_turns(case).unwrap_or(false);
     Some(near && waiting >= 0.5 && for_each_other < waiting && !in_turn && case.cores_spare()?)
 }
 
-/// Whether the server asks its main peer for requests: a connection that stands idle while thousands are answered holds none.
+/// Whether the server asks its main peer for requests.
 fn asks(case: &Contrast) -> Option<bool> {
-    let (peer, _) = case.peer()?;
-    let sent = case.past.sent_to_peers.get(peer).or(case.line.sent_to_peers.get(peer))?;
-    Some(*sent >= 0.05 * case.top(Signal::Goodput)?)
+    case.asks(case.peer()?.0)
 }
 
 /// Whether the server's connections to its main peer, which it asks for requests, are a fixed number while more of these wait.

@@ -452,6 +452,13 @@ impl LoadSignals {
         let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
+        // Of what is looked for only now and then: from the first time that it was found to the last.
+        let rate = |name: &str| {
+            let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
+            let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
+            let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
+            (seconds >= 0.5).then(|| (last.value - first.value).max(0.0) / seconds)
+        };
         let per_answer = |value: Option<f64>| value.filter(|_| answered >= 1.0).map(|value| value / answered);
         self.server = probes.servers.last().map(|server| server.name.clone());
 
@@ -496,7 +503,7 @@ impl LoadSignals {
             let peer = name.strip_prefix("peer.").and_then(|rest| rest.strip_suffix(".connections"));
             if let Some((peer, count)) = peer.zip(most(name)) {
                 self.peers.insert(peer.to_owned(), count);
-                let sent = per_second(&format!("peer.{peer}.segments_sent"));
+                let sent = rate(&format!("peer.{peer}.segments_sent"));
                 self.sent_to_peers.extend(sent.map(|sent| (peer.to_owned(), sent)));
                 let calls = mean(&format!("peer.{peer}.waiting"));
                 self.calls_to_peers.extend(calls.map(|calls| (peer.to_owned(), calls)));

@@ -206,6 +206,21 @@ fn a_connection_that_nothing_is_asked_on_is_no_pool() {
     }
 }
 
+/// Of two fixed numbers of connections it is that which requests are sent on, however many stand idle.
+#[test]
+fn the_main_peer_is_one_that_is_asked() {
+    let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());
+    for (sent_there, held, expect) in [(Some(1.0), 8.0, &asked), (Some(900.0), 8.0, &idle), (None, 8.0, &idle)] {
+        let mut case = usual().peers(2.0, 2.0, 2.0);
+        for sight in [&mut case.line, &mut case.past] {
+            sight.peers.insert(idle.clone(), held);
+            sight.sent_to_peers.insert(asked.clone(), 950.0);
+            sight.sent_to_peers.extend(sent_there.map(|sent| (idle.clone(), sent)));
+        }
+        assert_eq!(case.peer().map(|peer| peer.0), Some(expect.as_str()), "{sent_there:?}");
+    }
+}
+
 #[test]
 fn each_cause_by_its_law() {
     let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
@@ -1049,6 +1064,15 @@ fn the_load_that_is_answered_most_tells_what_is_full() {
         // Users who are answered less often say nothing of it.
         (closed(700.0, 1.0, 0.95), Cause::Unknown),
     ] {
+        assert_eq!(named(&case), expect, "{}", tell(&case));
+    }
+    // Who is held to cores uses them whole where it answers most.
+    let waits = crowded.with(&[(RunQueue, 0.1, 0.9, 1.1), (Idle, 3.0, 2.2, 2.1), (FullestThread, 0.1, 0.5, 0.5)]);
+    for (used, expect) in [(0.98, Cause::Cpu), (0.8, Cause::Pool)] {
+        let values = [(Goodput, 1100.0), (Idle, 2.2), (ServerCores, used)];
+        let closed = LoadSignals { values: values.into(), ..LoadSignals::default() };
+        let case = Contrast { closed, ..waits.clone() };
+        let case = if expect == Cause::Pool { case.peers(4.0, 4.0, 4.0) } else { case };
         assert_eq!(named(&case), expect, "{}", tell(&case));
     }
 }

@@ -1,0 +1,148 @@
+//! Laws by themselves: what each lets stand, and what it takes away.
+
+use super::*;
+
+#[test]
+fn a_connection_that_nothing_is_asked_on_is_no_pool() {
+    for (sent, expect) in [(None, Cause::Pool), (Some(900.0), Cause::Pool), (Some(2.0), Cause::Unknown)] {
+        let mut case = usual().alone(4.5).peers(4.0, 4.0, 4.0);
+        for sight in [&mut case.line, &mut case.past] {
+            sight.sent_to_peers.extend(sent.map(|sent| ("127.0.0.1:6379".to_owned(), sent)));
+        }
+        assert_eq!(named(&case), expect, "{sent:?}\n{}", tell(&case));
+    }
+}
+
+/// Of two fixed numbers of connections it is that which requests are sent on, however many stand idle.
+#[test]
+fn the_main_peer_is_one_that_is_asked() {
+    let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());
+    for (sent_there, held, expect) in [(Some(1.0), 8.0, &asked), (Some(900.0), 8.0, &idle), (None, 8.0, &idle)] {
+        let mut case = usual().peers(2.0, 2.0, 2.0);
+        for sight in [&mut case.line, &mut case.past] {
+            sight.peers.insert(idle.clone(), held);
+            sight.sent_to_peers.insert(asked.clone(), 950.0);
+            sight.sent_to_peers.extend(sent_there.map(|sent| (idle.clone(), sent)));
+        }
+        assert_eq!(case.peer().map(|peer| peer.0), Some(expect.as_str()), "{sent_there:?}");
+    }
+}
+
+/// Such a lock may be a pool's line as well: experiments tell.
+#[test]
+fn a_lock_of_several_processes_stands() {
+    let three = usual().alone(3.2).with(&[
+        (Processes, 4.0, 4.0, 4.0),
+        (Threads, 13.0, 60.0, 240.0),
+        (InLock, 0.0, 3.0, 80.0),
+        (InSleep, 0.3, 2.0, 2.0),
+    ]);
+    for (same, stands) in [(80.0, true), (10.0, false)] {
+        let case = three.clone().with(&[(InSameLock, 0.0, 3.0, same)]);
+        let weighed = weigh(&case, &BTreeMap::new());
+        assert_eq!(weighed.candidates.iter().any(|it| it.cause == Cause::Lock), stands, "{same}: {}", tell(&case));
+    }
+}
+
+/// A thread for each connection, of which all but a few wait for a time by themselves: for places, whose number requests at once tell.
+#[test]
+fn a_thread_for_each_connection_is_no_worker() {
+    let waits = usual().alone(17.0).with(&[
+        (Threads, 14.0, 525.0, 525.0),
+        (Accepted, 10.0, 521.0, 521.0),
+        (Unaccepted, 0.0, 0.0, 0.0),
+        (InSleep, 3.0, 3.0, 84.0),
+        (InLock, 0.0, 0.0, 0.0),
+        (InFlight, 0.8, 5.0, 110.0),
+    ]);
+    for (threads, stands) in [(525.0, [true, false]), (20.0, [false, true])] {
+        let case = waits.clone().with(&[(Threads, 14.0, threads, threads)]);
+        let weighed = weigh(&case, &BTreeMap::new());
+        let found = [Cause::Pool, Cause::Workers].map(|cause| weighed.candidates.iter().any(|it| it.cause == cause));
+        assert_eq!(found, stands, "{threads}\n{}", tell(&case));
+    }
+}
+
+/// Two loops of events that have taken all, and ask what is behind them for few: what the others wait for is a limit or places; a lock,
+/// too, where it is no proxy. Requests at once tell.
+#[test]
+fn what_waits_before_it_asks_stands() {
+    let holds_back = usual().alone(6.5).peers(7.0, 6.0, 6.0).with(&[
+        (Threads, 3.0, 3.0, 3.0),
+        (Processes, 3.0, 3.0, 3.0),
+        (Unaccepted, 0.0, 0.0, 0.0),
+        (InFlight, 0.3, 1.7, 108.0),
+    ]);
+    for (server, calls, expect) in [
+        ("nginx", 2.4, &[Cause::Limiter, Cause::Pool][..]),
+        ("node", 2.4, &[Cause::Limiter, Cause::Lock, Cause::Pool]),
+        // All connections are in use.
+        ("node", 6.0, &[Cause::Pool]),
+    ] {
+        let mut case = holds_back.clone().with(&[(PeerWaiting, 0.2, 1.5, calls)]);
+        case.past.server = Some(server.into());
+        let weighed = weigh(&case, &BTreeMap::new());
+        let stands = |cause: &Cause| weighed.candidates.iter().any(|it| it.cause == *cause && it.weight >= 2.0);
+        let standing: Vec<Cause> =
+            [Cause::Limiter, Cause::Lock, Cause::Pool].into_iter().filter(|cause| stands(cause)).collect();
+        assert_eq!(standing, expect, "{server} {calls}\n{}", tell(&case));
+    }
+}
+
+/// Where there is no line, or one between two rates that lie far apart, more answers past what was called the line are no sign that
+/// nothing is full.
+#[test]
+fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
+    let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
+    for (what, case, got, expect) in [
+        ("at the line", case(950.0, Some(960.0)), 960.0, true),
+        ("far above a line that is known", case(950.0, Some(960.0)), 1200.0, false),
+        (
+            "a little above what was held past the line",
+            Contrast { held_past_rps: Some(1150.0), ..case(950.0, Some(960.0)) },
+            1200.0,
+            true,
+        ),
+        ("a little above what did not hold", case(950.0, Some(1150.0)), 1200.0, true),
+        ("between what held and what did not", case(950.0, Some(1900.0)), 1200.0, true),
+        ("without a line", case(0.0, None), 1200.0, true),
+        ("all was answered", case(0.0, None), 1498.0, false),
+    ] {
+        let case = case.with(&[(Offered, 150.0, 950.0, 1500.0), (Goodput, 150.0, 950.0, got)]);
+        assert_eq!(case.plateau(), Some(expect), "{what}");
+    }
+}
+
+/// What waits past the line takes from cores, and from threads: users who each wait for their answer, and are answered more often, tell
+/// whether these are full.
+#[test]
+fn the_load_that_is_answered_most_tells_what_is_full() {
+    let crowded =
+        usual().with(&[(Idle, 3.0, 0.9, 0.45), (FullestThread, 0.1, 0.6, 0.83), (ServerCores, 0.2, 0.6, 0.97)]);
+    let closed = |goodput: f64, idle: f64, fullest: f64| {
+        let full = if fullest > 0.92 { 1.0 } else { 0.0 };
+        let values = [(Goodput, goodput), (Idle, idle), (FullestThread, fullest), (FullThreads, full)];
+        Contrast {
+            closed: LoadSignals { values: values.into(), ..LoadSignals::default() },
+            ..crowded.clone().peers(4.0, 4.0, 4.0)
+        }
+    };
+    for (case, expect) in [
+        (crowded.clone().peers(4.0, 4.0, 4.0), Cause::Unknown),
+        (closed(1100.0, 1.0, 0.5), Cause::Pool),
+        (closed(1100.0, 0.9, 0.95), Cause::OneThread),
+        // Users who are answered less often say nothing of it.
+        (closed(700.0, 1.0, 0.95), Cause::Unknown),
+    ] {
+        assert_eq!(named(&case), expect, "{}", tell(&case));
+    }
+    // Who is held to cores uses them whole where it answers most.
+    let waits = crowded.with(&[(RunQueue, 0.1, 0.9, 1.1), (Idle, 3.0, 2.2, 2.1), (FullestThread, 0.1, 0.5, 0.5)]);
+    for (used, expect) in [(0.98, Cause::Cpu), (0.8, Cause::Pool)] {
+        let values = [(Goodput, 1100.0), (Idle, 2.2), (ServerCores, used)];
+        let closed = LoadSignals { values: values.into(), ..LoadSignals::default() };
+        let case = Contrast { closed, ..waits.clone() };
+        let case = if expect == Cause::Pool { case.peers(4.0, 4.0, 4.0) } else { case };
+        assert_eq!(named(&case), expect, "{}", tell(&case));
+    }
+}

@@ -1,0 +1,148 @@
+//! A server made up, whose signals are changed one law at a time, and what is said of it.
+//!
+//! Not here: the tests themselves (each cause by its law; laws by themselves; where nothing is named; what is told).
+
+mod causes;
+mod laws;
+mod told;
+mod unnamed;
+
+use super::weigh::weigh;
+use super::*;
+use crate::find::StoppedBy;
+use crate::slo::Slo;
+use Signal::*;
+
+/// A server with cores to spare that answers 1 000/s at most, each request in 10 ms when alone: ten at a time.
+pub(super) fn usual() -> Contrast {
+    let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {
+        values: [
+            (Offered, asked),
+            (Goodput, rate),
+            (P50, p50_ms * 1e6),
+            (P99, p50_ms * 2e6),
+            (Service, p50_ms * 1e6),
+            (InFlight, in_flight),
+            (Failed, 0.0),
+            (Refused, 0.0),
+            (Connect, 1e5),
+            (ConnectFailed, 0.0),
+            (Generator, 0.1),
+            (ClientCores, 0.1),
+            (ServerCores, rate * 1e-4),
+            (ServerCpu, 1e5),
+            (FullestThread, rate * 2e-5),
+            (FullThreads, 0.0),
+            (Threads, 12.0),
+            (Processes, 1.0),
+            (RunQueue, 0.01),
+            (Switches, 2.0),
+            (Blocked, 0.0),
+            (MajorFaults, 0.0),
+            (Files, 0.01),
+            (ListenQueue, 0.0),
+            (ListenOverflows, 0.0),
+            (Accepted, 50.0),
+            (SendQueue, 0.0),
+            (WindowLimited, 0.0),
+            (Gc, 0.0),
+            (Compiling, 0.0),
+            (Idle, 4.0 - rate * 1e-4 - 0.1),
+            (Cores, 4.0),
+            (IoPressure, 0.0),
+            (MemoryPressure, 0.0),
+            (Others, 0.02),
+            (Steal, 0.0),
+            (Retransmits, 0.0),
+            (TimeWait, 0.004),
+            (InLock, 0.0),
+            (InSleep, 0.0),
+            (InRead, 0.0),
+            (InDisk, 0.0),
+        ]
+        .into(),
+        server: Some("api".into()),
+        seconds: 10.0,
+        ..LoadSignals::default()
+    };
+    Contrast {
+        counted: "requests",
+        requests_each: 1.0,
+        low: of(150.0, 150.0, 10.0, 1.5),
+        half: of(500.0, 500.0, 10.0, 5.0),
+        line: of(950.0, 950.0, 11.0, 10.0),
+        past: of(1000.0, 1100.0, 400.0, 500.0),
+        closed: LoadSignals::default(),
+        held_past_rps: None,
+        lower_rps: 1000.0,
+        upper_rps: Some(1010.0),
+        stopped_by: StoppedBy::Width,
+        slo: Slo::default(),
+        best_rps: 1000.0,
+        alone_ns: Some(10e6),
+        alone_first_ns: Some(10e6),
+        held_back_ns: None,
+        failing: None,
+        demands: Vec::new(),
+    }
+}
+
+impl Contrast {
+    /// The same with these values at the low load, at the line, and past it.
+    pub(super) fn with(mut self, values: &[(Signal, f64, f64, f64)]) -> Contrast {
+        for (signal, low, line, past) in values {
+            self.low.values.insert(*signal, *low);
+            self.half.values.insert(*signal, (low + line) / 2.0);
+            self.line.values.insert(*signal, *line);
+            self.past.values.insert(*signal, *past);
+        }
+        self.demands = demands::demands(&[&self.low, &self.half, &self.line, &self.past]);
+        self
+    }
+
+    pub(super) fn without(mut self, signals: &[Signal]) -> Contrast {
+        for sight in [&mut self.low, &mut self.half, &mut self.line, &mut self.past] {
+            sight.values.retain(|signal, _| !signals.contains(signal));
+        }
+        self
+    }
+
+    pub(super) fn alone(mut self, ms: f64) -> Contrast {
+        self.alone_ns = Some(ms * 1e6);
+        self
+    }
+
+    /// Calls to what the peer is that are not answered, at the low load and past the line.
+    pub(super) fn calls(mut self, name: &str, low: f64, past: f64) -> Contrast {
+        let address = "127.0.0.1:6379";
+        for (sight, calls) in [(&mut self.low, low), (&mut self.past, past)] {
+            sight.calls_to_peers.insert(address.into(), calls);
+            sight.peer_names.insert(address.into(), name.into());
+        }
+        self
+    }
+
+    pub(super) fn peers(mut self, low: f64, line: f64, past: f64) -> Contrast {
+        for (sight, count) in [(&mut self.low, low), (&mut self.line, line), (&mut self.past, past)] {
+            sight.peers.insert("127.0.0.1:6379".into(), count);
+            sight.values.insert(PeerConnections, count);
+        }
+        self
+    }
+}
+
+pub(super) fn named(case: &Contrast) -> Cause {
+    let weighed = weigh(case, &BTreeMap::new());
+    weighed.candidates.first().filter(|_| weighed.named).map_or(Cause::Unknown, |first| first.cause)
+}
+
+pub(super) fn tell(case: &Contrast) -> String {
+    let weighed = weigh(case, &BTreeMap::new());
+    let candidates: Vec<String> = weighed
+        .candidates
+        .iter()
+        .map(|c| format!("{} {} unseen {:?}", c.cause, c.weight, c.unseen.iter().map(|s| s.yes).collect::<Vec<_>>()))
+        .collect();
+    let out: Vec<String> = weighed.ruled_out.iter().map(|(cause, why, _)| format!("{cause}: {why}")).collect();
+    format!("{candidates:#?}\n{out:#?}")
+}

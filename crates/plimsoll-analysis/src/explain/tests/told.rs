@@ -1,0 +1,143 @@
+//! What is said: the sentence, what would follow, why nothing is known, and functions held against each other.
+
+use super::*;
+use crate::find::Failing;
+
+#[test]
+fn of_a_server_that_its_search_has_broken_nothing_is_told() {
+    for (answered, lower_rps, expect) in [
+        (150.0, 1000.0, None),
+        (70.0, 1000.0, Some(70.0)),
+        (0.0, 1000.0, Some(0.0)),
+        // Where no line was found it never held so much.
+        (70.0, 0.0, None),
+    ] {
+        let case = usual().with(&[(Goodput, answered, 100.0, 90.0)]);
+        let case = Contrast { lower_rps, ..case };
+        assert_eq!(case.broken_since(), expect, "{answered} {lower_rps}");
+        let text = answer::not_known(&case, &[]);
+        assert_eq!(
+            text.contains("has not come back from its search: it held 1 000 requests/s"),
+            expect.is_some(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn of_what_fails_at_any_load_no_limit_is_told() {
+    let slo = Slo::default();
+    let told = |case: &Contrast| {
+        let weighed = weigh(case, &BTreeMap::new());
+        let first = weighed.candidates.first().filter(|_| weighed.named);
+        (case.fails_anyhow().is_some(), case.plateau(), first.map(|first| first.cause))
+    };
+    let failing = |share: f64| {
+        let mut case = usual().with(&[(Goodput, 150.0 * (1.0 - share), 950.0 * (1.0 - share), 1100.0 * (1.0 - share))]);
+        case.slo = slo.clone();
+        case.low.failures = vec![("reset".into(), (150.0 * share * case.low.seconds) as u64)];
+        case
+    };
+    assert_eq!(told(&failing(0.05)), (true, Some(false), None), "all that is asked is answered as at a low load");
+    assert!(!told(&failing(0.0)).0);
+    assert!(!told(&failing(0.001)).0, "by chance");
+    let text = answer::not_known(&failing(0.05), &[]);
+    assert!(text.contains("5.0 % of the requests fail at a low load already (reset)"), "{text}");
+    let searched = Contrast { failing: Some(Failing { share: 0.005, from_rps: 250.0, to_rps: 4000.0 }), ..usual() };
+    assert_eq!((told(&searched).0, told(&searched).2), (true, None));
+    let text = answer::not_known(&searched, &[]);
+    assert!(text.contains("0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)"), "{text}");
+    let short = Contrast {
+        low: LoadSignals::default(),
+        half: LoadSignals::default(),
+        line: LoadSignals::default(),
+        past: LoadSignals::default(),
+        ..usual()
+    };
+    assert_eq!(short.at_a_time(), None, "one at a time was asked, and served");
+    assert!(answer::not_known(&short, &[]).contains("the budget was too short"));
+}
+
+#[test]
+fn words_are_the_vocabulary() {
+    let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
+    let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
+    assert_eq!(unique.len(), Cause::ALL.len());
+    // Each has a row, but for the one that is no cause.
+    let missing: Vec<&Cause> =
+        Cause::ALL.iter().filter(|cause| rules::rules().all(|rule| rule.cause != **cause)).collect();
+    assert_eq!(missing, [&Cause::Unknown]);
+}
+
+#[test]
+fn the_sentence_names_what_it_is_about() {
+    for (case, expect) in [
+        (
+            usual().alone(4.5).peers(4.0, 4.0, 4.0),
+            "4 connections to 127.0.0.1:6379 hold the line at 1 000 requests/s: all are in use while 500 requests are under way; 3.8 of 4 cores are idle",
+        ),
+        (
+            usual().with(&[
+                (FullestThread, 0.15, 0.93, 0.99),
+                (FullThreads, 0.0, 1.0, 1.0),
+                (ServerCores, 0.15, 0.95, 1.0),
+            ]),
+            "one thread of api holds the line at 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
+        ),
+    ] {
+        assert_eq!(answer::sentence(&case, named(&case)), crate::sentence::Sentence::from(expect), "{}", tell(&case));
+    }
+}
+
+#[test]
+fn without_a_collector_its_cores_are_left_for_requests() {
+    let full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (Gc, 0.3, 0.4, 0.5)];
+    let found = predicted(&usual().with(&full), Cause::Gc).expect("the cores are full");
+    assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
+    let stops = usual().with(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
+    assert_eq!(predicted(&stops, Cause::Gc), None, "it is not cores that are missing");
+    assert!(answer::told(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stands still for it 30")));
+}
+
+/// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody looked.
+fn sampled(count: Option<u32>) -> plimsoll_model::Run {
+    use plimsoll_model::{Curve, LoadShape, Plan, Run, SampledStack, SampledStretch};
+    let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());
+    run.window_ns = (0, 1_000_000_000);
+    run.probes.sampled.stretches = count.map_or_else(Vec::new, |count| {
+        let stacks = if count > 0 { vec![SampledStack { count, functions: vec![0] }] } else { vec![] };
+        let (to_ns, period_ns, names) = (1_000_000_000, 10_000_000, vec!["serve".into()]);
+        vec![SampledStretch { from_ns: 0, to_ns, period_ns, lost: 0, in_kernel: true, names, stacks }]
+    });
+    run
+}
+
+#[test]
+fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
+    let case = usual();
+    for (low, half, line, past, expect) in [
+        (Some(3), Some(9), Some(30), Some(30), Ok(Some(["low", "line"]))),
+        (Some(3), None, None, Some(30), Ok(Some(["low", "past"]))),
+        (Some(0), Some(9), Some(30), None, Ok(Some(["half", "line"]))),
+        (Some(0), Some(9), Some(0), Some(30), Ok(Some(["half", "past"]))),
+        (Some(0), Some(0), Some(30), Some(30), Err("at the low load and at half the line")),
+        (Some(9), Some(9), Some(0), Some(0), Err("at the line and past it")),
+        // Nobody looked.
+        (None, None, None, None, Ok(None)),
+    ] {
+        let runs = [low, half, line, past].map(sampled);
+        let [low, half, line, past] = &runs;
+        let loads = Loads { low: Some(low), half: Some(half), line: Some(line), past: Some(past), ..Loads::default() };
+        let names = match FunctionsSeen::of(&case, &loads) {
+            Some(FunctionsSeen::Costs(costs)) => Some(costs.level_names),
+            _ => None,
+        };
+        let why = FunctionsSeen::uncaught(&loads).filter(|_| names.is_none());
+        match expect {
+            Ok(expect) => assert_eq!((names, &why), (expect, &None)),
+            Err(when) => assert!(names.is_none() && why.as_ref().is_some_and(|why| why.contains(when)), "{why:?}"),
+        }
+    }
+    // What there was no load of is told as that.
+    assert_eq!(FunctionsSeen::uncaught(&Loads::default()), None);
+}

@@ -1,0 +1,98 @@
+//! Nothing is named where signs are missing or speak against each other; what the load alone tells is.
+
+use super::*;
+
+#[test]
+fn too_little_names_nothing() {
+    let seen_of_server: Vec<Signal> = [ServerCores, FullestThread, FullThreads, Threads, Processes, RunQueue, Switches]
+        .into_iter()
+        .chain([
+            Blocked,
+            MajorFaults,
+            Files,
+            ListenQueue,
+            Accepted,
+            Gc,
+            Compiling,
+            Idle,
+            Cores,
+            InLock,
+            InSleep,
+            InDisk,
+        ])
+        .collect();
+    let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
+    for (what, case) in [
+        ("a plateau of which nothing else is known", usual()),
+        (
+            "two loops of events that have taken all, with connections that stand idle to what answers as soon as ever",
+            usual().alone(1.9).peers(7.0, 6.0, 6.0).with(&[
+                (Threads, 3.0, 3.0, 3.0),
+                (Processes, 3.0, 3.0, 3.0),
+                (PeerWaiting, 0.4, 1.2, 2.0),
+                (Unaccepted, 0.0, 0.0, 0.0),
+                (InFlight, 0.3, 1.7, 108.0),
+            ]),
+        ),
+        ("a full thread that nobody saw", usual().with(&full).without(&seen_of_server)),
+        (
+            "no load but one",
+            Contrast {
+                low: LoadSignals::default(),
+                half: LoadSignals::default(),
+                past: LoadSignals::default(),
+                ..usual()
+            },
+        ),
+        (
+            "a thread that is as full at a low load",
+            usual().with(&[(FullestThread, 0.99, 0.99, 0.99), (FullThreads, 1.0, 1.0, 1.0)]),
+        ),
+        ("a rate inside of a wide bracket", {
+            let case = usual().with(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
+            Contrast { held_past_rps: Some(1100.0), upper_rps: Some(2000.0), ..case }
+        }),
+        ("a line that lay too low by chance", {
+            let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
+            Contrast { held_past_rps: Some(1100.0), ..case }
+        }),
+        ("refusals at any load", usual().with(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)])),
+        (
+            "cores that others use up",
+            usual().with(&[(Idle, 2.0, 0.1, 0.1), (Others, 1.0, 3.7, 3.7), (ServerCores, 0.02, 0.1, 0.12)]),
+        ),
+        ("others whose work grows with the load", {
+            let mut case = usual().with(&[(Others, 0.1, 1.5, 1.6)]);
+            case.line.disturbed = Some("others used 1.5 of 4 cores".into());
+            case
+        }),
+    ] {
+        assert_eq!(named(&case), Cause::Unknown, "{what}\n{}", tell(&case));
+    }
+}
+
+/// A pause of half a second in the middle of a low load makes its tail late, and that of no other.
+fn stalled_when_low() -> Contrast {
+    let mut case = usual();
+    case.low.values.insert(P99, 600e6);
+    case
+}
+
+/// A remote target: what the load alone tells is told.
+#[test]
+fn the_load_alone_tells_some() {
+    let seen: Vec<Signal> =
+        usual().low.values.keys().copied().filter(|signal| signal.text().source != "the load").collect();
+    let refusing =
+        [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
+    for (case, cause) in [
+        (usual().with(&refusing), Cause::Limiter),
+        (usual().with(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
+        (usual().with(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]), Cause::AcceptBacklog),
+        (stalled_when_low(), Cause::Unknown),
+        (usual(), Cause::Unknown),
+    ] {
+        let case = case.without(&seen);
+        assert_eq!(named(&case), cause, "{}", tell(&case));
+    }
+}

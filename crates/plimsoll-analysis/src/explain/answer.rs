@@ -147,7 +147,7 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
                 format!("{} were answered, whatever was asked", rate_past(case)),
             ),
             _ => CauseText::one(
-                "a limit on the rate, which lets answers wait,",
+                "a limit on the rate that lets answers wait",
                 format!("{} were answered, and nothing works all the time{idle}", rate_past(case)),
             ),
         },
@@ -192,7 +192,7 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             format!("{} that it has written to them are not taken{idle}", format::bytes(top(Signal::PeerUnsent))),
         ),
         Cause::SlowReader if reads_late(case) == Some(true) => CauseText::one(
-            format!("{server}, which reads late what it is answered from behind,"),
+            format!("late reading by {server} of what is answered from behind"),
             format!("{} of answers lie unread{idle}", format::bytes(top(Signal::PeerUnread))),
         ),
         Cause::SlowReader => CauseText::one(

@@ -2,7 +2,9 @@
 
 use super::cause::Cause;
 use super::contrast::Contrast;
-use super::laws::{collected, leaves_unsent, locked_behind, on_the_way, reads_late, spins, stops_to_collect};
+use super::laws::{
+    collected, database, leaves_unsent, locked_behind, on_the_way, reads_late, said_to_wait, spins, stops_to_collect,
+};
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
@@ -155,11 +157,18 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             format!("a lock in {server}"),
             format!("waiting for it takes {} of the server's CPU time", share(Signal::Spinning)),
         ),
-        Cause::Lock => match case.asked_most().filter(|_| locked_behind(case) == Some(true)) {
-            Some((peer, calls)) => CauseText::one(
-                format!("a lock in {}", peer_text(case, peer)),
-                format!("{calls:.0} calls wait there while it uses {:.2} cores{idle}", top(Signal::DownstreamCores)),
-            ),
+        Cause::Lock => match database(case).filter(|_| locked_behind(case) == Some(true)) {
+            Some(peer) => {
+                let calls = match said_to_wait(case) {
+                    Some(waiting) => format!("{waiting:.0} statements wait there for another's"),
+                    None => format!("{:.0} calls wait there", top(Signal::PeerWaiting)),
+                };
+                let cores = top(Signal::DownstreamCores);
+                CauseText::one(
+                    format!("a lock in {}", peer_text(case, peer)),
+                    format!("{calls} while it uses {cores:.2} cores{idle}"),
+                )
+            }
             None => CauseText::one(
                 format!("a lock in {server}"),
                 format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),
@@ -304,6 +313,12 @@ pub fn not_known(case: &Contrast, possible: &[&Candidate]) -> String {
     }
     if case.best_rps > 0.0 && !case.is_seen() {
         return "not known: the budget was too short for the steady loads that tell".to_owned();
+    }
+    if let Some(held_rps) = case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.plateau() == Some(false)) {
+        let held = case.offered_text(held_rps);
+        return format!(
+            "not known: nothing failed up to {held}, and there was no time for more: give a longer --budget"
+        );
     }
     let names: Vec<&str> = possible.iter().map(|candidate| candidate.cause.word()).collect();
     match names.as_slice() {

@@ -244,7 +244,7 @@ impl Contrast {
 
     /// Whether more was asked past the line, and no more came of it. What fails at any load is not asked too much.
     pub fn plateau(&self) -> Option<bool> {
-        let (asked, got) = (self.past.get(Signal::Offered)?, self.past.get(Signal::Goodput)?);
+        let (asked, got) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let asked = asked * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
         // Not more than a little above the line, what was held past it, or what did not hold; where there is no line, whatever it is.

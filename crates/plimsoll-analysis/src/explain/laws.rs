@@ -125,8 +125,17 @@ fn asks(case: &Contrast) -> Option<bool> {
 pub(super) fn pool_full(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let waiting = case.past.get(Signal::InFlight)?;
-    let asked = asks(case).unwrap_or(true);
+    let asked = asks(case).unwrap_or(true) && !unused_behind_a_lock(case).unwrap_or(false);
     Some(asked && past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
+}
+
+/// Whether those who would use the server's connections to others wait for each other instead: past the line so many threads do that too
+/// few are left for the connections.
+fn unused_behind_a_lock(case: &Contrast) -> Option<bool> {
+    let (_, connections) = case.peer()?;
+    let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
+    let left = case.past.get(Signal::Threads)? - past;
+    Some(past - low >= 0.5 * connections && left < 0.5 * connections)
 }
 
 /// Whether what is behind the server has used up its cores: a single process one, several as many as there are.
@@ -282,16 +291,38 @@ fn calls_pile_up(case: &Contrast) -> Option<bool> {
 /// Databases whose statements wait for each other's locks, by the names of their processes.
 const DATABASES: [&str; 6] = ["mariadbd", "mysqld", "postgres", "sqlservr", "oracle", "db2sysc"];
 
+/// The database behind the server: of several the one that most calls wait for, or to which it has most connections.
+pub(super) fn database(case: &Contrast) -> Option<&str> {
+    let is_known = |peer: &str| {
+        let name = case.name_of_peer(peer);
+        name.is_some_and(|name| DATABASES.iter().any(|known| name.starts_with(known)))
+    };
+    let calls = |peer: &str| case.past.calls_to_peers.get(peer).copied().unwrap_or(0.0);
+    let all = case.past.peers.iter().filter(|(peer, _)| is_known(peer));
+    let most = all.max_by(|a, b| calls(a.0).total_cmp(&calls(b.0)).then(a.1.total_cmp(b.1)));
+    most.map(|(peer, _)| peer.as_str())
+}
+
 /// Whether statements wait for each other in a database behind the server (rows, tables): calls that are not answered pile up there,
-/// while it neither works nor waits for storage. Nothing else keeps a database from answering.
+/// while it neither works nor waits for storage; nothing else keeps a database from answering. Or it says so itself.
 pub(super) fn locked_behind(case: &Contrast) -> Option<bool> {
+    let database = database(case)?;
+    if said_to_wait(case).is_some() {
+        return Some(true);
+    }
     let (address, calls) = case.asked_most()?;
-    let name = case.name_of_peer(address)?;
     let low = case.low.calls_to_peers.get(address).copied().unwrap_or(0.0);
     let piled_up = calls >= 3.0 * low + 3.0 && case.at_a_time()? < 0.6 * calls;
     let idle = case.top(Signal::DownstreamCores)? < 0.6;
     let reads = case.reaches(Signal::IoPressure, 0.25).unwrap_or(false);
-    Some(DATABASES.iter().any(|known| name.starts_with(known)) && piled_up && idle && !reads)
+    Some(address == database && piled_up && idle && !reads)
+}
+
+/// How many statements past the line say that they wait for a lock of another's, where that is most of those that are waited for:
+/// more than are served at a time.
+pub(super) fn said_to_wait(case: &Contrast) -> Option<f64> {
+    let (low, past) = (case.low.get(Signal::DownstreamInLock)?, case.past.get(Signal::DownstreamInLock)?);
+    (past >= 3.0 * low + 3.0 && past >= 1.5 * case.at_a_time()?).then_some(past)
 }
 
 /// Whether calls to what is behind the server take longer under load: connections are all in use, and fewer requests are

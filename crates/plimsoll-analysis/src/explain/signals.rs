@@ -96,6 +96,8 @@ pub enum Signal {
     DownstreamCores,
     /// Processes of that.
     DownstreamProcesses,
+    /// Those of them that say that they wait for a lock of another's.
+    DownstreamInLock,
     /// The server's connections to others; the most.
     PeerConnections,
     /// Those of them that wait for an answer, on average.
@@ -207,6 +209,9 @@ impl Signal {
             Signal::WindowWaiting => ("window_waiting", "", "connections whose reader's window is full", "sockets"),
             Signal::DownstreamCores => ("downstream_cores", "cores", "cores of what is behind it", "processes"),
             Signal::DownstreamProcesses => ("downstream_processes", "", "processes behind it", "processes"),
+            Signal::DownstreamInLock => {
+                ("downstream_in_lock", "", "statements behind it that wait for another's lock", "titles of processes")
+            }
             Signal::PeerConnections => ("peer_connections", "", "connections to what is behind it", "sockets"),
             Signal::PeerWaiting => ("peer_waiting", "", "calls to what is behind it that are not answered", "sockets"),
             Signal::PeerUnread => {
@@ -348,6 +353,14 @@ impl LoadSignals {
     /// A number of it.
     pub fn get(&self, signal: Signal) -> Option<f64> {
         self.values.get(&signal).copied()
+    }
+
+    /// The requests a second that are answered within the window where nothing waits: those that come in its last `alone_ns`, which is
+    /// what one takes, are answered after it.
+    pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
+        let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
+        // A window of less than a few requests' time says little of it.
+        self.get(Signal::Offered).map(|offered| offered * (1.0 - late.min(0.5)))
     }
 
     /// Whether there was such a load.
@@ -499,6 +512,7 @@ impl LoadSignals {
         self.put(Signal::PeerOnTheWay, of_peers(".on_the_way").reduce(f64::max));
         self.put(Signal::DownstreamCores, cores("downstream.cpu"));
         self.put(Signal::DownstreamProcesses, most("downstream.processes"));
+        self.put(Signal::DownstreamInLock, mean("downstream.in_lock"));
         for name in probes.series.keys() {
             let peer = name.strip_prefix("peer.").and_then(|rest| rest.strip_suffix(".connections"));
             if let Some((peer, count)) = peer.zip(most(name)) {

@@ -216,7 +216,8 @@ impl Explain {
         let past: Vec<&Trial> = of(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::of(&last.run);
-        let (asked, got) = (sight.get(Signal::Offered)?, sight.get(Signal::Goodput)?);
+        let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
+        let (asked, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
         // Where the first one was too low, one that others disturbed leaves none that tells.
         let again = past.len() > 1 && sight.disturbed.is_some();
         let answered = got >= ANSWERED * asked && sight.limited.is_none();

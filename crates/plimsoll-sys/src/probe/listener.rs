@@ -113,8 +113,8 @@ pub fn serves_by_itself(asker: &mut Asker, pid: u32, root: u32, port: Option<u16
 pub struct Behind {
     /// The processes.
     pub pids: BTreeSet<u32>,
-    /// Those that take the server's own connections, over TCP, by the addresses that these lead to.
-    pub takers: BTreeMap<SocketAddr, u32>,
+    /// Those that take the server's own connections, by what these lead to: an address, or the name of a unix socket.
+    pub takers: BTreeMap<String, u32>,
 }
 
 /// The processes on this machine that the processes `server` have connections to, over TCP or unix sockets, and those that
@@ -133,17 +133,17 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
         ends.insert((plain(socket.local), plain(socket.remote)), socket.inode);
     })?;
     // From who opened a connection to who took it, as far as both are here: inodes, and those of who listens there.
-    let mut pairs: Vec<(u32, Vec<u32>, Option<SocketAddr>)> = ends
+    let mut pairs: Vec<(u32, Vec<u32>, String)> = ends
         .iter()
         .filter(|((local, _), _)| !listening.contains_key(&local.port()))
         .filter_map(|((local, remote), from)| {
             let to = ends.get(&(*remote, *local))?;
             let listeners = listening.get(&remote.port())?;
             let to = [to].into_iter().chain(listeners).copied().filter(|inode| *inode != 0).collect();
-            Some((*from, to, Some(*remote)))
+            Some((*from, to, remote.to_string()))
         })
         .collect();
-    pairs.extend(unix_pairs(asker).into_iter().map(|(from, to)| (from, to, None)));
+    pairs.extend(unix_pairs(asker));
     if pairs.is_empty() || server.is_empty() {
         return Ok(Behind::default());
     }
@@ -174,13 +174,12 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
     }
     let pids: BTreeSet<u32> = found.difference(server).copied().collect();
     let mut takers = BTreeMap::new();
-    for (from, to, address) in &pairs {
-        if let Some(address) = address
-            && !takers.contains_key(address)
+    for (from, to, leads_to) in &pairs {
+        if !takers.contains_key(leads_to)
             && holders_of(&[*from]).iter().any(|pid| server.contains(pid))
             && let Some(pid) = holders_of(to).into_iter().find(|pid| pids.contains(pid))
         {
-            takers.insert(*address, pid);
+            takers.insert(leads_to.clone(), pid);
         }
     }
     Ok(Behind { pids, takers })
@@ -193,7 +192,14 @@ pub struct UnixLink {
     /// Of who took it.
     pub taker: u32,
     /// The listener's name; never empty.
-    pub name: Vec<u8>,
+    pub bytes: Vec<u8>,
+}
+
+impl UnixLink {
+    /// The listener's name, as it is shown.
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
 }
 
 /// The connections over unix sockets: who opened one has no name of its own, who took it its listener's. None where the kernel does
@@ -205,17 +211,18 @@ pub fn unix_links(asker: &mut Asker) -> Vec<UnixLink> {
     opened
         .filter_map(|socket| {
             let taken = by_inode.get(&socket.peer?).filter(|taken| !taken.name.is_empty())?;
-            Some(UnixLink { opener: socket.inode, taker: taken.inode, name: taken.name.clone() })
+            Some(UnixLink { opener: socket.inode, taker: taken.inode, bytes: taken.name.clone() })
         })
         .collect()
 }
 
-/// From who opened a connection over a unix socket to who took it: inodes, and those of who listens there.
-fn unix_pairs(asker: &mut Asker) -> Vec<(u32, Vec<u32>)> {
+/// From who opened a connection over a unix socket to who took it: inodes, and those of who listens there; and its name.
+fn unix_pairs(asker: &mut Asker) -> Vec<(u32, Vec<u32>, String)> {
     let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
     let pair = |link: UnixLink| {
-        let listeners = listening.iter().filter(|listener| listener.name == link.name);
-        (link.opener, listeners.map(|listener| listener.inode).chain([link.taker]).collect())
+        let listeners = listening.iter().filter(|listener| listener.name == link.bytes);
+        let to = listeners.map(|listener| listener.inode).chain([link.taker]).collect();
+        (link.opener, to, link.name())
     };
     unix_links(asker).into_iter().map(pair).collect()
 }

@@ -1,6 +1,6 @@
 //! CPU time of what the server itself uses on this machine: processes that it has connections to, such as a database, and
 //! those that they have connections to in turn, over TCP or unix sockets. It belongs to the server's work, not to somebody
-//! else's.
+//! else's. And what databases of one process for each session say in their titles.
 
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
@@ -8,17 +8,21 @@ use plimsoll_sys::probe::listener;
 use plimsoll_sys::probe::process::{CpuClock, look_at, numbers_in};
 use plimsoll_sys::probe::sockets::Asker;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 
 /// A machine with more processes than this gets no snapshot of all their clocks: it would hold the load up.
 const PROCESSES_MAX: usize = 2000;
 /// So many of those who take the server's connections are told by name.
 const TAKERS_MAX: usize = 8;
+/// Databases whose processes say in their titles what they do for whom, by their names, and how a title ends while its statement
+/// waits for a lock of another's (`update_process_title` of PostgreSQL, which is on by default).
+const TITLED: &str = "postgres";
+const WAITS_FOR_A_LOCK: &str = " waiting";
 
 pub struct Downstream {
     port: u16,
     asker: Option<Asker>,
     look: Seldom,
+    titles: Seldom,
     /// CPU time of every process at the latest edge of a load, and when that was: what a process that is found later had
     /// used by then.
     before: BTreeMap<u32, u64>,
@@ -27,6 +31,7 @@ pub struct Downstream {
 }
 
 struct DownstreamProcess {
+    is_titled: bool,
     clock: CpuClock,
     base_ns: u64,
     cpu_ns: u64,
@@ -39,6 +44,7 @@ impl Downstream {
             port,
             asker: Asker::open().ok(),
             look: Seldom::new(2_000_000_000),
+            titles: Seldom::with_part(500_000_000, 500),
             before: BTreeMap::new(),
             before_ns: 0,
             members: BTreeMap::new(),
@@ -69,8 +75,20 @@ impl Downstream {
             sink.counter_at("downstream.cpu", "ns", at_ns, cpu_ns as f64);
             sink.gauge("downstream.processes", "", self.members.len() as f64);
         }
+        self.read_titles(sink);
         if edge {
             self.note_clocks();
+        }
+    }
+
+    fn read_titles(&mut self, sink: &mut Sink) {
+        let mut titled = self.members.iter().filter(|(_, member)| member.is_titled).map(|(pid, _)| *pid).peekable();
+        if titled.peek().is_none() {
+            return;
+        }
+        let waits = |pid: &u32| waits_for_a_lock(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+        if let Some(waiting) = self.titles.read(sink, || titled.filter(waits).count()) {
+            sink.gauge("downstream.in_lock", "", waiting as f64);
         }
     }
 
@@ -84,7 +102,8 @@ impl Downstream {
             let Ok(clock) = CpuClock::of(pid) else { continue };
             // One that was not there at the edge was started since.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
-            self.members.insert(pid, DownstreamProcess { clock, base_ns: base_ns.unwrap_or(0), cpu_ns: 0 });
+            let is_titled = look_at(pid, &mut Vec::new()).is_ok_and(|(_, name)| name == TITLED);
+            self.members.insert(pid, DownstreamProcess { is_titled, clock, base_ns: base_ns.unwrap_or(0), cpu_ns: 0 });
         }
         if first && known && !self.members.is_empty() {
             sink.counter_at("downstream.cpu", "ns", self.before_ns, 0.0);
@@ -102,11 +121,36 @@ impl Downstream {
     }
 }
 
+/// Whether a process says so in its title, which stands where its arguments stood, filled up with zeros or spaces.
+fn waits_for_a_lock(title: &[u8]) -> bool {
+    let title = String::from_utf8_lossy(title);
+    title.trim_end_matches(['\0', ' ']).ends_with(WAITS_FOR_A_LOCK)
+}
+
 /// The names of those that take the server's connections. Addresses are few where it is not clients that they lead to.
-fn name_takers(takers: &BTreeMap<SocketAddr, u32>, sink: &mut Sink) {
+fn name_takers(takers: &BTreeMap<String, u32>, sink: &mut Sink) {
     for (address, pid) in takers.iter().take(TAKERS_MAX) {
         if let Ok((_, name)) = look_at(*pid, &mut Vec::new()) {
             sink.gauge(&format!("peer.{address}.process.{name}"), "", f64::from(*pid));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_tell_who_waits() {
+        for (title, expect) in [
+            ("postgres: app shop 127.0.0.1(41922) UPDATE waiting\0\0\0", true),
+            ("postgres: app shop [local] SELECT waiting   ", true),
+            ("postgres: app shop [local] idle in transaction\0", false),
+            ("postgres: waiting shop [local] UPDATE\0", false),
+            ("postgres\0-D\0/waiting\0", false),
+            ("", false),
+        ] {
+            assert_eq!(waits_for_a_lock(title.as_bytes()), expect, "{title:?}");
         }
     }
 }

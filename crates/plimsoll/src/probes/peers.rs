@@ -323,7 +323,7 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
         connections.push(connection);
     }
     connections.extend(unix_links(asker).into_iter().map(|link| {
-        let peer = LeadsTo::Unix(String::from_utf8_lossy(&link.name).into_owned());
+        let peer = LeadsTo::Unix(link.name());
         OwnConnection { inode: link.opener, peer, traffic: None, sent: None }
     }));
     let mut unsent: BTreeMap<u16, u64> = BTreeMap::new();

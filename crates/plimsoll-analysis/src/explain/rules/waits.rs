@@ -236,9 +236,9 @@ pub(super) const ROWS: &[Rule] = &[
                 on_the_way,
             ),
             must_not(
-                "it is a database with nothing to do, whose statements wait for each other",
+                "it is a database whose statements wait for each other",
                 "it is at work, or no database",
-                &[Signal::PeerWaiting, Signal::DownstreamCores],
+                &[Signal::DownstreamInLock, Signal::PeerWaiting, Signal::DownstreamCores],
                 locked_behind,
             ),
             speaks(3.0, "what is behind it has no core's worth left", &[Signal::DownstreamCores], downstream_full),
@@ -358,9 +358,9 @@ pub(super) const ROWS: &[Rule] = &[
             PLATEAU,
             must(
                 5.0,
-                "calls to a database pile up, while it neither works nor waits for storage: statements wait for each other there",
+                "statements wait for each other in a database: it says so, or calls to it pile up while it neither works nor waits for storage",
                 "no database behind it leaves calls unanswered with nothing to do",
-                &[Signal::PeerWaiting, Signal::DownstreamCores, Signal::IoPressure],
+                &[Signal::DownstreamInLock, Signal::PeerWaiting, Signal::DownstreamCores, Signal::IoPressure],
                 locked_behind,
             ),
         ],

@@ -362,6 +362,30 @@ fn each_cause_by_its_law() {
             Cause::Disk,
         ),
         (
+            "statements that say that they wait, of one thread over a unix socket, whose calls nobody counts",
+            usual().alone(1.2).peers(120.0, 120.0, 120.0).calls("postgres", 0.0, 0.0).with(&[
+                (Threads, 1.0, 1.0, 1.0),
+                (InFlight, 0.2, 1.7, 114.0),
+                (DownstreamCores, 0.02, 0.13, 0.9),
+                (DownstreamInLock, 0.0, 1.0, 100.0),
+            ]),
+            Cause::Lock,
+        ),
+        (
+            "an own lock that 35 of 40 processes wait for, each with a connection to a store",
+            usual().alone(1.1).peers(40.0, 40.0, 40.0).with(&[
+                (Processes, 41.0, 41.0, 41.0),
+                (Threads, 41.0, 41.0, 41.0),
+                (InLock, 0.0, 0.5, 35.2),
+                (InSameLock, 0.0, 0.5, 35.2),
+                (InSleep, 0.0, 0.0, 0.0),
+                (InRead, 5.8, 4.0, 2.6),
+                (InFlight, 0.2, 1.5, 109.0),
+                (Unaccepted, 0.0, 0.0, 71.0),
+            ]),
+            Cause::Lock,
+        ),
+        (
             "rows of a database that statements wait for",
             usual().alone(11.0).peers(76.0, 76.0, 76.0).calls("mariadbd", 0.2, 36.0).with(&[
                 (DownstreamCores, 0.03, 0.13, 0.12),

@@ -146,3 +146,14 @@ fn the_load_that_is_answered_most_tells_what_is_full() {
         assert_eq!(named(&case), expect, "{}", tell(&case));
     }
 }
+
+/// Of answers that take long by themselves those that come at the end of a load are answered after it: no sign of a plateau.
+#[test]
+fn what_is_answered_after_the_window_was_not_too_much() {
+    for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
+        let case = usual().alone(alone_ms).with(&[(Goodput, 150.0, 800.0, got), (Offered, 150.0, 850.0, 1100.0)]);
+        let mut case = Contrast { lower_rps: 0.0, upper_rps: None, ..case };
+        case.past.seconds = 1.0;
+        assert_eq!(case.plateau(), Some(expect), "{alone_ms} {got}");
+    }
+}

@@ -144,8 +144,9 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     facts.push((
         "search",
         format!(
-            "{} trials, then steady loads, in {} (seed {}); the search ended because {}",
+            "{} trials{} in {} (seed {}); the search ended because {}",
             findings.trials.len(),
+            if findings.gone.is_some() { "" } else { ", then steady loads," },
             duration(findings.elapsed_s * 1e9),
             context.plan.load.seed,
             stopped_text(findings.stopped_by)

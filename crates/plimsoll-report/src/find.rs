@@ -25,6 +25,7 @@ pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
         StoppedBy::Stalls => "the server's stalls leave no line",
         StoppedBy::NothingSucceeds => "no request succeeded",
         StoppedBy::NothingAnswered => "no request was answered",
+        StoppedBy::Gone => "the server takes no connection any more",
         StoppedBy::Interrupted => "interrupted",
     }
 }
@@ -45,6 +46,9 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
             None => format!("no rate was shown to hold {slo} in spite of them"),
         };
         return format!("no load line: {}: {then}{disturbed}", stalls.text());
+    }
+    if let Some(gone) = findings.gone.filter(|_| lower <= 0.0) {
+        return format!("no load line: {}{disturbed}", gone.text());
     }
     if let Some(failing) = findings.failing {
         return format!("no load line: {}: no rate holds {slo}{disturbed}", failing.text());

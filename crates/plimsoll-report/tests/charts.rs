@@ -221,6 +221,7 @@ fn findings(scale: f64) -> Findings {
         stopped_by: StoppedBy::Width,
         stalls: None,
         failing: None,
+        gone: None,
         held_s: 10.0,
         elapsed_s: 58.2,
         doubts: Doubts::default(),

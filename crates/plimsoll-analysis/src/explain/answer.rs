@@ -222,6 +222,10 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             CauseText::one("local ports of this machine", no_more).several(true)
         }
         Cause::Ports => CauseText::one(format!("local ports of {server}"), no_more).several(true),
+        Cause::Memory if case.killed >= 1.0 => CauseText::one(
+            "the limit of memory of the server's control group",
+            format!("the kernel ended {} for it", number(case.killed, "process", "processes")),
+        ),
         Cause::Memory | Cause::Network => CauseText::one(cause.text(), no_more),
     }
 }
@@ -292,6 +296,9 @@ fn rate_past(case: &Contrast) -> String {
 
 /// That it is not known, and what may be.
 pub fn not_known(case: &Contrast, possible: &[&Candidate]) -> String {
+    if let Some(gone) = case.gone {
+        return format!("not known: {}", gone.text());
+    }
     if let Some(answered_rps) = case.broken_since() {
         return format!(
             "not known: the server has not come back from its search: it held {}, and answers {} of {} now",
@@ -316,9 +323,7 @@ pub fn not_known(case: &Contrast, possible: &[&Candidate]) -> String {
     }
     if let Some(held_rps) = case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.plateau() == Some(false)) {
         let held = case.offered_text(held_rps);
-        return format!(
-            "not known: nothing failed up to {held}, and there was no time for more: give a longer --budget"
-        );
+        return format!("not known: nothing failed up to {held}, and the budget left no time for more");
     }
     let names: Vec<&str> = possible.iter().map(|candidate| candidate.cause.word()).collect();
     match names.as_slice() {

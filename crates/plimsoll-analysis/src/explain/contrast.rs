@@ -5,7 +5,7 @@
 
 use super::demands::{ServiceDemand, UsedResource, demands};
 use super::signals::{FULL, LoadSignals, Signal};
-use crate::find::{Failing, Findings, StoppedBy};
+use crate::find::{Failing, Findings, Gone, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::{Purpose, Run};
@@ -26,6 +26,16 @@ pub struct Loads<'a> {
     pub held_past: Option<&'a Run>,
     /// As many users as fill the server, who each wait for their answer: each time that this was asked.
     pub closed: Vec<&'a Run>,
+    /// Processes of the server's control group that the kernel ended for want of memory, in these loads or in those of the search.
+    pub killed: f64,
+}
+
+/// How many they were in some loads, in their order. Of another group, that of a server that was started again, it is counted anew.
+pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> f64 {
+    let series = runs.filter_map(|run| run.probes.series.get("cgroup.oom_kills"));
+    let counts: Vec<f64> =
+        series.flat_map(|series| series.between(i64::MIN, i64::MAX)).map(|sample| sample.value).collect();
+    counts.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum()
 }
 
 /// Loads from this share of the line on are at it; up to this share they are low.
@@ -59,6 +69,7 @@ impl<'a> Loads<'a> {
             past: past.map(|found| found.2),
             held_past: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
             closed: Vec::new(),
+            killed: killed_in(runs.iter().copied()),
         }
     }
 }
@@ -89,6 +100,8 @@ pub struct Contrast {
     pub past: LoadSignals,
     /// See [`Loads`].
     pub closed: LoadSignals,
+    /// See [`Loads`].
+    pub killed: f64,
     /// The highest rate past the line at which the promise was kept, in requests, if it was.
     pub held_past_rps: Option<f64>,
     /// The line: what was held, and what was not, in requests, as all that loads show.
@@ -113,6 +126,8 @@ pub struct Contrast {
     pub held_back_ns: Option<f64>,
     /// Requests that failed whatever the load was while the line was searched.
     pub failing: Option<Failing>,
+    /// See [`Findings`].
+    pub gone: Option<Gone>,
     /// What requests demand of each resource.
     pub demands: Vec<ServiceDemand>,
 }
@@ -155,6 +170,8 @@ impl Contrast {
             alone_first_ns,
             held_back_ns,
             failing: findings.failing,
+            gone: findings.gone,
+            killed: loads.killed,
             demands,
             low,
             half,

@@ -23,7 +23,7 @@ mod tests;
 
 pub use answer::value as shown_value;
 pub use cause::Cause;
-pub use contrast::{Contrast, Loads, level_of};
+pub use contrast::{Contrast, Loads, killed_in, level_of};
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionsSeen};
 pub use interventions::{ExperimentLoads, MadeChanges, Together};

@@ -1,6 +1,7 @@
 //! Which trial a search makes next, in its four parts: the peak, the climb, the line and its confirmation.
 
 use super::evidence::Evidences;
+use super::gone::Gone;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::plans::{Planner, round_rate};
 use super::so_far::TrialsSoFar;
@@ -44,6 +45,9 @@ impl<'a> LoadChoice<'a> {
 
     /// The next trial, or why there is none.
     pub(super) fn step(&self) -> Result<Measure, StoppedBy> {
+        if Gone::seen(self.history).is_some() {
+            return Err(StoppedBy::Gone);
+        }
         if let Some(measure) = self.peak() {
             return measure;
         }

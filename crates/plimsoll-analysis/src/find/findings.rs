@@ -3,6 +3,7 @@
 
 use super::evidence::{Evidences, Regimes, rate_of};
 use super::failing::Failing;
+use super::gone::Gone;
 use super::grid::index_below;
 use super::line::{self, Ceiling};
 use super::log_rate::LogRate;
@@ -65,6 +66,8 @@ pub struct Findings {
     pub stalls: Option<Stalls>,
     /// Requests that fail whatever the load, more than the promise allows.
     pub failing: Option<Failing>,
+    /// Since when nobody is there, where that ended the search.
+    pub gone: Option<Gone>,
     /// The longest that the server held the line itself in one trial, in seconds.
     pub held_s: f64,
     /// How long the search took, in seconds.
@@ -144,6 +147,9 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 /// The findings after `history`.
 pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StoppedBy) -> Findings {
     let (recorded, history) = (history, &sound(history)[..]);
+    // What nobody was there to answer says nothing.
+    let gone = Gone::seen(history).filter(|_| stopped_by == StoppedBy::Gone);
+    let history = gone.map_or(history, |gone| &history[..gone.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
     // The time was used up, but by trials that others spoilt.
@@ -210,6 +216,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         stopped_by,
         stalls: known.stalls.clone(),
         failing: failing.filter(|_| lower <= 0.0),
+        gone,
         held_s,
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
@@ -232,6 +239,13 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     doubts.extend(of_trials(settings, &findings, &evidence));
     findings.doubts = doubts;
     findings
+}
+
+impl Findings {
+    /// The trials that somebody was there for.
+    fn attended(&self) -> &[TrialOutcome] {
+        &self.trials[..self.gone.map_or(self.trials.len(), |gone| gone.before)]
+    }
 }
 
 /// Goodput of like trials that differs by more than this is named.
@@ -267,7 +281,7 @@ fn conflicts(findings: &Findings, evidence: &Evidences) -> Doubts {
         let whole = evidence.open().iter().filter(move |t| t.verdict == verdict);
         whole.filter_map(|t| Some((t.offered_rps()?, t.purpose == Purpose::Climb, t.evidence.primed)))
     };
-    let limiter = findings.trials.iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some());
+    let limiter = findings.attended().iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some());
     let passed = of(Verdict::Pass).filter(|(_, _, primed)| !limiter || *primed);
     let passed = passed.filter(|(rate, climb, _)| *rate > upper * if *climb { FAR } else { 1.0 });
     if let Some(rate) = passed.map(|p| p.0).max_by(f64::total_cmp) {
@@ -316,6 +330,12 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
             let text = format!("Nobody answered within {waited}, so there is no line; a larger ");
             doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" waits for longer."));
         }
+        StoppedBy::Gone => {
+            // Without a line that is what is told.
+            if let Some(gone) = findings.gone.filter(|_| findings.load_line_rps.lower > 0.0) {
+                doubts.add(DoubtKind::Ended, format!("What is stated is from before: {}.", gone.text()));
+            }
+        }
         StoppedBy::Interrupted => {
             doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");
         }
@@ -347,7 +367,7 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
 /// What the trials have to say.
 fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> Doubts {
     let mut doubts = Doubts::default();
-    let trials = &sound(&findings.trials);
+    let trials = &sound(findings.attended());
     if let Some(stalls) = &findings.stalls {
         let then = match (&stalls.forbids, findings.load_line_rps.lower > 0.0) {
             (Some(bound), _) => format!("no rate holds {bound}"),

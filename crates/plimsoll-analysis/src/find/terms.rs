@@ -58,6 +58,8 @@ pub enum StoppedBy {
     NothingSucceeds,
     /// Not a single request was answered in the time that the first load had.
     NothingAnswered,
+    /// The server takes no connection any more.
+    Gone,
     /// It was interrupted.
     Interrupted,
 }

@@ -7,7 +7,9 @@
 
 use super::search::Search;
 use super::step::{History, Step, Until, closed};
-use crate::explain::{ExperimentLoads, LoadSignals, Loads, Signal, Together, interventions, level_of, standing};
+use crate::explain::{
+    ExperimentLoads, LoadSignals, Loads, Signal, Together, interventions, killed_in, level_of, standing,
+};
 use crate::find::{self, Bracket, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
@@ -163,7 +165,7 @@ impl Explain {
         }
         let searched_ns = began.map_or(history.elapsed_ns, |first| first.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
-        if level_of(&findings) <= 0.0 {
+        if level_of(&findings) <= 0.0 || findings.stopped_by == StoppedBy::Gone {
             return Step::Stop;
         }
         let wanted = HoldLevel::ALL
@@ -524,5 +526,6 @@ pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
         past,
         held_past,
         closed,
+        killed: killed_in(trials.iter().map(|trial| &trial.run)),
     }
 }

@@ -49,6 +49,11 @@ pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
     Some(Some(number(quota)?.0 as f64 / period as f64))
 }
 
+/// How often the kernel ended a process of the group for want of memory: `memory.events` of version 2, `memory.oom_control` of version 1.
+pub fn parse_oom_kills(text: &[u8]) -> Option<u64> {
+    keyed(text, b"oom_kill")
+}
+
 /// A limit or level of memory in bytes; `max`, and version 1's largest number, are no limit.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     number(text).map(|(bytes, _)| bytes).filter(|bytes| *bytes < 1 << 62)
@@ -131,6 +136,13 @@ mod tests {
         assert_eq!((parse_throttling(v2), parse_throttling(v1)), (Some(want), Some(want)));
         assert_eq!((parse_usage_ns(v2), parse_usage_ns(v1)), (Some(5000), None));
         assert_eq!(parse_throttling(b"usage_usec 5\n"), None);
+        for (text, expect) in [
+            ("low 0\nhigh 0\nmax 7\noom 2\noom_kill 2\noom_group_kill 0\n", Some(2)),
+            ("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", Some(1)),
+            ("oom_kill_disable 0\nunder_oom 0\n", None),
+        ] {
+            assert_eq!(parse_oom_kills(text.as_bytes()), expect, "{text}");
+        }
         for (text, expect) in [("4096\n", Some(4096)), ("max\n", None), ("9223372036854771712\n", None)] {
             assert_eq!(parse_bytes(text.as_bytes()), expect, "{text}");
         }

@@ -19,6 +19,7 @@ pub struct Folder {
     quota: Vec<ProcFile>,
     memory: Option<ProcFile>,
     memory_max: Option<ProcFile>,
+    memory_events: Option<ProcFile>,
     buffer: Vec<u8>,
 }
 
@@ -59,6 +60,7 @@ impl Folder {
             quota,
             memory: open(memory, "memory.current").or_else(|| open(memory, "memory.usage_in_bytes")),
             memory_max: open(memory, "memory.max").or_else(|| open(memory, "memory.limit_in_bytes")),
+            memory_events: open(memory, "memory.events").or_else(|| open(memory, "memory.oom_control")),
             buffer: Vec::new(),
         }
     }
@@ -101,6 +103,10 @@ impl Probe for Folder {
         }
         if !slow {
             return;
+        }
+        let events = self.memory_events.as_ref().and_then(|source| source.read(buffer).ok());
+        if let Some(times) = events.and_then(cgroup::parse_oom_kills) {
+            sink.counter("cgroup.oom_kills", "", times as f64);
         }
         let mut read = |source: &Option<ProcFile>| cgroup::parse_bytes(source.as_ref()?.read(buffer).ok()?);
         for (name, kind, unit, value) in [

@@ -112,6 +112,26 @@ fn an_interrupted_search_reports_what_it_has() {
     assert!(number(&document, "peak.rps") > 0.0);
 }
 
+/// Who is asked after that is nobody: what was seen before is told, and the rest of the budget is not used.
+#[test]
+fn a_server_that_ends_under_a_search_ends_it() {
+    let mut server = baseline(1);
+    let child = command(&["find", &format!("{}/burn/1000", server.url), "--budget", "60s", "--json", "--quiet"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    std::thread::sleep(Duration::from_secs(3));
+    server.end();
+    let done = finish(child);
+    let document = done.json();
+    check(&document, 40.0);
+    assert_eq!(document["stopped_by"], "gone", "{document:#}");
+    assert!(number(&document, "peak.rps") > 0.0);
+    let said = format!("{} {}", document["sentence"], document["warnings"]);
+    assert!(said.contains("takes no connection any more"), "{said}");
+}
+
 #[test]
 fn the_demo_runs_by_itself_and_a_bare_url_is_searched() {
     let done = plimsoll(&["demo", "--budget", "8s", "--quiet"]);

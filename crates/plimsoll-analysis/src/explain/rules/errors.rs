@@ -128,6 +128,19 @@ pub(super) const ROWS: &[Rule] = &[
         cause: Cause::Memory,
         stage: RuleStage::Errors,
         signs: &[must(
+            6.0,
+            "the kernel ended processes of the server's control group, which had used up its memory",
+            "the kernel ended none of its processes",
+            &[Signal::GroupMemory],
+            |case| Some(case.killed >= 1.0),
+        )],
+        yields_to: &[],
+        to_tell: &[],
+    },
+    Rule {
+        cause: Cause::Memory,
+        stage: RuleStage::Errors,
+        signs: &[must(
             4.0,
             "the server waited for memory: pages were read back from storage, or its group's limit was reached",
             "no page had to be read back, and no limit of memory was near",

@@ -83,6 +83,8 @@ pub(super) fn usual() -> Contrast {
         alone_first_ns: Some(10e6),
         held_back_ns: None,
         failing: None,
+        gone: None,
+        killed: 0.0,
         demands: Vec::new(),
     }
 }

@@ -1,6 +1,8 @@
 //! Nothing is named where signs are missing or speak against each other; what the load alone tells is.
 
 use super::*;
+use crate::find::{Gone, StoppedBy};
+use crate::judge::Offered;
 
 #[test]
 fn too_little_names_nothing() {
@@ -94,5 +96,19 @@ fn the_load_alone_tells_some() {
     ] {
         let case = case.without(&seen);
         assert_eq!(named(&case), cause, "{}", tell(&case));
+    }
+}
+
+/// A search that ended with the server has made none of the loads that tell: what the kernel says of its end is told.
+#[test]
+fn of_a_server_that_is_gone_its_end_is_told() {
+    let nothing = LoadSignals::default();
+    for (killed, expect) in [(0.0, Cause::Unknown), (1.0, Cause::Memory)] {
+        let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
+        let gone = Some(Gone { before: 3, under: Offered::Users(4096) });
+        let case = Contrast { gone, killed, stopped_by: StoppedBy::Gone, low, half, line, past, ..usual() };
+        assert_eq!(named(&case), expect, "{}", tell(&case));
+        let text = answer::not_known(&case, &[]);
+        assert_eq!(text, "not known: the server takes no connection any more, since a load of 4 096 users");
     }
 }

@@ -1,0 +1,100 @@
+//! A server that takes no connection any more ([`Gone`]), although it answered before: it ended under the load, or was ended.
+//! What is asked of nobody says nothing of a line, and a search that goes on finds one that is far too low.
+//!
+//! Not here: a server that was not there to begin with, and one that is slow to accept.
+
+use crate::format;
+use crate::judge::{Offered, TrialOutcome};
+use plimsoll_model::RequestFailure;
+use plimsoll_model::units::SECOND;
+
+/// So many loads in a row, and so much time from the first to the last: who is started again by somebody else is back by then.
+const LOADS_MIN: usize = 3;
+const GONE_NS_MIN: u64 = 5 * SECOND;
+/// This share of what is asked finds no connection.
+const REFUSED_MIN: f64 = 0.98;
+
+/// Since when nobody is there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gone {
+    /// How many trials came before.
+    pub before: usize,
+    /// The first load of which nothing was answered.
+    pub under: Offered,
+}
+
+impl Gone {
+    /// After the trials of a search; `None`: somebody answers, or nobody ever did, or it is too early to tell.
+    pub fn seen(history: &[TrialOutcome]) -> Option<Gone> {
+        let refused = |trial: &&TrialOutcome| {
+            let evidence = &trial.evidence;
+            let failed = evidence.failed[RequestFailure::Connect as usize];
+            evidence.scheduled > 0
+                && trial.success_rate <= 0.0
+                && failed as f64 >= REFUSED_MIN * evidence.scheduled as f64
+        };
+        let loads = history.iter().rev().take_while(refused).count();
+        let (before, since) = history.split_at(history.len() - loads);
+        let (first, last) = (since.first()?, since.last()?);
+        let gone_ns = last.start_ns.saturating_add(last.duration_ns).saturating_sub(first.start_ns);
+        let answered = before.iter().any(|trial| trial.success_rate > 0.0);
+        (answered && loads >= LOADS_MIN && gone_ns >= GONE_NS_MIN)
+            .then_some(Gone { before: before.len(), under: first.load })
+    }
+
+    /// In a few words: `the server takes no connection any more, since a load of 4 096 users`.
+    pub fn text(&self) -> String {
+        let load = match self.under {
+            Offered::Rate(rate) => format!("{} a second", format::rate(rate)),
+            Offered::Users(users) => format!("{} users", format::rate(users as f64)),
+        };
+        format!("the server takes no connection any more, since a load of {load}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Evidence, Verdict};
+    use plimsoll_model::Purpose;
+
+    #[test]
+    fn who_is_gone_is_told_from_who_comes_back() {
+        // When it begins, in seconds, requests that succeed and that find no connection, of 100.
+        type Loads = &'static [(u64, u64, u64)];
+        const ALIVE: (u64, u64, u64) = (0, 100, 0);
+        for (name, loads, expect) in [
+            ("gone", &[ALIVE, (1, 0, 99), (3, 0, 100), (6, 0, 100)] as Loads, Some(1)),
+            ("not for long", &[ALIVE, (1, 0, 100), (2, 0, 100), (3, 0, 100)], None),
+            ("few loads", &[ALIVE, (1, 0, 100), (9, 0, 100)], None),
+            ("it is back", &[ALIVE, (1, 0, 100), (3, 0, 100), (6, 0, 100), (7, 60, 40)], None),
+            ("it breaks off, and takes connections", &[ALIVE, (1, 0, 50), (3, 0, 50), (6, 0, 50)], None),
+            ("it never was there", &[(1, 0, 100), (3, 0, 100), (6, 0, 100)], None),
+            ("nothing was tried", &[], None),
+        ] {
+            let trial = |&(start_s, succeeded, refused): &(u64, u64, u64)| {
+                let mut evidence = Evidence { scheduled: 100, ..Evidence::default() };
+                evidence.failed[RequestFailure::Connect as usize] = refused;
+                TrialOutcome {
+                    purpose: Purpose::Climb,
+                    load: Offered::Rate(100.0),
+                    start_ns: start_s * SECOND,
+                    duration_ns: SECOND,
+                    planned_ns: SECOND,
+                    stopped: false,
+                    achieved_rps: succeeded as f64,
+                    success_rate: succeeded as f64 / 100.0,
+                    p50_ns: 0,
+                    p99_ns: 0,
+                    lag_p99_ns: 0,
+                    verdict: Verdict::Fail,
+                    reason: Default::default(),
+                    evidence,
+                    others: Default::default(),
+                }
+            };
+            let history: Vec<TrialOutcome> = loads.iter().map(trial).collect();
+            assert_eq!(Gone::seen(&history).map(|gone| gone.before), expect, "{name}");
+        }
+    }
+}

@@ -26,7 +26,7 @@ use crate::stalls::{self, Stall};
 use crate::summary::Summary;
 use crate::watch::{TickFigures, Watch, broken, judged_window_ns};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Ending, Histogram, Interval, Ledger, LoadShape, Purpose, RequestFailure, Run};
+use plimsoll_model::{Ending, Histogram, Interval, Ledger, LoadShape, Purpose, RequestFailure, Run, Stop};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -200,7 +200,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         planned_ns: planned_end_ns - from_ns,
         stopped,
         achieved_rps: if seconds > 0.0 { succeeded_in_window as f64 / seconds / summary.requests_each } else { 0.0 },
-        success_rate: ledger.success_rate().min(1.0),
+        success_rate: success_rate(&ledger, run),
         p50_ns: response.quantile_ns(0.5),
         p99_ns: response.quantile_ns(0.99),
         lag_p99_ns: summary.generator.lag.p99_ns,
@@ -257,6 +257,15 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         heed_others(&mut outcome);
     }
     outcome
+}
+
+/// What was under way when a trial was cut short, since it had shown what it was to show, has not failed.
+fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
+    let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
+    match &run.ending {
+        Some(Ending::Stopped(Stop::Shown(_))) if ended.requests() > 0 => ended.success_rate().min(1.0),
+        _ => ledger.success_rate().min(1.0),
+    }
 }
 
 /// Makes void what others spoilt. That the generator was short of a core is then theirs too.
@@ -739,6 +748,36 @@ mod tests {
             let stalls = judged(&cut).evidence.stalls;
             assert_eq!(stalls.len(), expect, "{answered} {silent_before}: {stalls:?}");
         }
+    }
+
+    #[test]
+    fn what_is_cut_short_under_way_has_not_failed() {
+        // Of the last tick: what was answered, what failed, and what was under way at its end; and the share of successes.
+        let shown = || Stop::Shown("enough".into());
+        for (answered, failed, under_way, ending, expect) in [
+            (60, 0, 40, Ending::Finished, 0.96),
+            (60, 0, 40, Ending::Stopped(Stop::Interrupted), 0.96),
+            (60, 0, 40, Ending::Stopped(shown()), 1.0),
+            (50, 48, 2, Ending::Stopped(shown()), 950.0 / 998.0),
+        ] {
+            let mut cut = run(&[(1000.0, 10)], |at| {
+                let is_last = at == 9;
+                let mut interval = tick(if is_last { answered } else { 100 }, 2, 1);
+                let ledger = &mut interval.routes.of_mut(0).ledger;
+                (ledger.failed[0], ledger.in_flight) = if is_last { (failed, under_way) } else { (0, 0) };
+                interval
+            });
+            cut.ending = Some(ending);
+            assert_eq!(judged(&cut).success_rate, expect, "{:?}", cut.ending);
+        }
+        // Where nobody was ever answered nothing has succeeded.
+        let mut silent = run(&[(1000.0, 2)], |_| {
+            let mut interval = tick(0, 100, 1);
+            interval.routes.of_mut(0).ledger.in_flight = 100;
+            interval
+        });
+        silent.ending = Some(Ending::Stopped(shown()));
+        assert_eq!(judged(&silent).success_rate, 0.0);
     }
 
     #[test]

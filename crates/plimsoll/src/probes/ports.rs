@@ -12,24 +12,44 @@ use plimsoll_sys::process::local_ports;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Up to one in so many ports at rest no pair is near its end, and who holds them is not asked.
-const FEW: u64 = 10;
+/// Up to so many at rest no pair is near its end, and who holds them is not asked.
+const FEW: u64 = 64;
+/// Who takes any port that it may leaves many between two of its own: the kernel goes by steps of two at the least. Of ports of which
+/// hardly one between the first and the last is free others may not be taken (a process may set a range of its own).
+const DENSE: f64 = 0.9;
+/// Of the lowest and of the highest, this part may be others' to the same peer.
+const ASIDE: f64 = 0.05;
 
 /// Connections at rest, by pair.
 #[derive(Default)]
 struct RestingPairs {
-    count: HashMap<(IpAddr, SocketAddr), u64>,
+    held: HashMap<(IpAddr, SocketAddr), Vec<u16>>,
+}
+
+/// How many ports a pair may have that holds these, where `usual` are those that anybody may take.
+fn range_of(held: &mut [u16], usual: u64) -> u64 {
+    if held.len() as u64 <= FEW {
+        return usual;
+    }
+    held.sort_unstable();
+    let aside = (held.len() as f64 * ASIDE) as usize;
+    let inner = &held[aside..held.len() - aside];
+    let span = f64::from(inner[inner.len() - 1] - inner[0]) + 1.0;
+    let is_dense = inner.len() as f64 >= DENSE * span;
+    if is_dense { ((span * held.len() as f64 / inner.len() as f64) as u64).min(usual) } else { usual }
 }
 
 impl RestingPairs {
-    fn add(&mut self, local: IpAddr, remote: SocketAddr) {
-        *self.count.entry((local, remote)).or_default() += 1;
+    fn add(&mut self, local: SocketAddr, remote: SocketAddr) {
+        self.held.entry((local.ip(), remote)).or_default().push(local.port());
     }
 
-    /// Those of the pair that has most, without those to one of `except`, which are the load's own.
-    fn most(&self, except: &[SocketAddr]) -> u64 {
-        let others = self.count.iter().filter(|((_, remote), _)| !except.contains(remote));
-        others.map(|(_, count)| *count).max().unwrap_or(0)
+    /// The pair that has most of what it may: how many it has, and may have; without those to one of `except`, which are the load's own.
+    /// `usual`: how many ports anybody may take.
+    fn most(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
+        let others = self.held.iter_mut().filter(|((_, remote), _)| !except.contains(remote));
+        let shares = others.map(|(_, held)| (held.len() as u64, range_of(held, usual)));
+        shares.max_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((0, usual))
     }
 }
 
@@ -54,8 +74,8 @@ impl Ports {
         };
         let ports = local_ports();
         sink.gauge("tcp.time_wait", "", count as f64);
-        sink.gauge("tcp.local_ports", "", ports as f64);
-        if count * FEW < ports {
+        if count <= FEW {
+            sink.gauge("tcp.local_ports", "", ports as f64);
             sink.gauge("tcp.time_wait_pair", "", count as f64);
             return;
         }
@@ -63,10 +83,12 @@ impl Ports {
             return;
         };
         let mut pairs = RestingPairs::default();
-        let mut tell = |socket: &SocketRow| pairs.add(socket.local.ip(), socket.remote);
+        let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
         let asked = look.read(sink, || asker.each(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell));
         if let Some(Ok(())) = asked {
-            sink.gauge("tcp.time_wait_pair", "", pairs.most(targets) as f64);
+            let (held, of) = pairs.most(targets, ports);
+            sink.gauge("tcp.local_ports", "", of as f64);
+            sink.gauge("tcp.time_wait_pair", "", held as f64);
         }
     }
 }
@@ -82,17 +104,39 @@ mod tests {
         let at = |text: &str| text.parse::<SocketAddr>().expect(text);
         let (store, target) = (at("127.0.0.1:6379"), at("127.0.0.1:80"));
         let mut pairs = RestingPairs::default();
-        assert_eq!(pairs.most(&[target]), 0, "there are none");
+        assert_eq!(pairs.most(&[target], 1000), (0, 1000), "there are none");
         for (local, remote, times) in [
             ("127.0.0.2", target, 9),
             ("127.0.0.1", store, 3),
             ("127.0.0.3", store, 4),
             ("127.0.0.1", at("127.0.0.1:5432"), 2),
         ] {
-            (0..times).for_each(|_| pairs.add(local.parse().expect(local), remote));
+            let local = |port| SocketAddr::new(local.parse().expect(local), port);
+            (0..times).for_each(|n| pairs.add(local(40_000 + 2 * n), remote));
         }
-        assert_eq!(pairs.most(&[target]), 4);
-        assert_eq!(pairs.most(&[]), 9);
+        assert_eq!(pairs.most(&[target], 1000), (4, 1000));
+        assert_eq!(pairs.most(&[], 1000), (9, 1000));
+    }
+
+    #[test]
+    fn who_takes_every_port_of_a_range_may_take_no_other() {
+        // Ports by count and step, and how many the pair may have; a few of another range are somebody else's.
+        for (count, step, others, expect) in [
+            (300, 1, 0, 300),
+            (300, 1, 4, 304),
+            (50, 1, 0, 28_232),
+            (300, 2, 0, 28_232),
+            (300, 1, 60, 28_232),
+            (4000, 7, 0, 28_232),
+        ] {
+            let mut pairs = RestingPairs::default();
+            let to = SocketAddr::from(([127, 0, 0, 1], 80));
+            let ports = (0..count).map(|n| 32_768 + n * step).chain((0..others).map(|n| 50_000 + 97 * n));
+            ports.for_each(|port| pairs.add(SocketAddr::from(([127, 0, 0, 1], port)), to));
+            let (held, of) = pairs.most(&[], 28_232);
+            assert_eq!(held, u64::from(count + others));
+            assert!(of.abs_diff(expect) <= 2, "{count} in steps of {step} and {others}: {of}");
+        }
     }
 
     #[test]
@@ -108,8 +152,8 @@ mod tests {
         }
         let mut asker = Asker::open().expect("netlink");
         let mut pairs = RestingPairs::default();
-        let mut tell = |socket: &SocketRow| pairs.add(socket.local.ip(), socket.remote);
+        let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
         asker.each(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).expect("told");
-        assert_eq!(pairs.count.get(&(to.ip(), to)), Some(&5), "all five, under the address of the peer");
+        assert_eq!(pairs.held.get(&(to.ip(), to)).map(Vec::len), Some(5), "all five, under the address of the peer");
     }
 }

@@ -75,6 +75,10 @@ pub struct SocketRow {
     pub awaits_answer: Option<bool>,
     /// Of a connection, if asked for and told: segments with data that were sent on it, modulo 2^32 (Linux 4.6).
     pub segments_sent: Option<u32>,
+    /// Of a connection, if asked for and told: how long ago data came, where nothing was sent since, ms (in ticks of the kernel's).
+    pub came_ago_ms: Option<u32>,
+    /// Of a connection, if asked for and told: bytes that have come in over its life (Linux 4.1).
+    pub bytes_received: Option<u64>,
 }
 
 /// Which connections to tell of. Filtering is done by the kernel, so that thousands that are not of interest cost
@@ -407,6 +411,8 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         send_time: None,
         awaits_answer: None,
         segments_sent: None,
+        came_ago_ms: None,
+        bytes_received: None,
     };
     let mut attributes = payload.get(MESSAGE..)?;
     while let (Some(length), Some(kind)) = (u16_at(attributes, 0), u16_at(attributes, 2)) {
@@ -416,8 +422,11 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         }
         if kind == INET_DIAG_INFO {
             socket.send_time = parse_send_time(&attributes[4..length]);
-            socket.awaits_answer = parse_awaits_answer(&attributes[4..length]);
-            socket.segments_sent = u32_at(&attributes[4..length], 156);
+            let info = &attributes[4..length];
+            socket.awaits_answer = parse_awaits_answer(info);
+            socket.segments_sent = u32_at(info, 156);
+            socket.came_ago_ms = u32_at(info, 52).filter(|_| socket.awaits_answer == Some(false));
+            socket.bytes_received = u64_at(info, 128);
         }
         attributes = &attributes[length.next_multiple_of(4).min(attributes.len())..];
     }

@@ -25,6 +25,9 @@ const FILES_AT_ONCE: u64 = 64;
 /// A search among open files that takes longer is told of.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
+/// An answer that came so recently may not have ended, ms: some ticks of the kernel's.
+const JUST_CAME_MS: u32 = 40;
+
 const DENIED: &str =
     "the server's own connections: its process is another user's (run plimsoll as that user or as root)";
 
@@ -37,9 +40,17 @@ pub struct Peers {
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
     known: BTreeSet<LeadsTo>,
-    /// Segments that its connections had sent when they were seen last, by their inodes, and all of them to a peer.
-    sent: BTreeMap<u32, u32>,
-    sent_to: BTreeMap<LeadsTo, u64>,
+    /// What its connections had carried when they were seen last, by their inodes, and all of them, by peer.
+    carried: BTreeMap<u32, Carried>,
+    carried_by: BTreeMap<LeadsTo, (u64, u64)>,
+}
+
+/// What a connection has carried over its life.
+#[derive(Debug, Clone, Copy, Default)]
+struct Carried {
+    /// Segments with data that were sent, modulo 2^32.
+    segments_sent: u32,
+    bytes_received: u64,
 }
 
 /// Whose a socket is.
@@ -93,8 +104,8 @@ struct OwnConnection {
     peer: LeadsTo,
     /// What is told of its traffic; not over unix sockets.
     traffic: Option<PeerTraffic>,
-    /// Segments that it has sent, where the kernel tells.
-    sent: Option<u32>,
+    /// What it has carried, where the kernel tells.
+    carried: Option<Carried>,
 }
 
 /// What is under way on connections to a peer.
@@ -102,6 +113,8 @@ struct OwnConnection {
 struct PeerTraffic {
     /// Connections on which an answer of theirs is waited for.
     waiting: u64,
+    /// Connections on which data came lately, and nothing was sent since.
+    coming: u64,
     /// Bytes from there that the server has not read.
     unread: u64,
     /// Bytes that the server has written and the other end has not acknowledged.
@@ -113,6 +126,7 @@ struct PeerTraffic {
 impl PeerTraffic {
     fn add(&mut self, other: &PeerTraffic) {
         self.waiting += other.waiting;
+        self.coming += other.coming;
         self.unread += other.unread;
         self.unsent += other.unsent;
         self.on_the_way += other.on_the_way;
@@ -136,8 +150,8 @@ impl Peers {
             seen: None,
             search: None,
             known: BTreeSet::new(),
-            sent: BTreeMap::new(),
-            sent_to: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            carried_by: BTreeMap::new(),
         }
     }
 
@@ -235,14 +249,16 @@ impl Peers {
             if let Some(more) = &connection.traffic {
                 traffic.get_or_insert_default().add(more);
             }
-            if let Some(sent) = connection.sent {
-                // What a new one has sent was sent since the last look.
-                let before = self.sent.get(&connection.inode).copied().unwrap_or(0);
-                now.insert(connection.inode, sent);
-                *self.sent_to.entry(connection.peer.clone()).or_default() += u64::from(sent.wrapping_sub(before));
+            if let Some(carried) = connection.carried {
+                // What a new one has carried was carried since the last look.
+                let before = self.carried.get(&connection.inode).copied().unwrap_or_default();
+                now.insert(connection.inode, carried);
+                let (segments, bytes) = self.carried_by.entry(connection.peer.clone()).or_default();
+                *segments += u64::from(carried.segments_sent.wrapping_sub(before.segments_sent));
+                *bytes += carried.bytes_received.saturating_sub(before.bytes_received);
             }
         }
-        self.sent = now;
+        self.carried = now;
         let mut most: Vec<(&LeadsTo, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
@@ -259,12 +275,14 @@ impl Peers {
             tell("connections", "", count);
             if let Some(traffic) = traffic {
                 tell("waiting", "", traffic.waiting);
+                tell("coming", "", traffic.coming);
                 tell("unread", "bytes", traffic.unread);
                 tell("unsent", "bytes", traffic.unsent);
                 tell("on_the_way", "bytes", traffic.on_the_way);
             }
-            if let Some(sent) = self.sent_to.get(peer) {
-                sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *sent as f64);
+            if let Some((segments, bytes)) = self.carried_by.get(peer) {
+                sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *segments as f64);
+                sink.counter_at(&format!("peer.{peer}.received"), "bytes", seen.at_ns, *bytes as f64);
             }
         }
         let own = seen.listeners.iter().filter(|(_, inode)| self.owners.get(inode) == Some(&Owner::Server));
@@ -307,12 +325,15 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
         } else if socket.inode != 0 {
             let traffic = PeerTraffic {
                 waiting: u64::from(socket.awaits_answer.unwrap_or(false)),
+                coming: u64::from(socket.came_ago_ms.is_some_and(|ms| ms < JUST_CAME_MS)),
                 unread: u64::from(socket.receive_queue),
                 unsent: u64::from(socket.send_queue),
                 on_the_way: 0,
             };
-            let (inode, peer, sent) = (socket.inode, LeadsTo::Address(socket.remote), socket.segments_sent);
-            found.push((socket.local, OwnConnection { inode, peer, traffic: Some(traffic), sent }));
+            let carried = socket.segments_sent.zip(socket.bytes_received);
+            let carried = carried.map(|(segments_sent, bytes_received)| Carried { segments_sent, bytes_received });
+            let (inode, peer) = (socket.inode, LeadsTo::Address(socket.remote));
+            found.push((socket.local, OwnConnection { inode, peer, traffic: Some(traffic), carried }));
         }
     })?;
     let mut connections: Vec<OwnConnection> = Vec::with_capacity(found.len());
@@ -324,7 +345,7 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
     }
     connections.extend(unix_links(asker).into_iter().map(|link| {
         let peer = LeadsTo::Unix(link.name());
-        OwnConnection { inode: link.opener, peer, traffic: None, sent: None }
+        OwnConnection { inode: link.opener, peer, traffic: None, carried: None }
     }));
     let mut unsent: BTreeMap<u16, u64> = BTreeMap::new();
     for ((local, _), bytes) in taken {
@@ -376,7 +397,7 @@ mod tests {
             peers.known = known.iter().map(|peer| leads(*peer)).collect();
             peers.owners = sockets.iter().map(|(inode, _, owner)| (*inode, *owner)).collect();
             let connection =
-                |inode: u32, peer: u16| OwnConnection { inode, peer: leads(peer), traffic: None, sent: None };
+                |inode: u32, peer: u16| OwnConnection { inode, peer: leads(peer), traffic: None, carried: None };
             let seen = OwnConnections {
                 at_ns: 0,
                 connections: sockets.iter().map(|(inode, peer, _)| connection(*inode, *peer)).collect(),

@@ -27,6 +27,9 @@ const THREADS_SHOWN_MAX: usize = 24;
 const ASKED_FOR_CORES_MAX: usize = 64;
 /// Of more processes than this, states and sizes are read in turn: their CPU clocks cost much less.
 const STATS_AT_ONCE: usize = 8;
+/// Threads that are called alike are a group from so many on, and these are the largest groups that are told of.
+const ALIKE_MIN: usize = 3;
+const GROUPS_MAX: usize = 8;
 /// Threads by what they wait for.
 const WAITS: [(&str, WaitsFor); 4] = [
     ("server.in_lock", WaitsFor::Lock),
@@ -540,6 +543,15 @@ impl Probe for ServerProbe {
                 if self.members.iter().any(|member| member.threads.tell_places()) {
                     sink.gauge("server.in_same_lock", "", same as f64);
                 }
+            }
+            let mut alike = BTreeMap::new();
+            for member in &self.members {
+                member.threads.alike(&mut alike);
+            }
+            let mut groups: Vec<(String, usize)> = alike.into_iter().filter(|(_, count)| *count >= ALIKE_MIN).collect();
+            groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            for (stem, count) in groups.into_iter().take(GROUPS_MAX) {
+                sink.gauge(&format!("threads.{stem}"), "", count as f64);
             }
         }
         if self.turns.any_times() {

@@ -8,7 +8,7 @@ use plimsoll_sys::probe::process::{
     SchedStat, Status, WaitsFor, WakingPlace, numbers_in, parse_schedstat, parse_status, parse_wait_place,
     parse_waking_place,
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// More threads of one process than this are not watched one by one.
 const THREADS_MAX: usize = 4096;
@@ -26,6 +26,8 @@ pub struct Thread {
     pub tid: u32,
     /// Read and opened when they are first needed: most threads of many are idle.
     series: Option<String>,
+    /// Its name without a number in it, when its state was first read.
+    stem: Option<String>,
     status: Option<ProcFile>,
     wait_place: Option<ProcFile>,
     sched: ProcFile,
@@ -220,10 +222,30 @@ impl Threads {
         self.list.iter().any(|thread| thread.waits_for.is_some())
     }
 
+    /// How many of its threads are called alike, but for a number (`http-worker-3`), to which these are added; not those that are called
+    /// as the first one is, as all of a program are that names none.
+    pub fn alike(&self, counts: &mut BTreeMap<String, usize>) {
+        let first = self.list.iter().find(|thread| thread.tid == self.pid).and_then(|thread| thread.stem.as_deref());
+        for stem in self.list.iter().filter_map(|thread| thread.stem.as_deref()).filter(|stem| Some(*stem) != first) {
+            *counts.entry(stem.to_owned()).or_default() += 1;
+        }
+    }
+
     /// Threads that were last seen in `state`.
     pub fn in_state(&self, state: u8) -> usize {
         self.list.iter().filter(|thread| thread.state == state).count()
     }
+}
+
+fn name_of(pid: u32, tid: u32) -> String {
+    let name = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+}
+
+/// A name up to the number that it ends in.
+fn stem_of(name: &str) -> String {
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    stem.trim_end_matches(['-', '_', '#', ' ', ':']).to_owned()
 }
 
 impl Thread {
@@ -235,6 +257,7 @@ impl Thread {
         Some(Thread {
             tid,
             series: None,
+            stem: None,
             status: None,
             wait_place: None,
             sched,
@@ -257,10 +280,7 @@ impl Thread {
     /// Name of its series; the thread's own name in it is that of when somebody first asks.
     pub fn series(&mut self, pid: u32) -> &str {
         let tid = self.tid;
-        self.series.get_or_insert_with(|| {
-            let name = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
-            format!("thread.{}.{tid}", String::from_utf8_lossy(name.trim_ascii_end()))
-        })
+        self.series.get_or_insert_with(|| format!("thread.{}.{tid}", name_of(pid, tid)))
     }
 
     /// Share of a core that it used between the last two readings. The kernel adds up in ticks, which need not lie evenly
@@ -305,6 +325,7 @@ impl Thread {
             let call = self.call.as_ref().and_then(|source| source.read(buffer).ok());
             self.waking_place = call.and_then(parse_waking_place);
         }
+        self.stem.get_or_insert_with(|| stem_of(&name_of(pid, self.tid)));
         let base = *self.switches_base.get_or_insert((switches_voluntary, switches_involuntary));
         self.switches = (switches_voluntary.saturating_sub(base.0), switches_involuntary.saturating_sub(base.1));
     }
@@ -313,6 +334,20 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_alike_but_for_a_number() {
+        for (name, expect) in [
+            ("pool-1-thread-7", "pool-1-thread"),
+            ("worker 12", "worker"),
+            ("GC Thread#0", "GC Thread"),
+            ("puma srv tp 003", "puma srv tp"),
+            ("http-nio-8080-e", "http-nio-8080-e"),
+            ("42", ""),
+        ] {
+            assert_eq!(stem_of(name), expect, "{name}");
+        }
+    }
 
     #[test]
     fn everybody_has_one_turn_in_a_round_and_neighbours_have_not_theirs_one_after_the_other() {

@@ -3,12 +3,18 @@
 use super::cause::Cause;
 use super::contrast::Contrast;
 use super::laws::{
-    collected, database, leaves_unsent, locked_behind, on_the_way, reads_late, said_to_wait, spins, stops_to_collect,
+    collected, comes_in_for_long, database, leaves_unsent, locked_behind, on_the_way, reads_late, said_to_wait, spins,
+    stops_to_collect,
 };
 use super::signals::Signal;
 use super::weigh::Candidate;
 use crate::format;
 use crate::sentence::{Remedy, Sentence};
+
+/// From this share of segments sent again on a network loses enough to be named for it.
+const LOSSY: f64 = 0.02;
+/// Who connects sooner than this has been taken by the kernel.
+const SLOW_CONNECT_NS: f64 = 1e8;
 
 /// A figure with its unit.
 pub fn value(signal: Signal, value: f64) -> String {
@@ -62,7 +68,7 @@ impl CauseText {
 /// What a cause is in this case, and how it shows.
 pub fn told(case: &Contrast, cause: Cause) -> CauseText {
     let top = |signal: Signal| case.top(signal).unwrap_or(0.0);
-    let share = |signal: Signal| format::share(top(signal).min(1.0));
+    let share = |signal: Signal| format::rough_share(top(signal).min(1.0));
     let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
     let idle = idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"));
     let no_more = format!("more load brings no more answers{idle}");
@@ -179,14 +185,20 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             match stops_to_collect(case) {
                 true => format!("the server stands still for it {} of the time", share(Signal::GcPauses)),
                 false => {
-                    let taken = format::share(collected(case).unwrap_or(0.0).min(1.0));
+                    let taken = format::rough_share(collected(case).unwrap_or(0.0).min(1.0));
                     format!("it takes {taken} of the server's CPU time")
                 }
             },
         ),
         Cause::AcceptBacklog => CauseText::one(
             cause.text(),
-            format!("connecting took up to {}, answers did not", format::duration(top(Signal::Connect))),
+            match top(Signal::Connect) {
+                // The kernel takes connections at once that the server does not.
+                ns if ns < SLOW_CONNECT_NS && case.reaches(Signal::Unaccepted, 1.0) == Some(true) => {
+                    format!("{:.0} connections wait there{idle}", top(Signal::Unaccepted))
+                }
+                ns => format!("connecting took up to {}, answers did not", format::duration(ns)),
+            },
         ),
         Cause::Files => {
             CauseText::one(format!("open files of {server}"), format!("{} of the limit are open", share(Signal::Files)))
@@ -218,15 +230,38 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
                 format::bytes(top(Signal::PeerOnTheWay))
             ),
         ),
+        Cause::Network if comes_in_for_long(case) == Some(true) => CauseText::one(
+            cause.text(),
+            format!(
+                "{}/s come from behind the server, and {} come in piece by piece{idle}",
+                format::bytes(top(Signal::PeerReceived)),
+                number(top(Signal::PeerComing), "answer", "answers"),
+            ),
+        ),
         Cause::Ports if case.line.no_port + case.past.no_port > 0 => {
             CauseText::one("local ports of this machine", no_more).several(true)
         }
-        Cause::Ports => CauseText::one(format!("local ports of {server}"), no_more).several(true),
-        Cause::Memory if case.killed >= 1.0 => CauseText::one(
+        Cause::Ports => CauseText::one(
+            format!("local ports of {server}"),
+            format!("{} of those to one peer are taken by connections that are over{idle}", share(Signal::TimeWait)),
+        )
+        .several(true),
+        Cause::Memory if case.killed.is_some_and(|count| count >= 1.0) => CauseText::one(
             "the limit of memory of the server's control group",
-            format!("the kernel ended {} for it", number(case.killed, "process", "processes")),
+            format!("the kernel ended {} for it", number(case.killed.unwrap_or(0.0), "process", "processes")),
         ),
-        Cause::Memory | Cause::Network => CauseText::one(cause.text(), no_more),
+        Cause::Memory if top(Signal::MajorFaults) >= 1.0 => CauseText::one(
+            cause.text(),
+            format!("{} pages a second are read back from storage{idle}", format::rate(top(Signal::MajorFaults))),
+        ),
+        Cause::Network if case.reaches(Signal::Retransmits, LOSSY) == Some(true) => {
+            CauseText::one(cause.text(), format!("{} of the segments are sent again{idle}", share(Signal::Retransmits)))
+        }
+        Cause::Network => CauseText::one(
+            cause.text(),
+            format!("{} lie ready to leave the server{idle}", format::bytes(top(Signal::SendQueue))),
+        ),
+        Cause::Memory => CauseText::one(cause.text(), no_more),
     }
 }
 

@@ -26,16 +26,17 @@ pub struct Loads<'a> {
     pub held_past: Option<&'a Run>,
     /// As many users as fill the server, who each wait for their answer: each time that this was asked.
     pub closed: Vec<&'a Run>,
-    /// Processes of the server's control group that the kernel ended for want of memory, in these loads or in those of the search.
-    pub killed: f64,
+    /// Processes of the server's control group that the kernel ended for want of memory, in these loads or in those of the search, where
+    /// that is counted.
+    pub killed: Option<f64>,
 }
 
 /// How many they were in some loads, in their order. Of another group, that of a server that was started again, it is counted anew.
-pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> f64 {
+pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get("cgroup.oom_kills"));
     let counts: Vec<f64> =
         series.flat_map(|series| series.between(i64::MIN, i64::MAX)).map(|sample| sample.value).collect();
-    counts.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum()
+    (!counts.is_empty()).then(|| counts.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum())
 }
 
 /// Loads from this share of the line on are at it; up to this share they are low.
@@ -101,7 +102,7 @@ pub struct Contrast {
     /// See [`Loads`].
     pub closed: LoadSignals,
     /// See [`Loads`].
-    pub killed: f64,
+    pub killed: Option<f64>,
     /// The highest rate past the line at which the promise was kept, in requests, if it was.
     pub held_past_rps: Option<f64>,
     /// The line: what was held, and what was not, in requests, as all that loads show.

@@ -393,9 +393,7 @@ impl MadeChanges {
             if matches!(intervention, Intervention::Together | Intervention::Abreast) {
                 let (low, line) = (loads.low.map(LoadSignals::of), loads.line.map(LoadSignals::of));
                 let others = (low.as_ref(), line.as_ref());
-                // They are at once if they leave within half of what one takes.
-                let alone_ns = low.as_ref().and_then(|low| low.service_mean_ns);
-                let sight = LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64));
+                let sight = at_once(run, low.as_ref());
                 return of_together(*intervention, &sight, others, made_at_once(run), full_rps);
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
@@ -441,6 +439,24 @@ impl MadeChanges {
             }
         }
         added
+    }
+}
+
+/// Requests that are at once if they leave within half of what one takes, which `low` tells.
+fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
+    let alone_ns = low.and_then(|low| low.service_mean_ns);
+    LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
+}
+
+/// Whether plimsoll or others kept a load with this change from saying anything, so that the same may say more when it is made again.
+pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
+    match intervention {
+        // Whether we are the limit is what it is made for.
+        Intervention::SecondGenerator => disturbed(&LoadSignals::of(run)).is_some(),
+        Intervention::Together | Intervention::Abreast => {
+            hindered(&at_once(run, low.map(LoadSignals::of).as_ref())).is_some()
+        }
+        _ => hindered(&LoadSignals::of(run)).is_some(),
     }
 }
 

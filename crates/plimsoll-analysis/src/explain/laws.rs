@@ -36,6 +36,15 @@ pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
     Some(top >= 256e3 && top >= 20.0 * low && top >= 0.1 * case.top(Signal::BytesIn)? && unread <= 0.3 * top)
 }
 
+/// Whether answers from behind come in for long, piece by piece, for a large part of what is under way past the line, while who sends
+/// them has cores to spare and the server reads what has come: they share a way that is too narrow for them.
+pub(super) fn comes_in_for_long(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
+    let most = past >= 3.0 * low + 3.0 && past >= 0.3 * case.past.get(Signal::InFlight)?;
+    let much = case.past.get(Signal::PeerReceived)? >= 1e5;
+    Some(most && much && !reads_late(case).unwrap_or(false) && !downstream_full(case).unwrap_or(false))
+}
+
 /// Whether half of what is under way past the line waits for its connection to be accepted, while hardly anything is worked on
 /// (who serves one request for each connection takes none of the others).
 pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
@@ -62,6 +71,21 @@ pub(super) fn spins(case: &Contrast) -> bool {
 /// takes from the rate.
 pub(super) fn stops_to_collect(case: &Contrast) -> bool {
     case.top(Signal::GcPauses).unwrap_or(0.0) >= 0.1
+}
+
+/// How long a port is held by a connection that is over, s: a minute, or as long as it takes until the kernel gives it again to who
+/// connects on this machine (Linux, `tcp_tw_reuse`).
+const HELD_S: [f64; 2] = [60.0, 1.0];
+
+/// Whether all local ports that the server may have to one peer are held, as many come free as are answered, and requests fail then.
+pub(super) fn ports_in_turn(case: &Contrast) -> Option<bool> {
+    let held = |sight: &LoadSignals| sight.get(Signal::TimeWait).is_some_and(|share| share >= 0.9);
+    let (line, past) = (&case.line, &case.past);
+    let sight = if held(past) { past } else { line };
+    let (ports, answered) = (sight.local_ports?, case.top(Signal::Goodput)?);
+    let as_many = HELD_S.iter().any(|seconds| (0.7..1.3).contains(&(answered * seconds / ports)));
+    let fails = case.past.get(Signal::Failed)? >= 0.01 + 3.0 * case.low.get(Signal::Failed)?;
+    Some(held(sight) && as_many && fails)
 }
 
 /// Whether the kernel turned connections away from a full queue, and did not at a low load.
@@ -240,6 +264,38 @@ pub(super) fn polls(case: &Contrast) -> Option<bool> {
     Some(more >= 4.0 && more >= 3.0 * case.at_a_time()? && more >= 0.5 * with_thread && more <= 1.3 * under_way)
 }
 
+/// Whether those whose requests wait past the line sleep for a time, and none of them waits for data: it is no answer that they wait
+/// for. Where it is told how many calls are not answered, these have to be few.
+pub(super) fn sleeps_unasked(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::InSleep)?, case.past.get(Signal::InSleep)?);
+    let (reading, under_way) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
+    let more = past - low;
+    let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
+    Some(more >= 4.0 && more >= 4.0 * reading && more >= 0.2 * under_way && few)
+}
+
+/// How many threads of the server are called alike, but for a number, where that says that they were made for one purpose: a fixed number,
+/// more than a loop or two for each core.
+fn alike(case: &Contrast) -> impl Iterator<Item = f64> {
+    let cores = case.top(Signal::Cores).unwrap_or(f64::INFINITY);
+    let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
+    case.past.alike.iter().filter_map(fixed).filter(move |count| *count > 2.0 * cores)
+}
+
+/// Whether as many threads are called alike as requests are served at a time.
+pub(super) fn alike_as_served(case: &Contrast) -> Option<bool> {
+    let served = case.at_a_time()?;
+    let mut groups = alike(case).peekable();
+    groups.peek()?;
+    Some(groups.any(|count| (served / count - 1.0).abs() <= 0.15))
+}
+
+/// Whether as many threads are called alike as the server has connections to whom it asks: each has made one for itself.
+pub(super) fn alike_as_connections(case: &Contrast) -> Option<bool> {
+    let (_, connections) = case.peer()?;
+    Some(alike(case).any(|count| (count - connections).abs() < 0.5))
+}
+
 /// Whether as many threads wait for data as requests are under way past the line, and none for another.
 pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     let (reading, under_way) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
@@ -278,7 +334,7 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
 /// Whether hardly one of the requests that are under way past the line waits for what is behind the server, which has connections to
 /// spare: they wait before they ask.
 fn calls_are_few(case: &Contrast) -> Option<bool> {
-    let calls = case.past.get(Signal::PeerWaiting)?;
+    let calls = case.past.get(Signal::PeerWaiting)? + case.past.get(Signal::PeerComing).unwrap_or(0.0);
     Some(calls <= 0.2 * case.past.get(Signal::InFlight)? && calls < 0.6 * case.peer()?.1)
 }
 

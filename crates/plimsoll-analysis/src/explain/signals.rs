@@ -108,6 +108,10 @@ pub enum Signal {
     PeerUnsent,
     /// Bytes that they have written to it and that have not arrived, on average.
     PeerOnTheWay,
+    /// Connections on which their answers come in, piece by piece, on average.
+    PeerComing,
+    /// What comes from them, bytes/s.
+    PeerReceived,
     /// Share of the server's CPU time that collects garbage.
     Gc,
     /// Share of the server's CPU time that waits for locks.
@@ -221,6 +225,8 @@ impl Signal {
             Signal::PeerOnTheWay => {
                 ("peer_on_the_way", "bytes", "bytes on their way from what is behind it", "sockets")
             }
+            Signal::PeerComing => ("peer_coming", "", "answers from behind it that come in for long", "sockets"),
+            Signal::PeerReceived => ("peer_received", "bytes/s", "what comes from behind it", "sockets"),
             Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime, or its functions"),
             Signal::Spinning => ("spinning", "share", "CPU time that waits for locks", "the server's functions"),
             Signal::GcPauses => ("gc_pauses", "share", "time stopped by garbage collection", "the runtime"),
@@ -261,6 +267,8 @@ pub struct LoadSignals {
     pub calls_to_peers: BTreeMap<String, f64>,
     /// The names of the processes that take them, of this machine.
     pub peer_names: BTreeMap<String, String>,
+    /// How many of its threads are called alike, but for a number, by name; the most at any time.
+    pub alike: BTreeMap<String, f64>,
     /// The fullest thread of the server.
     pub fullest_thread: Option<String>,
     /// The server's process.
@@ -279,6 +287,8 @@ pub struct LoadSignals {
     pub failures: Vec<(String, u64)>,
     /// Whether the server's connections are those of others, who ask it for us, and not the load's own.
     pub read_by_others: bool,
+    /// Local ports that the server may have to one peer, as far as is known.
+    pub local_ports: Option<f64>,
     /// Connections that failed since no local port was left for them.
     pub no_port: u64,
     /// Length of the measured window, s.
@@ -303,6 +313,8 @@ pub struct LoadSignals {
 
 /// Local ports that Linux gives to connections of one pair of addresses, where nobody says otherwise.
 const USUAL_PORTS: f64 = 28_232.0;
+/// How long the probe of connections looks back for data that came.
+const JUST_CAME_NS: f64 = 40e6;
 /// Statuses by which a server says that it is too much.
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The error number (Linux) of a connection for which there was no local port.
@@ -510,6 +522,17 @@ impl LoadSignals {
         self.put(Signal::PeerUnread, of_peers(".unread").reduce(|a, b| a + b));
         self.put(Signal::PeerUnsent, of_peers(".unsent").reduce(f64::max));
         self.put(Signal::PeerOnTheWay, of_peers(".on_the_way").reduce(f64::max));
+        let peers = || probes.series.keys().filter_map(|name| name.strip_prefix("peer.")?.strip_suffix(".coming"));
+        // Of answers at once some came just now as well: each is one of those for as long as it is looked back.
+        let for_long = |peer: &str| {
+            let by_chance = rate(&format!("peer.{peer}.segments_sent"))? * JUST_CAME_NS / 1e9;
+            Some((mean(&format!("peer.{peer}.coming"))? - by_chance).max(0.0))
+        };
+        self.put(Signal::PeerComing, peers().filter_map(for_long).reduce(f64::max));
+        let received = peers().filter_map(|peer| rate(&format!("peer.{peer}.received")));
+        self.put(Signal::PeerReceived, received.reduce(f64::max));
+        let alike = probes.series.keys().filter_map(|name| Some((name.strip_prefix("threads.")?, most(name)?)));
+        self.alike.extend(alike.map(|(stem, count)| (stem.to_owned(), count)));
         self.put(Signal::DownstreamCores, cores("downstream.cpu"));
         self.put(Signal::DownstreamProcesses, most("downstream.processes"));
         self.put(Signal::DownstreamInLock, mean("downstream.in_lock"));
@@ -542,7 +565,8 @@ impl LoadSignals {
         self.put(Signal::Quota, mean("cgroup.quota"));
         self.put(Signal::GroupMemory, of(most("cgroup.memory"), most("cgroup.memory_max")));
         self.put(Signal::Retransmits, of(change("tcp.retransmits"), change("tcp.segments_out")));
-        let ports = most("tcp.local_ports").or(Some(USUAL_PORTS));
+        let ports = inside("tcp.local_ports").and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
+        self.local_ports = ports;
         self.put(Signal::TimeWait, of(most("tcp.time_wait_pair"), ports).map(|share| share.min(1.0)));
         self.put(Signal::InLock, mean("server.in_lock"));
         self.put(Signal::InSameLock, mean("server.in_same_lock"));

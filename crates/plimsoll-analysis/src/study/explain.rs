@@ -95,7 +95,7 @@ const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
 const WARMUP_NS: u64 = 500 * MS;
 /// What it takes beside its schedule, at the least: connecting, and handing over the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// A load that others disturbed is made so often.
+/// A load that others disturbed, or a change in which plimsoll was late, is made so often.
 const TRIES_MAX: usize = 2;
 /// Connections made ready, at most.
 const READY_MAX: f64 = 2048.0;
@@ -271,12 +271,18 @@ impl Explain {
         if self.interventions.is_empty() || left_ns < needs_ns {
             return Step::Stop;
         }
-        let made = |intervention: Intervention| made(history.trials, intervention).count();
-        let controls = made(Intervention::Control);
+        let times = |intervention: Intervention| made(history.trials, intervention).count();
+        let controls = times(Intervention::Control);
         let chosen = self.chosen(history.trials, findings);
-        let missing = |it: &Intervention| made(*it) == 0 && !is_unheld(history.remarks, it.tag());
-        let wanted = chosen.iter().copied().find(missing);
-        let any = chosen.iter().any(|intervention| made(*intervention) > 0);
+        let can_be = |it: &Intervention| !is_unheld(history.remarks, it.tag());
+        let missing = |it: &Intervention| times(*it) == 0 && can_be(it);
+        let low = of(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
+        let again = |it: &Intervention| {
+            let mut tries = made(history.trials, *it);
+            times(*it) < TRIES_MAX && tries.all(|trial| interventions::is_hindered(*it, &trial.run, low)) && can_be(it)
+        };
+        let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
+        let any = chosen.iter().any(|intervention| times(*intervention) > 0);
         // A change without what it is held against says nothing, so that time for the last load is kept.
         let next = match (controls, wanted) {
             (_, None) if !any => return Step::Stop,

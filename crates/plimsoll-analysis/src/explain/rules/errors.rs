@@ -4,8 +4,8 @@
 
 use super::sign::{PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
-use crate::explain::laws::{overflows, unaccepted};
-use crate::explain::signals::Signal;
+use crate::explain::laws::{overflows, ports_in_turn, unaccepted};
+use crate::explain::signals::{LoadSignals, Signal};
 
 /// A thread that works for this share of the time has long queues before it at times.
 const BUSY: f64 = 0.75;
@@ -23,7 +23,8 @@ pub(super) const ROWS: &[Rule] = &[
             |case| {
                 let ours = case.line.no_port + case.past.no_port > 0;
                 // The server's own connections: nearly all ports to one peer are used up, and requests fail.
-                let rise = case.peer().is_some()
+                let asks = |sight: &LoadSignals| !sight.peers.is_empty();
+                let rise = (asks(&case.line) || asks(&case.past))
                     && case.reaches(Signal::TimeWait, 0.85).unwrap_or(false)
                     && case.rises(Signal::TimeWait, 2.0).unwrap_or(false);
                 // They are held for a minute: what the search used up is missed at a low load, too, or at the first one at which a
@@ -36,7 +37,8 @@ pub(super) const ROWS: &[Rule] = &[
                         && failed.is_some_and(|share| share >= 0.01)
                         && sight.opened > 0
                 });
-                Some(ours || (rise || stay) && case.reaches(Signal::Failed, 0.01).unwrap_or(false))
+                let in_turn = ports_in_turn(case).unwrap_or(false);
+                Some(ours || in_turn || (rise || stay) && case.reaches(Signal::Failed, 0.01).unwrap_or(false))
             },
         )],
         yields_to: &[],
@@ -121,21 +123,8 @@ pub(super) const ROWS: &[Rule] = &[
             ),
         ],
         // Who stands still, to collect garbage or for memory, takes no connections meanwhile.
-        yields_to: &[Cause::Files, Cause::Gc, Cause::Memory],
+        yields_to: &[Cause::Files, Cause::Ports, Cause::Gc, Cause::Memory],
         to_tell: &[words("the kernel's counters of the listening socket (probes)")],
-    },
-    Rule {
-        cause: Cause::Memory,
-        stage: RuleStage::Errors,
-        signs: &[must(
-            6.0,
-            "the kernel ended processes of the server's control group, which had used up its memory",
-            "the kernel ended none of its processes",
-            &[Signal::GroupMemory],
-            |case| Some(case.killed >= 1.0),
-        )],
-        yields_to: &[],
-        to_tell: &[],
     },
     Rule {
         cause: Cause::Memory,
@@ -156,5 +145,18 @@ pub(super) const ROWS: &[Rule] = &[
         )],
         yields_to: &[],
         to_tell: PROBES,
+    },
+    Rule {
+        cause: Cause::Memory,
+        stage: RuleStage::Errors,
+        signs: &[must(
+            6.0,
+            "the kernel ended processes of the server's control group, which had used up its memory",
+            "the kernel ended none of its processes",
+            &[Signal::GroupMemory],
+            |case| Some(case.killed? >= 1.0),
+        )],
+        yields_to: &[],
+        to_tell: &[],
     },
 ];

@@ -5,7 +5,7 @@
 use super::sign::{NOTHING_FULL, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
-use crate::explain::laws::{leaves_unsent, on_the_way, unaccepted, waits_unseen};
+use crate::explain::laws::{comes_in_for_long, leaves_unsent, on_the_way, unaccepted, waits_unseen};
 use crate::explain::signals::Signal;
 use crate::sentence::{Remedy, SentencePart};
 use plimsoll_model::units::MS;
@@ -85,8 +85,11 @@ pub(super) const ROWS: &[Rule] = &[
             must_not(
                 "what it is sent is on its way, or what it sends to others is not taken",
                 "nothing is on its way for long",
-                &[Signal::PeerOnTheWay, Signal::PeerUnsent],
-                |case| Some(on_the_way(case).unwrap_or(false) || leaves_unsent(case).unwrap_or(false)),
+                &[Signal::PeerOnTheWay, Signal::PeerComing, Signal::PeerUnsent],
+                |case| {
+                    let ways = [on_the_way(case), comes_in_for_long(case), leaves_unsent(case)];
+                    Some(ways.into_iter().flatten().any(|it| it))
+                },
             ),
             must_not(
                 "most requests wait for their connection to be accepted: nobody holds answers back",

@@ -5,9 +5,10 @@
 use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::laws::{
-    downstream_full, downstream_slower, hands_on, locked, locked_behind, more_served_than_worked_on, none_left_idle,
-    on_the_way, one_cores_worth, polls, pool_full, reads_late, shares_an_interpreter, spins, takes_all, takes_turns,
-    thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
+    alike_as_connections, alike_as_served, comes_in_for_long, downstream_full, downstream_slower, hands_on, locked,
+    locked_behind, more_served_than_worked_on, none_left_idle, on_the_way, one_cores_worth, polls, pool_full,
+    reads_late, shares_an_interpreter, sleeps_unasked, spins, takes_all, takes_turns, thread_each, threads_at_work,
+    waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
@@ -89,6 +90,12 @@ pub(super) const ROWS: &[Rule] = &[
                 &[Signal::InLock, Signal::Threads],
                 |case| Some(case.at_a_time()? >= 1.6 && none_left_idle(case)?),
             ),
+            speaks(
+                3.0,
+                "as many of its threads are called alike as requests are served at a time",
+                &[Signal::Threads, Signal::Service],
+                |case| Some(case.at_a_time()? >= 1.6 && alike_as_served(case)?),
+            ),
         ],
         yields_to: &[Cause::Lock, Cause::Pool, Cause::Disk, Cause::Network, Cause::SlowReader],
         to_tell: PROBES,
@@ -124,7 +131,7 @@ pub(super) const ROWS: &[Rule] = &[
                     let threads = none_left_idle(case).unwrap_or(false) && connections >= 0.85 * served;
                     let workers = case.worker_processes()?;
                     let processes = workers > 1.0 && connections >= workers && (served / workers - 1.0).abs() < 0.15;
-                    Some(processes || threads)
+                    Some(processes || threads || alike_as_connections(case).unwrap_or(false))
                 },
             ),
         ],
@@ -234,6 +241,18 @@ pub(super) const ROWS: &[Rule] = &[
                 "its answers arrive as they are sent",
                 &[Signal::PeerOnTheWay, Signal::PeerUnread],
                 on_the_way,
+            ),
+            must_not(
+                "its answers come in piece by piece: it is the network that they wait for",
+                "its answers come as a whole",
+                &[Signal::PeerComing, Signal::PeerReceived],
+                comes_in_for_long,
+            ),
+            must_not(
+                "threads of requests that wait sleep for a time: it is not its answers that they wait for",
+                "no thread of a request that waits sleeps for a time",
+                &[Signal::InSleep, Signal::InRead],
+                sleeps_unasked,
             ),
             must_not(
                 "it is a database whose statements wait for each other",

@@ -5,7 +5,7 @@
 use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
-use crate::explain::laws::{leaves_unsent, on_the_way, overflows, reads_late, window_full};
+use crate::explain::laws::{comes_in_for_long, leaves_unsent, on_the_way, overflows, reads_late, window_full};
 use crate::explain::signals::Signal;
 
 /// The rows.
@@ -85,9 +85,16 @@ pub(super) const ROWS: &[Rule] = &[
                 4.0,
                 "answers lie ready to leave the server, or are sent again and again, or are on their way to it from behind",
                 "what the server sends leaves it",
-                &[Signal::SendQueue, Signal::PeerOnTheWay, Signal::Retransmits, Signal::BytesIn],
+                &[
+                    Signal::SendQueue,
+                    Signal::PeerOnTheWay,
+                    Signal::PeerComing,
+                    Signal::PeerReceived,
+                    Signal::Retransmits,
+                    Signal::BytesIn,
+                ],
                 |case| {
-                    if on_the_way(case) == Some(true) {
+                    if on_the_way(case) == Some(true) || comes_in_for_long(case) == Some(true) {
                         return Some(true);
                     }
                     let (low, top) = (case.low.get(Signal::SendQueue)?, case.top(Signal::SendQueue)?);
@@ -98,11 +105,18 @@ pub(super) const ROWS: &[Rule] = &[
                     Some(waits || lossy)
                 },
             ),
+            // More than an experiment takes away in which our own answers have no body: that leaves what comes from behind as it is.
             speaks(
-                3.0,
+                5.0,
                 "a tenth of a second's worth or more is on its way from behind, while the server reads all that arrives",
                 &[Signal::PeerOnTheWay, Signal::PeerUnread],
                 on_the_way,
+            ),
+            speaks(
+                5.0,
+                "answers from behind come in piece by piece, while the server reads all that arrives and who sends them has cores to spare",
+                &[Signal::PeerComing, Signal::PeerReceived, Signal::PeerUnread],
+                comes_in_for_long,
             ),
             must_not("the reader took no more", "the reader took what was sent", &[Signal::WindowLimited], |case| {
                 case.reaches(Signal::WindowLimited, 0.5)

@@ -157,3 +157,88 @@ fn what_is_answered_after_the_window_was_not_too_much() {
         assert_eq!(case.plateau(), Some(expect), "{alone_ms} {got}");
     }
 }
+
+/// So many threads are called alike, at the line and past it.
+fn called_alike(mut case: Contrast, line: f64, past: f64) -> Contrast {
+    case.line.alike.insert("pool-1-thread".into(), line);
+    case.past.alike.insert("pool-1-thread".into(), past);
+    case
+}
+
+/// Ten requests are served at a time: by as many threads that were made for it, whatever they wait for.
+#[test]
+fn threads_that_are_called_alike_are_workers_where_they_are_as_many_as_are_served() {
+    for (line, past, expect) in [
+        (10.0, 10.0, Cause::Workers),
+        (11.0, 11.0, Cause::Workers),
+        (40.0, 40.0, Cause::Unknown),
+        // They become more as requests wait.
+        (4.0, 10.0, Cause::Unknown),
+    ] {
+        let case = called_alike(usual().with(&[(InSleep, 0.0, 1.0, 2.0)]), line, past);
+        assert_eq!(named(&case), expect, "{line} {past}\n{}", tell(&case));
+    }
+    // Each has made a connection for itself: nobody waits for one of those.
+    for (connections, expect) in [(10.0, Cause::Workers), (8.0, Cause::Pool)] {
+        let case = called_alike(usual().alone(12.0).peers(connections, connections, connections), 10.0, 10.0);
+        let found = weigh(&case, &BTreeMap::new()).candidates[0].cause;
+        assert_eq!(found, expect, "{connections}\n{}", tell(&case));
+    }
+}
+
+/// A way that is narrow behind the server shows where what is on it is short of a tenth of a second's worth, too: answers come for long.
+#[test]
+fn answers_that_come_in_for_long_share_a_narrow_way() {
+    for (coming, received, full, expect) in [
+        (300.0, 2e6, 0.1, Cause::Network),
+        (40.0, 2e6, 0.1, Cause::Downstream),
+        (300.0, 2e4, 0.1, Cause::Downstream),
+        // Who sends them has no more to send.
+        (300.0, 2e6, 1.0, Cause::Downstream),
+    ] {
+        let case = usual().peers(10.0, 40.0, 500.0).with(&[
+            (PeerWaiting, 0.5, 5.0, 480.0 - coming),
+            (PeerComing, 0.5, 5.0, coming),
+            (PeerReceived, 0.1 * received, received, received),
+            (DownstreamCores, 0.1 * full, 0.9 * full, full),
+            (DownstreamProcesses, 1.0, 1.0, 1.0),
+        ]);
+        assert_eq!(named(&case), expect, "{coming} {received} {full}\n{}", tell(&case));
+    }
+}
+
+/// Threads that sleep for a time, and wait for no data, do not wait for whom they could ask.
+#[test]
+fn who_sleeps_before_it_asks_does_not_wait_for_an_answer() {
+    for (asleep, reading, calls, stands) in
+        [(300.0, 2.0, None, false), (300.0, 200.0, None, true), (300.0, 2.0, Some(400.0), true), (2.0, 2.0, None, true)]
+    {
+        let mut case = usual()
+            .alone(1.0)
+            .peers(64.0, 64.0, 64.0)
+            .with(&[(InSleep, 1.0, 2.0, 1.0 + asleep), (InRead, 1.0, 1.0, reading)]);
+        if let Some(calls) = calls {
+            case = case.with(&[(PeerWaiting, 0.2, 1.0, calls)]);
+        }
+        let weighed = weigh(&case, &BTreeMap::new());
+        let found = weighed.candidates.iter().any(|it| it.cause == Cause::Downstream);
+        assert_eq!(found, stands, "{asleep} {reading} {calls:?}\n{}", tell(&case));
+    }
+}
+
+/// As many are answered as ports to a peer come free: each is held for a minute, or for a second where it may be taken again.
+#[test]
+fn ports_that_come_free_one_after_the_other_are_what_is_answered() {
+    for (ports, held, fails, expect) in [
+        (Some(60_000.0), 0.97, 0.1, Cause::Ports),
+        (Some(1_000.0), 0.97, 0.1, Cause::Ports),
+        (Some(20_000.0), 0.97, 0.1, Cause::Unknown),
+        (Some(60_000.0), 0.6, 0.1, Cause::Unknown),
+        (Some(60_000.0), 0.97, 0.0, Cause::Unknown),
+        (None, 0.97, 0.1, Cause::Unknown),
+    ] {
+        let mut case = usual().with(&[(TimeWait, held, held, held), (Failed, 0.0, 0.0, fails)]);
+        (case.line.local_ports, case.past.local_ports) = (ports, ports);
+        assert_eq!(named(&case), expect, "{ports:?} {held} {fails}\n{}", tell(&case));
+    }
+}

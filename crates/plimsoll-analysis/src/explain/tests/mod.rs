@@ -84,7 +84,7 @@ pub(super) fn usual() -> Contrast {
         held_back_ns: None,
         failing: None,
         gone: None,
-        killed: 0.0,
+        killed: None,
         demands: Vec::new(),
     }
 }

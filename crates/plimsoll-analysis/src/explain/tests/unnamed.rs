@@ -103,7 +103,7 @@ fn the_load_alone_tells_some() {
 #[test]
 fn of_a_server_that_is_gone_its_end_is_told() {
     let nothing = LoadSignals::default();
-    for (killed, expect) in [(0.0, Cause::Unknown), (1.0, Cause::Memory)] {
+    for (killed, expect) in [(None, Cause::Unknown), (Some(0.0), Cause::Unknown), (Some(1.0), Cause::Memory)] {
         let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
         let gone = Some(Gone { before: 3, under: Offered::Users(4096) });
         let case = Contrast { gone, killed, stopped_by: StoppedBy::Gone, low, half, line, past, ..usual() };

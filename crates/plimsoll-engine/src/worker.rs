@@ -80,7 +80,8 @@ impl<N: Net> Worker<N> {
             self.handle_ready();
         }
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            self.stopped_ns = Some(self.now_ns);
+            // Who sleeps until an arrival is due hears of the stop no sooner: that arrival came after the load's end.
+            self.stopped_ns = Some(began_ns);
         }
         let started = self.start_due();
         if events || started {

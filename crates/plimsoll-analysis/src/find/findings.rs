@@ -405,7 +405,8 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
         let promise = share_syntax(settings.slo.success_min);
         doubts.add(DoubtKind::Server, format!("{}: no rate holds success>={promise}.", failing.text()));
     }
-    match rejected(trials).filter(|_| findings.failing.is_none()) {
+    // Who is gone refuses connections, but nothing for being too much.
+    match rejected(trials).filter(|_| findings.failing.is_none() && findings.gone.is_none()) {
         Some((_, true)) => doubts.add(
             DoubtKind::Server,
             "The server rejects what is too much; its saved-up allowance was used up before each trial near the line.",

@@ -11,7 +11,7 @@ use plimsoll_model::units::SECOND;
 /// So many loads in a row, and so much time from the first to the last: who is started again by somebody else is back by then.
 const LOADS_MIN: usize = 3;
 const GONE_NS_MIN: u64 = 5 * SECOND;
-/// This share of what is asked finds no connection.
+/// This share of what is sent finds no connection.
 const REFUSED_MIN: f64 = 0.98;
 
 /// Since when nobody is there.
@@ -29,9 +29,8 @@ impl Gone {
         let refused = |trial: &&TrialOutcome| {
             let evidence = &trial.evidence;
             let failed = evidence.failed[RequestFailure::Connect as usize];
-            evidence.scheduled > 0
-                && trial.success_rate <= 0.0
-                && failed as f64 >= REFUSED_MIN * evidence.scheduled as f64
+            let sent = evidence.scheduled.saturating_sub(evidence.unsent);
+            sent > 0 && trial.success_rate <= 0.0 && failed as f64 >= REFUSED_MIN * sent as f64
         };
         let loads = history.iter().rev().take_while(refused).count();
         let (before, since) = history.split_at(history.len() - loads);

@@ -194,6 +194,25 @@ fn closes_when_stopped() {
     }
 }
 
+/// A stop is heard of when the next arrival is due, where nothing happens before: it is the load's end that kept that from being sent.
+#[test]
+fn nothing_is_unsent_for_a_stop() {
+    for (rate, seed) in ["7@2s", "31@2s", "1000@2s"].into_iter().zip(first_seed()..) {
+        let plan = constant(rate);
+        let (server, mut looks) = (SimServer::new(MS), 0);
+        let sim =
+            Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine: SimMachine::default(), seed }.run(
+                &mut |_| {
+                    looks += 1;
+                    if looks > 5 { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
+                },
+            );
+        let ledger = sim.run.totals().whole.ledger;
+        assert_eq!((ledger.unsent, ledger.scheduled), (0, arrivals_until(&sim, sim.run.window_ns.1)), "{rate}");
+        assert!(ledger.scheduled > 2, "{rate}: {ledger:?}");
+    }
+}
+
 #[test]
 fn a_run_ends_when_the_grace_period_does() {
     for plan in [closed("4@300ms"), constant("500@310ms"), poisson("500@290ms")] {

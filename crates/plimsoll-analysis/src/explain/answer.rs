@@ -3,8 +3,8 @@
 use super::cause::Cause;
 use super::contrast::Contrast;
 use super::laws::{
-    collected, comes_in_for_long, database, leaves_unsent, locked_behind, on_the_way, reads_late, said_to_wait, spins,
-    stops_to_collect,
+    collected, comes_in_for_long, database, leaves_unsent, locked_behind, on_the_way, queues_behind, reads_late,
+    said_to_wait, spins, stops_to_collect, writes_wait,
 };
 use super::signals::Signal;
 use super::weigh::Candidate;
@@ -130,6 +130,13 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             format!("they have no room left{idle}"),
         )
         .several(true),
+        Cause::Workers if queues_behind(case) == Some(true) => {
+            let who = case.queued_most().map_or_else(|| "what is behind it".to_owned(), |peer| peer_text(case, peer));
+            let count = number(case.at_a_time().unwrap_or(0.0).max(1.0), "request", "requests");
+            let queued = number(top(Signal::PeerQueued), "connection", "connections");
+            let how = format!("about {count} are served there at a time, and {queued} wait to be accepted{idle}");
+            CauseText::one(format!("the workers of {who}"), how).several(true)
+        }
         Cause::Workers => {
             let count = case.at_a_time().unwrap_or(0.0);
             CauseText::one(
@@ -215,6 +222,16 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
         Cause::SlowReader if reads_late(case) == Some(true) => CauseText::one(
             format!("late reading by {server} of what is answered from behind"),
             format!("{} of answers lie unread{idle}", format::bytes(top(Signal::PeerUnread))),
+        ),
+        Cause::SlowReader if writes_wait(case) == Some(true) => CauseText::one(
+            format!("whoever reads what {server} writes besides, to a pipe or a unix socket"),
+            format!(
+                "{} until there is room for more{idle}",
+                match top(Signal::InWrite) {
+                    count if count < 1.5 => format!("a thread waits for {} of the time", share(Signal::InWrite)),
+                    count => format!("{count:.0} threads wait"),
+                }
+            ),
         ),
         Cause::SlowReader => CauseText::one(
             cause.text(),

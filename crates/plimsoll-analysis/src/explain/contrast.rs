@@ -364,6 +364,12 @@ impl Contrast {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
+    /// By whom most connections past the line wait to be accepted, of those whom the server asks: the address.
+    pub fn queued_most(&self) -> Option<&str> {
+        let most = self.past.queued_at_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
+        Some(most.0.as_str())
+    }
+
     /// The name of the process that answers at an address, where it is on this machine.
     pub fn name_of_peer(&self, address: &str) -> Option<&str> {
         let sights = [&self.past, &self.line, &self.half, &self.low];

@@ -53,6 +53,21 @@ pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
     Some(past >= 4.0 && past >= 0.5 * under_way && low <= 0.1 * past && case.at_a_time()? < 0.6)
 }
 
+/// Whether connections to what is behind the server wait there to be accepted, for a third of what is under way past the line, and hardly
+/// any did at a low load: whoever takes them has so many at a time, and does not work on these all the time.
+pub(super) fn queues_behind(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::PeerQueued)?, case.past.get(Signal::PeerQueued)?);
+    let many = past >= 4.0 && past >= 0.3 * case.past.get(Signal::InFlight)? && low <= 0.1 * past;
+    Some(many && !downstream_full(case).unwrap_or(false))
+}
+
+/// Whether a thread waits for most of the time until somebody reads what it writes to a pipe or a unix socket, and does not at a low
+/// load. Who waits there to be accepted waits for workers.
+pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::InWrite)?, case.past.get(Signal::InWrite)?);
+    Some(past >= 0.5 && past >= 3.0 * low + 0.3 && !queues_behind(case).unwrap_or(false))
+}
+
 /// Share of the server's CPU time that collects garbage. Of a collector that works beside requests it is that past the line: before it,
 /// cores that nobody wants may collect, which costs nothing (Go's idle workers do).
 pub(super) fn collected(case: &Contrast) -> Option<f64> {
@@ -77,13 +92,21 @@ pub(super) fn stops_to_collect(case: &Contrast) -> bool {
 /// connects on this machine (Linux, `tcp_tw_reuse`).
 const HELD_S: [f64; 2] = [60.0, 1.0];
 
+/// Loads lie about so far apart, s.
+const PAUSE_S: f64 = 1.0;
+
 /// Whether all local ports that the server may have to one peer are held, as many come free as are answered, and requests fail then.
 pub(super) fn ports_in_turn(case: &Contrast) -> Option<bool> {
     let held = |sight: &LoadSignals| sight.get(Signal::TimeWait).is_some_and(|share| share >= 0.9);
     let (line, past) = (&case.line, &case.past);
     let sight = if held(past) { past } else { line };
-    let (ports, answered) = (sight.local_ports?, case.top(Signal::Goodput)?);
-    let as_many = HELD_S.iter().any(|seconds| (0.7..1.3).contains(&(answered * seconds / ports)));
+    // Those that have come free since the load before are taken once besides.
+    let (ports, answered) = (sight.local_ports?, sight.get(Signal::Goodput)? * sight.seconds);
+    let as_many = HELD_S.iter().any(|held_s| {
+        let turns = sight.seconds / held_s;
+        let free = if *held_s <= PAUSE_S { 1.0 } else { 0.0 };
+        (0.7 * turns..1.3 * (turns + free)).contains(&(answered / ports))
+    });
     let fails = case.past.get(Signal::Failed)? >= 0.01 + 3.0 * case.low.get(Signal::Failed)?;
     Some(held(sight) && as_many && fails)
 }

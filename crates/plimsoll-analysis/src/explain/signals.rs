@@ -108,6 +108,8 @@ pub enum Signal {
     PeerUnsent,
     /// Bytes that they have written to it and that have not arrived, on average.
     PeerOnTheWay,
+    /// Connections that wait to be accepted by one of them, on average.
+    PeerQueued,
     /// Connections on which their answers come in, piece by piece, on average.
     PeerComing,
     /// What comes from them, bytes/s.
@@ -150,6 +152,8 @@ pub enum Signal {
     InSleep,
     /// Threads that wait for an answer from a connection.
     InRead,
+    /// Threads that wait until somebody reads what they write to a pipe or a unix socket.
+    InWrite,
     /// Threads that wait for storage.
     InDisk,
 }
@@ -225,6 +229,9 @@ impl Signal {
             Signal::PeerOnTheWay => {
                 ("peer_on_the_way", "bytes", "bytes on their way from what is behind it", "sockets")
             }
+            Signal::PeerQueued => {
+                ("peer_queued", "", "connections to what is behind it that wait to be accepted", "sockets")
+            }
             Signal::PeerComing => ("peer_coming", "", "answers from behind it that come in for long", "sockets"),
             Signal::PeerReceived => ("peer_received", "bytes/s", "what comes from behind it", "sockets"),
             Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime, or its functions"),
@@ -248,6 +255,9 @@ impl Signal {
             Signal::InSameLock => ("in_same_lock", "", "threads that wait for the same thing", "what threads wait in"),
             Signal::InSleep => ("in_sleep", "", "threads that sleep for a time", "what threads wait in"),
             Signal::InRead => ("in_read", "", "threads that wait for data", "what threads wait in"),
+            Signal::InWrite => {
+                ("in_write", "", "threads that wait until somebody reads what they write", "what threads wait in")
+            }
             Signal::InDisk => ("in_disk", "", "threads that wait for storage", "what threads wait in"),
         };
         SignalText { name, unit, words, source }
@@ -265,6 +275,8 @@ pub struct LoadSignals {
     pub sent_to_peers: BTreeMap<String, f64>,
     /// Calls to them that are not answered, on average.
     pub calls_to_peers: BTreeMap<String, f64>,
+    /// Connections that wait to be accepted by them, of this machine, on average.
+    pub queued_at_peers: BTreeMap<String, f64>,
     /// The names of the processes that take them, of this machine.
     pub peer_names: BTreeMap<String, String>,
     /// How many of its threads are called alike, but for a number, by name; the most at any time.
@@ -544,11 +556,14 @@ impl LoadSignals {
                 self.sent_to_peers.extend(sent.map(|sent| (peer.to_owned(), sent)));
                 let calls = mean(&format!("peer.{peer}.waiting"));
                 self.calls_to_peers.extend(calls.map(|calls| (peer.to_owned(), calls)));
+                let queued = mean(&format!("peer.{peer}.queued"));
+                self.queued_at_peers.extend(queued.map(|queued| (peer.to_owned(), queued)));
             }
             let named = name.strip_prefix("peer.").and_then(|rest| rest.split_once(".process."));
             self.peer_names.extend(named.map(|(peer, process)| (peer.to_owned(), process.to_owned())));
         }
         self.put(Signal::PeerWaiting, self.calls_to_peers.values().copied().reduce(f64::max));
+        self.put(Signal::PeerQueued, self.queued_at_peers.values().copied().reduce(f64::max));
         self.put(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
         let collecting = sampled_ns(&probes.sampled, (from_ns, to_ns), is_collecting).map(|(ns, _)| ns / span_ns);
         let spinning = sampled_ns(&probes.sampled, (from_ns, to_ns), is_spinning).map(|(ns, _)| ns / span_ns);
@@ -572,6 +587,7 @@ impl LoadSignals {
         self.put(Signal::InSameLock, mean("server.in_same_lock"));
         self.put(Signal::InSleep, mean("server.in_sleep"));
         self.put(Signal::InRead, mean("server.in_read"));
+        self.put(Signal::InWrite, mean("server.in_write"));
         self.put(Signal::InDisk, mean("server.in_disk"));
     }
 

@@ -81,8 +81,9 @@ fn told_to_run(words: &[u8]) -> Vec<Vec<u8>> {
 
 /// Whether the process `pid`, which descends from the server's first process `root`, is none of its workers but a server of its own: it
 /// runs another program, or the same interpreter something else, and takes connections elsewhere than at `port` (the server's) on sockets
-/// that the other does not have. Such as a store that whoever starts the server has started as well.
-pub fn serves_by_itself(asker: &mut Asker, pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
+/// that the other does not have. Such as a store that whoever starts the server has started as well. `askers`: where sockets are looked
+/// for; a socket that was handed over stays in the network namespace in which it was opened.
+pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
     let program = |pid: u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         Some((std::fs::read_link(format!("/proc/{pid}/exe")).ok()?, told_to_run(&words)))
@@ -101,10 +102,12 @@ pub fn serves_by_itself(asker: &mut Asker, pid: u32, root: u32, port: Option<u16
             (serves, works) = (serves || !taken, works || taken);
         }
     };
-    asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
-        look(socket.inode, Some(socket.local.port()) == port);
-    })?;
-    asker.unix_sockets(states::LISTEN)?.iter().for_each(|socket| look(socket.inode, false));
+    for asker in askers {
+        asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+            look(socket.inode, Some(socket.local.port()) == port);
+        })?;
+        asker.unix_sockets(states::LISTEN)?.iter().for_each(|socket| look(socket.inode, false));
+    }
     Ok(serves && !works)
 }
 

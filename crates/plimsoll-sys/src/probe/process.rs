@@ -125,6 +125,8 @@ pub enum WaitsFor {
     Sleep,
     /// Data on a connection or pipe that it reads.
     Data,
+    /// Room for what it writes to a pipe or a unix socket: for somebody who reads that.
+    Room,
     /// Storage.
     Disk,
     /// Something else, such as any of many connections.
@@ -132,7 +134,7 @@ pub enum WaitsFor {
 }
 
 /// Beginnings of names of the kernel's functions, by what who sleeps there waits for.
-const WAIT_PLACES: [(WaitsFor, &[&str]); 4] = [
+const WAIT_PLACES: [(WaitsFor, &[&str]); 5] = [
     (
         WaitsFor::Lock,
         &["futex", "locks_lock", "flock_lock", "posix_lock", "do_lock_file", "fcntl_setlk", "do_semtimedop"],
@@ -142,6 +144,7 @@ const WAIT_PLACES: [(WaitsFor, &[&str]); 4] = [
         WaitsFor::Data,
         &["wait_woken", "sk_wait_data", "tcp_data_wait", "unix_stream", "skb_wait", "anon_pipe_read", "pipe_read"],
     ),
+    (WaitsFor::Room, &["anon_pipe_write", "pipe_write", "sock_alloc_send", "sock_wait_for_wmem", "unix_wait_for_peer"]),
     (
         WaitsFor::Disk,
         &[
@@ -380,6 +383,9 @@ mod tests {
             ("locks_lock_inode_wait", Some(WaitsFor::Lock)),
             ("hrtimer_nanosleep\n", Some(WaitsFor::Sleep)),
             ("wait_woken", Some(WaitsFor::Data)),
+            ("anon_pipe_read", Some(WaitsFor::Data)),
+            ("anon_pipe_write", Some(WaitsFor::Room)),
+            ("sock_alloc_send_pskb", Some(WaitsFor::Room)),
             ("jbd2_log_wait_commit", Some(WaitsFor::Disk)),
             ("ep_poll", Some(WaitsFor::Other)),
             ("0", None),

@@ -53,7 +53,13 @@ pub fn parse_list(text: &[u8]) -> Vec<UnixSocket> {
         let flags = u32::from_str_radix(fields.get(3)?, 16).ok()?;
         let inode = fields.get(6)?.parse().ok()?;
         let name = rest.strip_prefix(b" ")?.to_vec();
-        (flags & ACCEPTS != 0 && !name.is_empty()).then_some(UnixSocket { inode, name, file: None, peer: None })
+        (flags & ACCEPTS != 0 && !name.is_empty()).then_some(UnixSocket {
+            inode,
+            name,
+            file: None,
+            peer: None,
+            receive_queue: None,
+        })
     };
     text.split(|byte| *byte == b'\n').filter_map(line).collect()
 }
@@ -73,7 +79,13 @@ mod tests {
             0000000000000000: 00000002 00000000 00010000 0001 01 104\n\
             0000: 1 2\n\xff\xfe";
         let expect = [(101, "/run/a b.sock"), (102, "@abstract")];
-        let expect = expect.map(|(inode, name)| UnixSocket { inode, name: name.into(), file: None, peer: None });
+        let expect = expect.map(|(inode, name)| UnixSocket {
+            inode,
+            name: name.into(),
+            file: None,
+            peer: None,
+            receive_queue: None,
+        });
         assert_eq!(parse_list(text), expect);
     }
 

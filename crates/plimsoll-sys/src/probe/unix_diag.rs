@@ -3,9 +3,11 @@
 const UDIAG_SHOW_NAME: u32 = 0x01;
 const UDIAG_SHOW_VFS: u32 = 0x02;
 const UDIAG_SHOW_PEER: u32 = 0x04;
+const UDIAG_SHOW_RQLEN: u32 = 0x10;
 const UNIX_DIAG_NAME: u16 = 0;
 const UNIX_DIAG_VFS: u16 = 1;
 const UNIX_DIAG_PEER: u16 = 2;
+const UNIX_DIAG_RQLEN: u16 = 4;
 /// Length of the fixed part of an answer.
 const MESSAGE: usize = 16;
 /// A unix socket.
@@ -20,6 +22,15 @@ pub struct UnixSocket {
     pub file: Option<u32>,
     /// Of a connection: the other end's number, where the kernel tells.
     pub peer: Option<u32>,
+    /// Of a listener: connections that wait to be accepted; of a connection: bytes that were not read. Where the kernel tells.
+    pub receive_queue: Option<u32>,
+}
+
+impl UnixSocket {
+    /// Its name, as it is shown.
+    pub fn shown_name(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
 }
 
 /// The question for all in one of `states`.
@@ -28,7 +39,7 @@ pub(super) fn request_body(states: u32) -> Vec<u8> {
     out.extend_from_slice(&states.to_ne_bytes());
     // Any inode.
     out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&(UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER).to_ne_bytes());
+    out.extend_from_slice(&(UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN).to_ne_bytes());
     // A cookie that stands for any.
     out.extend_from_slice(&[0xff; 8]);
     out
@@ -45,7 +56,7 @@ fn shown(name: &[u8]) -> Vec<u8> {
 /// One socket of an answer.
 pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
     let u32_at = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
-    let mut socket = UnixSocket { inode: u32_at(4)?, name: Vec::new(), file: None, peer: None };
+    let mut socket = UnixSocket { inode: u32_at(4)?, name: Vec::new(), file: None, peer: None, receive_queue: None };
     let number = |value: &[u8]| Some(u32::from_ne_bytes(value.get(..4)?.try_into().ok()?));
     let mut rest = payload.get(MESSAGE..)?;
     while rest.len() >= 4 {
@@ -56,6 +67,7 @@ pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
             UNIX_DIAG_NAME => socket.name = shown(value),
             UNIX_DIAG_VFS => socket.file = number(value),
             UNIX_DIAG_PEER => socket.peer = number(value).filter(|peer| *peer != 0),
+            UNIX_DIAG_RQLEN => socket.receive_queue = number(value),
             _ => {}
         }
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -72,8 +84,10 @@ mod tests {
         let mut payload = vec![1, 1, 10, 0];
         payload.extend(77u32.to_ne_bytes());
         payload.extend([0; 8]);
-        for (kind, value) in [(UNIX_DIAG_NAME, &b"\0name"[..]), (9, b"??"), (UNIX_DIAG_VFS, &[5, 0, 0, 0, 1, 0, 0, 0])]
-        {
+        let (file, queue) = ([5, 0, 0, 0, 1, 0, 0, 0], [9, 0, 0, 0, 128, 0, 0, 0]);
+        let attributes =
+            [(UNIX_DIAG_NAME, &b"\0name"[..]), (9, b"??"), (UNIX_DIAG_VFS, &file), (UNIX_DIAG_RQLEN, &queue)];
+        for (kind, value) in attributes {
             payload.extend((4 + value.len() as u16).to_ne_bytes());
             payload.extend(kind.to_ne_bytes());
             payload.extend(value);
@@ -82,6 +96,7 @@ mod tests {
         let whole = parse_message(&payload).expect("read");
         assert_eq!((whole.inode, whole.name.as_slice()), (77, &b"@name"[..]));
         assert_eq!(whole.file, Some(u32::from_ne_bytes([5, 0, 0, 0])));
+        assert_eq!(whole.receive_queue, Some(u32::from_ne_bytes([9, 0, 0, 0])));
         // Cut anywhere, and with any length in an attribute, it is read or not, and never beyond its end.
         for end in 0..payload.len() {
             let _ = parse_message(&payload[..end]);

@@ -71,6 +71,8 @@ struct OwnConnections {
     listeners: Vec<(u16, u32)>,
     /// Bytes that lie unsent in connections to such a port.
     unsent: BTreeMap<u16, u64>,
+    /// Connections that wait to be accepted, by those who listen on this machine and have connections that could be the server's own.
+    queued: BTreeMap<LeadsTo, u64>,
 }
 
 impl OwnConnections {
@@ -273,6 +275,9 @@ impl Peers {
                 sink.gauge_at(&format!("peer.{peer}.{what}"), unit, seen.at_ns, value as f64);
             };
             tell("connections", "", count);
+            if let Some(queued) = seen.queued.get(peer) {
+                tell("queued", "", *queued);
+            }
             if let Some(traffic) = traffic {
                 tell("waiting", "", traffic.waiting);
                 tell("coming", "", traffic.coming);
@@ -309,9 +314,11 @@ fn is_denied(pid: u32, table: u32) -> bool {
 fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
     // What came in on another port of the server's, such as one for metrics, is no downstream connection.
     let mut listeners = Vec::new();
+    let mut queues = AcceptQueues::default();
     asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         if socket.local.port() != port && socket.inode != 0 {
             listeners.push((socket.local.port(), socket.inode));
+            queues.add(socket.local, u64::from(socket.receive_queue));
         }
     })?;
     let incoming: BTreeSet<u16> = listeners.iter().map(|(port, _)| *port).collect();
@@ -337,9 +344,11 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
         }
     })?;
     let mut connections: Vec<OwnConnection> = Vec::with_capacity(found.len());
+    let mut queued = BTreeMap::new();
     for (local, mut connection) in found {
         if let (LeadsTo::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
             traffic.on_the_way = taken.get(&(plain(*peer), plain(local))).copied().unwrap_or(0);
+            queued.extend(queues.of(local, *peer).map(|count| (connection.peer.clone(), count)));
         }
         connections.push(connection);
     }
@@ -347,11 +356,42 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
         let peer = LeadsTo::Unix(link.name());
         OwnConnection { inode: link.opener, peer, traffic: None, carried: None }
     }));
+    for listener in asker.unix_sockets(states::LISTEN).unwrap_or_default() {
+        if let Some(count) = listener.receive_queue {
+            *queued.entry(LeadsTo::Unix(listener.shown_name())).or_default() += u64::from(count);
+        }
+    }
     let mut unsent: BTreeMap<u16, u64> = BTreeMap::new();
     for ((local, _), bytes) in taken {
         *unsent.entry(local.port()).or_default() += bytes;
     }
-    Ok(OwnConnections { at_ns: 0, connections, listeners, unsent })
+    Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued })
+}
+
+/// Connections that wait to be accepted, by the address of who listens.
+#[derive(Default)]
+struct AcceptQueues {
+    bound: BTreeMap<SocketAddr, u64>,
+    /// Of those who listen at every address, by their port.
+    anywhere: BTreeMap<u16, u64>,
+}
+
+impl AcceptQueues {
+    fn add(&mut self, listener: SocketAddr, count: u64) {
+        let queue = match listener.ip().is_unspecified() {
+            true => self.anywhere.entry(listener.port()).or_default(),
+            false => self.bound.entry(plain(listener)).or_default(),
+        };
+        *queue += count;
+    }
+
+    /// Where a connection from `local` to `peer` would wait; `None`: `peer` listens on another machine.
+    fn of(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
+        let (local, peer) = (plain(local), plain(peer));
+        let is_here = peer.ip().is_loopback() || peer.ip() == local.ip();
+        let anywhere = || self.anywhere.get(&peer.port()).filter(|_| is_here);
+        self.bound.get(&peer).or_else(anywhere).copied()
+    }
 }
 
 impl FileWalk {
@@ -389,6 +429,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn connections_wait_where_somebody_listens_on_this_machine() {
+        let at = |text: &str| text.parse::<SocketAddr>().expect(text);
+        let mut queues = AcceptQueues::default();
+        for (listener, count) in [("127.0.0.1:9000", 3), ("0.0.0.0:3306", 5), ("[::]:6379", 7), ("10.0.0.1:80", 2)] {
+            queues.add(at(listener), count);
+        }
+        // Two that share a port.
+        queues.add(at("127.0.0.1:9000"), 1);
+        for (local, peer, expect) in [
+            ("127.0.0.1:40000", "127.0.0.1:9000", Some(4)),
+            ("127.0.0.1:40000", "127.0.0.1:3306", Some(5)),
+            ("[::ffff:127.0.0.1]:40000", "[::ffff:127.0.0.1]:3306", Some(5)),
+            ("10.0.0.1:40000", "10.0.0.1:6379", Some(7)),
+            ("10.0.0.2:40000", "10.0.0.1:80", Some(2)),
+            // Another machine's port has the number of one here.
+            ("10.0.0.1:40000", "10.0.0.9:3306", None),
+            ("127.0.0.1:40000", "127.0.0.1:9001", None),
+        ] {
+            assert_eq!(queues.of(at(local), at(peer)), expect, "{local} {peer}");
+        }
+    }
+
+    #[test]
     fn short_connections_are_whose_the_others_to_their_peer_are() {
         use Owner::{NotFound, Other, Server};
         let leads = |peer: u16| LeadsTo::Address(SocketAddr::from(([127, 0, 0, 1], peer)));
@@ -403,6 +466,7 @@ mod tests {
                 connections: sockets.iter().map(|(inode, peer, _)| connection(*inode, *peer)).collect(),
                 listeners: Vec::new(),
                 unsent: BTreeMap::new(),
+                queued: BTreeMap::new(),
             };
             let own: BTreeSet<u32> = peers.own(&seen).iter().map(|connection| connection.inode).collect();
             assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");

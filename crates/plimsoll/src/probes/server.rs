@@ -31,10 +31,11 @@ const STATS_AT_ONCE: usize = 8;
 const ALIKE_MIN: usize = 3;
 const GROUPS_MAX: usize = 8;
 /// Threads by what they wait for.
-const WAITS: [(&str, WaitsFor); 4] = [
+const WAITS: [(&str, WaitsFor); 5] = [
     ("server.in_lock", WaitsFor::Lock),
     ("server.in_sleep", WaitsFor::Sleep),
     ("server.in_read", WaitsFor::Data),
+    ("server.in_write", WaitsFor::Room),
     ("server.in_disk", WaitsFor::Disk),
 ];
 /// One of so many readings of a process is one that goes through all its threads in the kernel.
@@ -286,8 +287,9 @@ impl ServerProbe {
             let is_known = |pid: &u32| self.roots.contains(pid) || self.members.iter().any(|member| member.pid == *pid);
             let unknown: Vec<u32> = family.iter().copied().filter(|pid| !is_known(pid)).collect();
             let (Some(root), false) = (self.roots.first(), unknown.is_empty()) else { return family };
-            let Ok(mut asker) = Asker::open_beside(*root) else { return family };
-            let serves = |pid: &u32| listener::serves_by_itself(&mut asker, *pid, *root, self.port).unwrap_or(false);
+            let Ok(beside) = Asker::open_beside(*root) else { return family };
+            let mut askers: Vec<Asker> = [beside].into_iter().chain(Asker::open()).collect();
+            let serves = |pid: &u32| listener::serves_by_itself(&mut askers, *pid, *root, self.port).unwrap_or(false);
             let found: Vec<u32> = unknown.into_iter().filter(serves).collect();
             if found.is_empty() {
                 return family;

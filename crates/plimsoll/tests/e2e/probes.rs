@@ -138,7 +138,8 @@ fn the_servers_own_connections_are_counted_by_peer() {
     // Who takes them is told as soon as it was looked for.
     let taker = format!("peer.{address}.process.");
     let peers: Vec<&str> = names.filter(|name| name.starts_with("peer.") && !name.starts_with(&taker)).collect();
-    let whats = ["coming", "connections", "on_the_way", "received", "segments_sent", "unread", "unsent", "waiting"];
+    let whats =
+        ["coming", "connections", "on_the_way", "queued", "received", "segments_sent", "unread", "unsent", "waiting"];
     assert_eq!(peers, whats.map(|what| format!("peer.{address}.{what}")), "{document:#}");
     // One more while the question before the load is not quite closed; a single reading may be that before the load.
     let accepted = probe(&document, "accepted.connections");

@@ -7,8 +7,8 @@ use crate::explain::cause::Cause;
 use crate::explain::laws::{
     alike_as_connections, alike_as_served, comes_in_for_long, downstream_full, downstream_slower, hands_on, locked,
     locked_behind, more_served_than_worked_on, none_left_idle, on_the_way, one_cores_worth, polls, pool_full,
-    reads_late, shares_an_interpreter, sleeps_unasked, spins, takes_all, takes_turns, thread_each, threads_at_work,
-    waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
+    queues_behind, reads_late, shares_an_interpreter, sleeps_unasked, spins, takes_all, takes_turns, thread_each,
+    threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
@@ -100,6 +100,24 @@ pub(super) const ROWS: &[Rule] = &[
         yields_to: &[Cause::Lock, Cause::Pool, Cause::Disk, Cause::Network, Cause::SlowReader],
         to_tell: PROBES,
     },
+    // Those of what is behind it.
+    Rule {
+        cause: Cause::Workers,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                6.0,
+                "connections to what is behind it wait there to be accepted, although that has cores to spare",
+                "no connections to what is behind it wait to be accepted",
+                &[Signal::PeerQueued, Signal::InFlight],
+                |case| Some(queues_behind(case)? && case.at_a_time()? >= 0.6),
+            ),
+        ],
+        yields_to: &[Cause::Lock, Cause::Disk],
+        to_tell: PROBES,
+    },
     Rule {
         cause: Cause::Pool,
         stage: RuleStage::Server,
@@ -119,6 +137,18 @@ pub(super) const ROWS: &[Rule] = &[
                 "fewer requests are served at a time than it has of these",
                 &[Signal::PeerConnections, Signal::Service],
                 |case| Some(case.at_a_time()? >= 0.75 * case.peer()?.1),
+            ),
+            must_not(
+                "what is behind it is full: more connections to it would bring no more answers",
+                "what is behind it has room",
+                &[Signal::DownstreamCores],
+                downstream_full,
+            ),
+            must_not(
+                "connections to it wait there to be accepted: it is its workers that are few",
+                "connections to it are accepted",
+                &[Signal::PeerQueued, Signal::InFlight],
+                queues_behind,
             ),
             must_not(
                 "each worker has one of its own",
@@ -253,6 +283,12 @@ pub(super) const ROWS: &[Rule] = &[
                 "no thread of a request that waits sleeps for a time",
                 &[Signal::InSleep, Signal::InRead],
                 sleeps_unasked,
+            ),
+            must_not(
+                "connections to it wait there to be accepted: it is its workers that are few",
+                "connections to it are accepted",
+                &[Signal::PeerQueued, Signal::InFlight],
+                queues_behind,
             ),
             must_not(
                 "it is a database whose statements wait for each other",

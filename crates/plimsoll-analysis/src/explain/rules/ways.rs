@@ -5,7 +5,9 @@
 use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
-use crate::explain::laws::{comes_in_for_long, leaves_unsent, on_the_way, overflows, reads_late, window_full};
+use crate::explain::laws::{
+    comes_in_for_long, leaves_unsent, on_the_way, overflows, reads_late, window_full, writes_wait,
+};
 use crate::explain::signals::Signal;
 
 /// The rows.
@@ -57,11 +59,15 @@ pub(super) const ROWS: &[Rule] = &[
                     Signal::SendQueue,
                     Signal::PeerUnread,
                     Signal::PeerUnsent,
+                    Signal::InWrite,
                 ],
                 |case| {
                     let by_others = case.line.read_by_others || case.past.read_by_others;
                     let window = window_full(case).map(|full| full && by_others);
-                    [window, reads_late(case), leaves_unsent(case)].into_iter().flatten().reduce(|a, b| a || b)
+                    [window, reads_late(case), leaves_unsent(case), writes_wait(case)]
+                        .into_iter()
+                        .flatten()
+                        .reduce(|a, b| a || b)
                 },
             ),
             NOTHING_FULL,
@@ -71,6 +77,12 @@ pub(super) const ROWS: &[Rule] = &[
                 "it is others than those who ask that leave it, whatever answers are",
                 &[Signal::PeerUnsent],
                 leaves_unsent,
+            ),
+            speaks(
+                3.0,
+                "threads wait until somebody reads what they write to a pipe or a unix socket",
+                &[Signal::InWrite],
+                writes_wait,
             ),
         ],
         yields_to: &[],

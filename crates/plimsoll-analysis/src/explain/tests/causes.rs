@@ -118,6 +118,47 @@ fn each_cause_by_its_law() {
             Cause::AcceptBacklog,
         ),
         ("a pool of four", usual().alone(4.5).peers(4.0, 4.0, 4.0), Cause::Pool),
+        (
+            "a pool of four to a store that is full",
+            usual()
+                .alone(4.5)
+                .peers(4.0, 4.0, 4.0)
+                .with(&[(DownstreamCores, 0.2, 0.95, 0.99), (DownstreamProcesses, 1.0, 1.0, 1.0)]),
+            Cause::Downstream,
+        ),
+        (
+            "a proxy before four processes over a unix socket, of which the kernel shows those connections that were accepted",
+            usual().alone(4.5).peers(1.0, 4.0, 4.0).with(&[(PeerQueued, 0.0, 0.3, 420.0)]),
+            Cause::Workers,
+        ),
+        (
+            "the same over TCP, where all connections are shown, and calls pile up",
+            usual()
+                .alone(4.5)
+                .peers(1.0, 6.0, 490.0)
+                .with(&[(PeerQueued, 0.0, 0.3, 420.0), (PeerWaiting, 0.6, 5.0, 488.0)]),
+            Cause::Workers,
+        ),
+        (
+            "the same where the only process behind is full",
+            usual().alone(0.9).peers(1.0, 6.0, 490.0).with(&[
+                (PeerQueued, 0.0, 0.3, 420.0),
+                (PeerWaiting, 0.6, 5.0, 488.0),
+                (DownstreamCores, 0.15, 0.95, 1.0),
+                (DownstreamProcesses, 1.0, 1.0, 1.0),
+            ]),
+            Cause::Downstream,
+        ),
+        (
+            "a log that is read slowly, written to by one thread that the others wait for",
+            usual().alone(0.2).with(&[
+                (InWrite, 0.0, 0.6, 0.97),
+                (InLock, 0.0, 3.0, 42.0),
+                (Threads, 12.0, 20.0, 90.0),
+                (Dispersion, 0.9, 0.5, 0.13),
+            ]),
+            Cause::SlowReader,
+        ),
         ("a pool of ten, and calls beside it", usual().alone(20.0).peers(3.0, 10.0, 10.0), Cause::Pool),
         (
             "a serial store behind more connections than requests wait",

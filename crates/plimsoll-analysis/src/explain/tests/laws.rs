@@ -232,6 +232,9 @@ fn ports_that_come_free_one_after_the_other_are_what_is_answered() {
     for (ports, held, fails, expect) in [
         (Some(60_000.0), 0.97, 0.1, Cause::Ports),
         (Some(1_000.0), 0.97, 0.1, Cause::Ports),
+        // Those that were free at the beginning of ten seconds are among them.
+        (Some(800.0), 0.97, 0.1, Cause::Ports),
+        (Some(1_500.0), 0.97, 0.1, Cause::Unknown),
         (Some(20_000.0), 0.97, 0.1, Cause::Unknown),
         (Some(60_000.0), 0.6, 0.1, Cause::Unknown),
         (Some(60_000.0), 0.97, 0.0, Cause::Unknown),

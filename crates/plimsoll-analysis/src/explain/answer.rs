@@ -259,7 +259,10 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             CauseText::one("local ports of this machine", no_more).several(true)
         }
         Cause::Ports => CauseText::one(
-            format!("local ports of {server}"),
+            match case.past.ports_behind || case.line.ports_behind {
+                true => format!("local ports of what is behind {server}"),
+                false => format!("local ports of {server}"),
+            },
             format!("{} of those to one peer are taken by connections that are over{idle}", share(Signal::TimeWait)),
         )
         .several(true),

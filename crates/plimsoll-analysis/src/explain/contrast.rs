@@ -4,6 +4,7 @@
 //! Not here: the rules.
 
 use super::demands::{ServiceDemand, UsedResource, demands};
+use super::laws::collects_alone;
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::{Failing, Findings, Gone, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
@@ -327,10 +328,11 @@ impl Contrast {
         Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
     }
 
-    /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota.
+    /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota, no collector that all stop for.
     pub fn nothing_full(&self) -> Option<bool> {
         let throttled = self.reaches(Signal::Throttled, 0.05).unwrap_or(false);
-        Some(!throttled && !self.thread_full()? && self.cores_spare()?)
+        let collecting = collects_alone(self).unwrap_or(false);
+        Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
     }
 
     /// The connection to others of which the server has most at and past the line: its address, and how many. Those that hardly a

@@ -48,6 +48,8 @@ pub enum Signal {
     ConnectFailed,
     /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
     Dispersion,
+    /// Share of the time in which nobody is answered although some wait, where answers come in lumps of one size at even distances.
+    Lumps,
     /// Bytes received.
     BytesIn,
     /// Share of the time that the fullest worker of plimsoll worked.
@@ -192,6 +194,7 @@ impl Signal {
             Signal::FailedAfter => ("failed_after", "ns", "time to a failure p50", "the load"),
             Signal::Connect => ("connect_p99", "ns", "time to connect p99", "the load"),
             Signal::ConnectFailed => ("connect_failed", "share", "connections that failed", "the load"),
+            Signal::Lumps => ("lumps", "share", "silence between lumps of answers", "the load"),
             Signal::Dispersion => ("dispersion", "", "unevenness of the answers (1: random, 0: a clock)", "the load"),
             Signal::BytesIn => ("bytes_in", "bytes/s", "bytes received", "the load"),
             Signal::Generator => ("generator", "share", "plimsoll's fullest worker", "plimsoll"),
@@ -301,6 +304,8 @@ pub struct LoadSignals {
     pub read_by_others: bool,
     /// Local ports that the server may have to one peer, as far as is known.
     pub local_ports: Option<f64>,
+    /// Whether the ports that are told of are those of another network namespace than the server's: of what is behind it.
+    pub ports_behind: bool,
     /// Connections that failed since no local port was left for them.
     pub no_port: u64,
     /// Length of the measured window, s.
@@ -440,7 +445,7 @@ impl LoadSignals {
         self.put(Signal::ConnectFailed, errors as f64 / (errors + load.connections_opened).max(1) as f64);
         self.put(Signal::Generator, summary.generator.work_share);
         let (mut in_flight_ns, mut work_ns, mut looked_ns, mut covered_ns, mut bytes) = (0.0, 0u64, 0u64, 0u64, 0u64);
-        let mut answers = Vec::new();
+        let (mut answers, mut silent) = (Vec::new(), Vec::new());
         let length_ns = run.plan.load.interval_ns.max(1);
         for (index, interval) in &run.intervals {
             let start_ns = u64::from(*index) * length_ns;
@@ -452,7 +457,9 @@ impl LoadSignals {
             work_ns += interval.load.workers.iter().map(|worker| worker.work_ns).sum::<u64>();
             looked_ns += interval.load.looked_ns;
             bytes += interval.load.bytes_in;
-            answers.push(interval.whole().ledger.succeeded as f64);
+            let whole = interval.whole();
+            answers.push(whole.ledger.succeeded as f64);
+            silent.push(whole.ledger.requests() == 0 && whole.in_flight_end > 0);
         }
         if covered_ns > 0 {
             self.put(Signal::InFlight, in_flight_ns / covered_ns as f64);
@@ -461,6 +468,7 @@ impl LoadSignals {
             self.put(Signal::BytesIn, bytes as f64 * SECOND as f64 / covered_ns as f64);
         }
         self.put(Signal::Dispersion, dispersion(&answers));
+        self.put(Signal::Lumps, lumps(&answers, &silent));
         self.limited = summary.generator.reason.clone().filter(|_| summary.generator.limited);
         self.disturbed = summary.others.reason.clone().filter(|_| summary.others.disturbed);
         self.put(Signal::Others, summary.others.cores);
@@ -582,6 +590,7 @@ impl LoadSignals {
         self.put(Signal::Retransmits, of(change("tcp.retransmits"), change("tcp.segments_out")));
         let ports = inside("tcp.local_ports").and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
         self.local_ports = ports;
+        self.ports_behind = mean("tcp.time_wait_behind").is_some_and(|share| share > 0.5);
         self.put(Signal::TimeWait, of(most("tcp.time_wait_pair"), ports).map(|share| share.min(1.0)));
         self.put(Signal::InLock, mean("server.in_lock"));
         self.put(Signal::InSameLock, mean("server.in_same_lock"));
@@ -636,6 +645,38 @@ impl LoadSignals {
     }
 }
 
+/// Lumps of answers, at the least; and by how much their sizes and distances may differ (standard deviation over mean): ticks are a tenth of
+/// a second, so that every 250 ms is two or three of them.
+const LUMPS_MIN: usize = 4;
+const EVEN: f64 = 0.35;
+
+/// Share of the ticks that are `silent`, where the answers in between come in even lumps; 0 where they do not, `None`: too little was seen.
+fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
+    if answers.len() < 10 {
+        return None;
+    }
+    // (first tick, answers) of each stretch between silences.
+    let mut found: Vec<(usize, f64)> = Vec::new();
+    for (at, count) in answers.iter().enumerate().filter(|(at, _)| !silent[*at]) {
+        match found.last_mut().filter(|_| at > 0 && !silent[at - 1]) {
+            Some((_, sum)) => *sum += count,
+            None => found.push((at, *count)),
+        }
+    }
+    // The first and the last are cut off.
+    let whole = found.get(1..found.len().saturating_sub(1)).unwrap_or_default();
+    let is_even = |values: &[f64]| {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
+        mean > 0.0 && variance.sqrt() <= EVEN * mean
+    };
+    let sizes: Vec<f64> = whole.iter().map(|lump| lump.1).collect();
+    let distances: Vec<f64> = whole.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
+    let even = whole.len() >= LUMPS_MIN && is_even(&sizes) && is_even(&distances);
+    let share = silent.iter().filter(|it| **it).count() as f64 / silent.len() as f64;
+    Some(if even { share } else { 0.0 })
+}
+
 /// Variance over mean of the counts, without what changes slowly: over neighbours, whose mean is the same.
 fn dispersion(counts: &[f64]) -> Option<f64> {
     let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
@@ -644,4 +685,26 @@ fn dispersion(counts: &[f64]) -> Option<f64> {
     }
     let squares: f64 = counts.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
     Some(squares / 2.0 / (counts.len() - 1) as f64 / mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_lumps_are_told_from_silences() {
+        let check = |name: &str, ticks: &[f64], expect: Option<f64>| {
+            let silent: Vec<bool> = ticks.iter().map(|count| *count == 0.0).collect();
+            assert_eq!(lumps(ticks, &silent), expect, "{name}");
+        };
+        let every_quarter = [60.0, 0.0, 0.0, 60.0, 0.0, 60.0, 0.0, 0.0, 58.0, 0.0, 60.0, 0.0, 0.0, 40.0, 20.0, 0.0];
+        check("so many every 250 ms", &every_quarter, Some(0.5625));
+        check("all the time", &[30.0; 16], Some(0.0));
+        let seldom = [30.0, 30.0, 30.0, 0.0, 0.0, 0.0, 30.0, 30.0, 30.0, 30.0, 30.0, 30.0, 30.0, 0.0, 30.0, 30.0];
+        check("stalls", &seldom, Some(0.0));
+        let uneven = [9.0, 0.0, 90.0, 0.0, 0.0, 5.0, 0.0, 60.0, 0.0, 0.0, 0.0, 12.0, 0.0, 80.0, 0.0, 1.0];
+        check("lumps of many sizes", &uneven, Some(0.0));
+        check("too short to tell", &every_quarter[..9], None);
+        check("nobody", &[0.0; 16], Some(0.0));
+    }
 }

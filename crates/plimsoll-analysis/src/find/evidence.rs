@@ -102,6 +102,7 @@ pub struct Evidences<'a> {
     bound_ns: u64,
     budget_ns: u64,
     stalls_recur: bool,
+    silent_when_full: bool,
     /// Open trials that are not set aside.
     counted: Vec<&'a TrialOutcome>,
 }
@@ -148,6 +149,7 @@ impl<'a> Evidences<'a> {
             bound_ns: settings.slo.bound_min_ns().unwrap_or(u64::MAX),
             budget_ns: settings.budget_ns,
             stalls_recur: known.stalls.as_ref().is_some_and(|stalls| stalls.recur),
+            silent_when_full: known.silent_when_full,
             counted: Vec::new(),
         };
         // What a stall broke says nothing of the rate, unless stalls are the server's own.
@@ -212,7 +214,7 @@ impl<'a> Evidences<'a> {
     /// Whether a failing trial met a stall that does not recur, long enough to break a bound.
     fn stalled(&self, trial: &TrialOutcome) -> bool {
         let broke = trial.evidence.stalls.iter().any(|stall| stall.beyond_ns(self.bound_ns) > 0);
-        broke && !self.stalls_recur && trial.verdict == Verdict::Fail
+        broke && !self.stalls_recur && !self.silent_when_full && trial.verdict == Verdict::Fail
     }
 
     /// Whether the server held for a whole trial what it did not hold in this failing one.

@@ -61,9 +61,50 @@ pub struct Stalls {
     pub recur: bool,
 }
 
+/// What silences are seen of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Silences {
+    /// It answers all the time.
+    None,
+    /// Nobody is answered for a while only while more is asked than it carries: it lets so many through at times, or works in batches.
+    WhenFull,
+    /// It stalls.
+    Stalls(Stalls),
+}
+
+/// So many stalls would have been met in the loads that met none, if these met as many as the others: by chance that hardly ever happens.
+const EXPECTED_MIN: f64 = 6.0;
+/// What lets so many through at times does so at least so often, 1/s.
+const OFTEN_RPS: f64 = 1.0;
+/// So many answers at least would have been missing there.
+const MISSED_MIN: f64 = 8.0;
+
+/// Whether all `stalls` (each with its trial) are in loads above any that met none, which would have met some.
+fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
+    let stalled_rps = stalls.iter().filter_map(|(_, _, trial)| history[*trial].offered_rps()).reduce(f64::min);
+    let Some(stalled_rps) = stalled_rps else { return false };
+    let mut lengths: Vec<u64> = stalls.iter().map(|(_, stall, _)| stall.length_ns).collect();
+    lengths.sort_unstable();
+    let usual_s = lengths[lengths.len() / 2] as f64 / 1e9;
+    let (mut below_s, mut other_s) = (0.0, 0.0);
+    // A load that waits for the server to come to rest ends when it is calm.
+    for trial in history.iter().filter(|trial| trial.purpose != Purpose::Settle) {
+        let seconds = trial.duration_ns as f64 / 1e9;
+        match trial.offered_rps() {
+            Some(rate) if rate >= stalled_rps => other_s += seconds,
+            // Of fewer requests a stall is not seen.
+            Some(rate) if rate * usual_s >= MISSED_MIN && trial.verdict == Verdict::Pass => below_s += seconds,
+            Some(_) => {}
+            None => other_s += seconds,
+        }
+    }
+    let often_rps = stalls.len() as f64 / other_s.max(1e-9);
+    often_rps >= OFTEN_RPS && often_rps * below_s >= EXPECTED_MIN
+}
+
 impl Stalls {
-    /// The stalls of these trials; `None` if there was none.
-    pub fn seen(settings: &Settings, history: &[TrialOutcome]) -> Option<Stalls> {
+    /// What silences these trials met.
+    pub fn seen(settings: &Settings, history: &[TrialOutcome]) -> Silences {
         let asked = &settings.base.traffic;
         let least_ns = quickest_ns(history, asked.routes.len() > 1).saturating_mul(BEYOND_ANSWERS);
         // Users whose sessions begin together ask the same together: what they all wait for then is the load's own.
@@ -72,13 +113,18 @@ impl Stalls {
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);
         for (trial, outcome) in history.iter().enumerate() {
-            let is_stall = |s: &&Stall| s.length_ns > least_ns && of_server(outcome, s) && !in_step(outcome);
+            let left_ns = trial.checked_sub(1).map_or(0, |before| drained_ns(&history[before]));
+            let is_stall =
+                |s: &&Stall| s.length_ns > least_ns && s.at_ns >= left_ns && of_server(outcome, s) && !in_step(outcome);
             let long = outcome.evidence.stalls.iter().filter(is_stall);
             stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), *s, trial)));
             time_ns = time_ns.saturating_add(outcome.duration_ns);
             trials += usize::from(outcome.purpose != Purpose::Settle);
         }
-        let longest_ns = stalls.iter().map(|s| s.1.length_ns).max()?;
+        let Some(longest_ns) = stalls.iter().map(|s| s.1.length_ns).max() else { return Silences::None };
+        if only_when_full(history, &stalls) {
+            return Silences::WhenFull;
+        }
         let hit = |bound_ns: u64| {
             let mut trials: Vec<usize> = stalls.iter().filter(|s| s.1.beyond_ns(bound_ns) > 0).map(|s| s.2).collect();
             trials.dedup();
@@ -106,7 +152,7 @@ impl Stalls {
                 forbids = Some(format!("p{} <= {bound_text}", (bound.quantile * 1e6).round() / 1e4));
             }
         }
-        Some(Stalls {
+        Silences::Stalls(Stalls {
             count: stalls.len(),
             longest_ns,
             every_ns: time_ns / stalls.len() as u64,
@@ -158,6 +204,14 @@ fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
         }
         Verdict::Void => certain,
     }
+}
+
+/// How long a server that answers in turn works on what a trial left behind, ns: nobody of the next one is answered until then. Of one
+/// that answered nobody it is not known.
+fn drained_ns(trial: &TrialOutcome) -> u64 {
+    let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
+    let left = trial.evidence.unanswered as f64 * SECOND as f64;
+    if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
 
 /// How long an answer takes when nothing is in its way: the least median of all trials, since the first one may have met a
@@ -279,7 +333,73 @@ mod tests {
             let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
             let settings =
                 Settings { base: base.clone(), slo, budget_ns: SECOND, max_rate: None, arrivals, first_answer_ns: 0 };
-            assert_eq!(Stalls::seen(&settings, &[trial]).is_some(), expect, "{choice:?}");
+            let stalls = matches!(Stalls::seen(&settings, &[trial]), Silences::Stalls(_));
+            assert_eq!(stalls, expect, "{choice:?}");
+        }
+    }
+
+    /// Whom a load has left without an answer, a server that answers in turn answers before those of the next.
+    #[test]
+    fn what_a_load_left_behind_is_no_stall_of_the_next() {
+        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
+        let settings = Settings { base, slo, budget_ns: SECOND, max_rate: None, arrivals, first_answer_ns: 0 };
+        // Left unanswered at so many a second, and when the silence of the next began, ms.
+        for (left, rps, at_ms, expect) in [
+            (100, 100.0, 0, false),
+            (100, 100.0, 900, false),
+            (100, 100.0, 1100, true),
+            (2, 1000.0, 100, true),
+            (0, 1000.0, 0, true),
+            (100, 0.0, 0, true),
+        ] {
+            let [mut over, mut next] = [(); 2].map(|()| outcome(Purpose::Climb, Verdict::Fail, false));
+            (over.evidence.unanswered, over.achieved_rps) = (left, rps);
+            let stall = Stall { at_ns: at_ms * MS, length_ns: 400 * MS, ended: true, had_left: true };
+            next.evidence.stalls = vec![stall];
+            let stalls = matches!(Stalls::seen(&settings, &[over, next]), Silences::Stalls(_));
+            assert_eq!(stalls, expect, "{left} {rps} {at_ms}");
+        }
+    }
+
+    /// A limit that lets so many through at times is silent in between only while more is asked than it lets through.
+    #[test]
+    fn who_is_silent_only_when_full_does_not_stall() {
+        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
+        let settings = Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 };
+        // Rates, whether each passed, and how many stalls it met, in a second.
+        type Loads = &'static [(f64, bool, usize)];
+        const FULL: Loads = &[
+            (157.0, true, 0),
+            (313.0, false, 2),
+            (224.0, true, 0),
+            (257.0, false, 2),
+            (240.0, true, 0),
+            (253.0, false, 2),
+        ];
+        for (name, loads, when_full) in [
+            ("only above what holds", FULL, true),
+            (
+                "seldom, as stalls are",
+                &[(157.0, true, 0), (224.0, true, 0), (313.0, false, 1), (240.0, true, 0)],
+                false,
+            ),
+            ("below, too", &[(157.0, true, 0), (313.0, false, 2), (224.0, false, 1), (240.0, true, 0)], false),
+            ("too little was held to tell", &[(157.0, true, 0), (313.0, false, 2)], false),
+            ("too few requests to see", &[(5.0, true, 0), (5.0, true, 0), (6.0, true, 0), (313.0, false, 2)], false),
+        ] {
+            let of = |(rate, passed, stalls): &(f64, bool, usize)| {
+                let verdict = if *passed { Verdict::Pass } else { Verdict::Fail };
+                let mut trial = outcome(Purpose::Climb, verdict, false);
+                trial.load = Offered::Rate(*rate);
+                let starts = (0..*stalls as u64).map(|n| n * 400 * MS);
+                let stall = |at_ns| Stall { at_ns, length_ns: 250 * MS, ended: true, had_left: true };
+                trial.evidence.stalls = starts.map(stall).collect();
+                trial
+            };
+            let trials: Vec<TrialOutcome> = loads.iter().map(of).collect();
+            assert_eq!(Stalls::seen(&settings, &trials) == Silences::WhenFull, when_full, "{name}");
         }
     }
 

@@ -111,6 +111,52 @@ pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<
     Ok(serves && !works)
 }
 
+/// Network namespaces that are looked into beside the server's own, at most.
+const NETWORKS_MAX: usize = 16;
+
+/// Network namespaces of this machine beside that of the process `pid` (of containers, say), each by one process in it, as far as this user
+/// may tell.
+pub fn other_networks(pid: u32) -> Vec<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let network = |pid: u32| std::fs::metadata(format!("/proc/{pid}/ns/net")).map(|it| (it.dev(), it.ino())).ok();
+    let mut seen: BTreeSet<(u64, u64)> = network(pid).into_iter().collect();
+    let all = numbers_in("/proc").unwrap_or_default().into_iter();
+    all.filter(|pid| network(*pid).is_some_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
+}
+
+/// The sockets of a network namespace.
+struct NetworkSockets {
+    /// Who listens at a port: inodes.
+    listening: BTreeMap<u16, Vec<u32>>,
+    /// Connections by their ends, this one first: inodes.
+    ends: BTreeMap<(SocketAddr, SocketAddr), u32>,
+}
+
+impl NetworkSockets {
+    fn ask(asker: &mut Asker, filter: Filter) -> io::Result<NetworkSockets> {
+        let (mut listening, mut ends) = (BTreeMap::<u16, Vec<u32>>::new(), BTreeMap::new());
+        asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+            listening.entry(socket.local.port()).or_default().push(socket.inode);
+        })?;
+        asker.each(Version::BOTH, states::ESTABLISHED, filter, false, &mut |socket| {
+            ends.insert((plain(socket.local), plain(socket.remote)), socket.inode);
+        })?;
+        Ok(NetworkSockets { listening, ends })
+    }
+
+    /// Who takes the connection that another end here or elsewhere sees as `local` and `remote`: inodes of the connection and of who listens.
+    fn taking(&self, (local, remote): &(SocketAddr, SocketAddr)) -> Option<Vec<u32>> {
+        let to = self.ends.get(&(*remote, *local))?;
+        let listeners = self.listening.get(&remote.port())?;
+        Some([to].into_iter().chain(listeners).copied().filter(|inode| *inode != 0).collect())
+    }
+
+    /// Connections that were opened from here, by their ends, and their inodes.
+    fn opened(&self) -> impl Iterator<Item = (&(SocketAddr, SocketAddr), &u32)> {
+        self.ends.iter().filter(|((local, _), _)| !self.listening.contains_key(&local.port()))
+    }
+}
+
 /// What is behind a server on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Behind {
@@ -120,37 +166,53 @@ pub struct Behind {
     pub takers: BTreeMap<String, u32>,
 }
 
-/// The processes on this machine that the processes `server` have connections to, over TCP or unix sockets, and those that
+/// The processes on this machine that the processes `server` have connections to, over TCP or unix sockets, or ask at one of the addresses
+/// `asked` (in its network namespace, over connections too short to be found here), and those that
 /// these have connections to in turn, each with the processes of whoever listens there; without `server` itself, the branch
-/// of `without`, and what reaches them through `port`, which is the server's own. Only connections that were opened by them
+/// of `without`, and what reaches them through `port`, which is the server's own. `askers`: of the server's network namespace first, then
+/// of others. Only connections that were opened by them
 /// count. Of a process that the server descends from (a supervisor that takes its output) the family is everybody's: it
 /// counts alone.
-pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without: u32) -> io::Result<Behind> {
-    let mut listening: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
-    asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
-        listening.entry(socket.local.port()).or_default().push(socket.inode);
-    })?;
-    // The load's own connections, which may be many, are not carried over.
-    let mut ends: BTreeMap<(SocketAddr, SocketAddr), u32> = BTreeMap::new();
-    asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), false, &mut |socket| {
-        ends.insert((plain(socket.local), plain(socket.remote)), socket.inode);
-    })?;
-    // From who opened a connection to who took it, as far as both are here: inodes, and those of who listens there.
-    let mut pairs: Vec<(u32, Vec<u32>, String)> = ends
-        .iter()
-        .filter(|((local, _), _)| !listening.contains_key(&local.port()))
-        .filter_map(|((local, remote), from)| {
-            let to = ends.get(&(*remote, *local))?;
-            let listeners = listening.get(&remote.port())?;
-            let to = [to].into_iter().chain(listeners).copied().filter(|inode| *inode != 0).collect();
-            Some((*from, to, remote.to_string()))
-        })
-        .collect();
-    pairs.extend(unix_pairs(asker));
+fn downstream(
+    askers: &mut [Asker],
+    server: &BTreeSet<u32>,
+    asked: &BTreeSet<SocketAddr>,
+    port: u16,
+    without: u32,
+) -> io::Result<Behind> {
+    let mut networks = Vec::new();
+    for (number, asker) in askers.iter_mut().enumerate() {
+        // The load's own connections, which may be many, are not carried over.
+        let filter = if number == 0 { Filter::NeitherPort(port) } else { Filter::Any };
+        match NetworkSockets::ask(asker, filter) {
+            Ok(sockets) => networks.push(sockets),
+            Err(error) if number == 0 => return Err(error),
+            Err(_) => {}
+        }
+    }
+    // From who opened a connection to who took it, as far as both are on this machine: inodes, and those of who listens there. Without
+    // the former it is the server.
+    let mut pairs: Vec<(Option<u32>, Vec<u32>, String)> = Vec::new();
+    for (number, network) in networks.iter().enumerate() {
+        for (ends, from) in network.opened() {
+            // An address of the machine itself is another one in each namespace.
+            let elsewhere =
+                networks.iter().enumerate().filter(|(other, _)| *other != number && !ends.1.ip().is_loopback());
+            let to = network.taking(ends).or_else(|| elsewhere.into_iter().find_map(|(_, other)| other.taking(ends)));
+            pairs.extend(to.map(|to| (Some(*from), to, ends.1.to_string())));
+        }
+    }
+    for asker in askers.iter_mut() {
+        pairs.extend(unix_pairs(asker).into_iter().map(|(from, to, name)| (Some(from), to, name)));
+    }
+    if let Some(own) = networks.first() {
+        let listens = |at: &SocketAddr| Some((None, own.listening.get(&at.port())?.clone(), at.to_string()));
+        pairs.extend(asked.iter().filter_map(listens));
+    }
     if pairs.is_empty() || server.is_empty() {
         return Ok(Behind::default());
     }
-    let wanted: BTreeSet<u32> = pairs.iter().flat_map(|(from, to, _)| to.iter().chain([from])).copied().collect();
+    let wanted: BTreeSet<u32> = pairs.iter().flat_map(|(from, to, _)| to.iter().chain(from)).copied().collect();
     let held = all_holders(&wanted)?;
     let parents: BTreeMap<u32, u32> = processes()?.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let holders_of = |inodes: &[u32]| -> Vec<u32> {
@@ -164,7 +226,7 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
     loop {
         let before = found.len();
         for (from, to, _) in &pairs {
-            if holders_of(&[*from]).iter().any(|pid| found.contains(pid)) {
+            if from.is_none_or(|from| holders_of(&[from]).iter().any(|pid| found.contains(pid))) {
                 let (above, beside): (Vec<u32>, Vec<u32>) =
                     holders_of(to).into_iter().partition(|pid| above.contains(pid));
                 let pids = families(&beside, without, &parents).into_iter().chain(above);
@@ -179,13 +241,21 @@ pub fn downstream(asker: &mut Asker, server: &BTreeSet<u32>, port: u16, without:
     let mut takers = BTreeMap::new();
     for (from, to, leads_to) in &pairs {
         if !takers.contains_key(leads_to)
-            && holders_of(&[*from]).iter().any(|pid| server.contains(pid))
+            && from.is_none_or(|from| holders_of(&[from]).iter().any(|pid| server.contains(pid)))
             && let Some(pid) = holders_of(to).into_iter().find(|pid| pids.contains(pid))
         {
             takers.insert(leads_to.clone(), pid);
         }
     }
     Ok(Behind { pids, takers })
+}
+
+/// The same over all network namespaces of this machine that this user may look into.
+pub fn behind(server: &BTreeSet<u32>, asked: &BTreeSet<SocketAddr>, port: u16, without: u32) -> io::Result<Behind> {
+    let Some(first) = server.first() else { return Ok(Behind::default()) };
+    let mut askers = vec![Asker::open_beside(*first)?];
+    askers.extend(other_networks(*first).into_iter().filter_map(|pid| Asker::open_in(pid).ok()));
+    downstream(&mut askers, server, asked, port, without)
 }
 
 /// A connection over a unix socket, by the inodes of its ends, and the name that it was opened to.

@@ -140,12 +140,15 @@ impl Asker {
     /// Opens the way in the network of the process `pid`, which is another one where that is in a container: a socket belongs to the
     /// network that it was made in. Where that is not allowed, in our own.
     pub fn open_beside(pid: u32) -> io::Result<Asker> {
+        Asker::open_in(pid).or_else(|_| Asker::open())
+    }
+
+    /// The same, and nowhere else.
+    pub fn open_in(pid: u32) -> io::Result<Asker> {
         use std::os::unix::fs::MetadataExt;
-        let network = |of: &str| Some((std::fs::metadata(format!("/proc/{of}/ns/net")).ok()?, of.to_owned()));
-        let (Some((own, _)), Some((theirs, of))) = (network("self"), network(&pid.to_string())) else {
-            return Asker::open();
-        };
-        if (own.dev(), own.ino()) == (theirs.dev(), theirs.ino()) {
+        let network = |of: &str| std::fs::metadata(format!("/proc/{of}/ns/net")).map(|it| (it.dev(), it.ino()));
+        let of = pid.to_string();
+        if network("self")? == network(&of)? {
             return Asker::open();
         }
         // A thread of its own goes there and ends there, so that nothing else of ours is moved.
@@ -155,7 +158,7 @@ impl Asker {
             check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
             Asker::open()
         });
-        opened.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).or_else(|_| Asker::open())
+        opened.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
     }
 
     /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see [`SocketRow::send_time`].

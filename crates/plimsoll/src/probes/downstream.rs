@@ -6,8 +6,9 @@ use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
 use plimsoll_sys::probe::process::{CpuClock, look_at, numbers_in};
-use plimsoll_sys::probe::sockets::Asker;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A machine with more processes than this gets no snapshot of all their clocks: it would hold the load up.
 const PROCESSES_MAX: usize = 2000;
@@ -18,9 +19,13 @@ const TAKERS_MAX: usize = 8;
 const TITLED: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
 
+/// Addresses on this machine that the server is known to ask, for who looks for processes: a connection that is closed after each call is
+/// gone before it is found among the open files of all.
+pub type AskedAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
+
 pub struct Downstream {
     port: u16,
-    asker: Option<Asker>,
+    asked: AskedAddresses,
     look: Seldom,
     titles: Seldom,
     /// CPU time of every process at the latest edge of a load, and when that was: what a process that is found later had
@@ -42,7 +47,7 @@ impl Downstream {
     pub fn new(port: u16) -> Downstream {
         Downstream {
             port,
-            asker: Asker::open().ok(),
+            asked: AskedAddresses::default(),
             look: Seldom::new(2_000_000_000),
             titles: Seldom::with_part(500_000_000, 500),
             before: BTreeMap::new(),
@@ -51,14 +56,21 @@ impl Downstream {
         }
     }
 
+    pub fn asked(&self) -> AskedAddresses {
+        Arc::clone(&self.asked)
+    }
+
     /// Reads the CPU time of what is downstream of the processes `server`.
     pub fn sample(&mut self, server: &BTreeSet<u32>, sink: &mut Sink) {
         let edge = sink.extent() == Extent::Edge;
         if edge {
             self.look.hasten();
         }
-        let Downstream { asker: Some(asker), look, port, .. } = self else { return };
-        let found = look.read(sink, || listener::downstream(asker, server, *port, std::process::id()));
+        let Downstream { look, port, asked, .. } = self;
+        let found = look.read(sink, || {
+            let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            listener::behind(server, &asked, *port, std::process::id())
+        });
         if let Some(Ok(found)) = found {
             name_takers(&found.takers, sink);
             self.take_up(found.pids, sink);

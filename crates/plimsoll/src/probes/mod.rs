@@ -126,7 +126,7 @@ impl Watcher {
                 let port = addresses.first().filter(|_| local).map(std::net::SocketAddr::port);
                 let server = server::ServerProbe::new(finder, live, port);
                 let mut probes: Vec<Box<dyn Probe>> = Vec::new();
-                let (roots, tables) = (server.roots().to_vec(), server.tables());
+                let (roots, tables, asked) = (server.roots().to_vec(), server.tables(), server.asked());
                 probes.push(Box::new(server));
                 probes.push(Box::new(machine::MachineProbe::with(local, Arc::clone(&shared.ours))));
                 probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses, local)));
@@ -137,7 +137,8 @@ impl Watcher {
                     probes.push(Box::new(functions::FunctionSampling::of(Arc::clone(&tables))));
                 }
                 if local && let Some(address) = addresses.first() {
-                    probes.push(Box::new(sockets::Sockets::new(address.port(), roots.first().copied(), tables)));
+                    let root = roots.first().copied();
+                    probes.push(Box::new(sockets::Sockets::new(address.port(), root, tables, asked)));
                 }
                 sample_all(&shared, &mut probes, PERIOD_NS, effort, SAMPLES_TOGETHER, true);
             };

@@ -5,6 +5,7 @@
 //! many thousands, most of them connections that were taken. So nothing is looked for unless there is a connection that
 //! could be the server's own; then its open files are gone through a few at a time.
 
+use super::downstream::AskedAddresses;
 use super::server::Tables;
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::probe::listener::{plain, socket_inode, unix_links};
@@ -33,6 +34,8 @@ const DENIED: &str =
 
 pub struct Peers {
     tables: Tables,
+    /// Those whom it is known to ask on this machine, for others.
+    asked: AskedAddresses,
     look: Seldom,
     /// Whose sockets are, by their inodes.
     owners: BTreeMap<u32, Owner>,
@@ -144,9 +147,10 @@ struct FileWalk {
 }
 
 impl Peers {
-    pub fn new(tables: Tables) -> Peers {
+    pub fn new(tables: Tables, asked: AskedAddresses) -> Peers {
         Peers {
             tables,
+            asked,
             look: Seldom::new(1_000_000_000),
             owners: BTreeMap::new(),
             seen: None,
@@ -266,6 +270,11 @@ impl Peers {
         for (peer, _) in most {
             if self.known.len() < PEERS_MAX && !self.known.contains(peer) {
                 self.known.insert(peer.clone());
+                if let LeadsTo::Address(address) = peer
+                    && seen.queued.contains_key(peer)
+                {
+                    self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(*address);
+                }
             }
         }
         for peer in &self.known {
@@ -456,7 +465,7 @@ mod tests {
         use Owner::{NotFound, Other, Server};
         let leads = |peer: u16| LeadsTo::Address(SocketAddr::from(([127, 0, 0, 1], peer)));
         let check = |known: &[u16], sockets: &[(u32, u16, Owner)], expect: &[u32]| {
-            let mut peers = Peers::new(Tables::default());
+            let mut peers = Peers::new(Tables::default(), AskedAddresses::default());
             peers.known = known.iter().map(|peer| leads(*peer)).collect();
             peers.owners = sockets.iter().map(|(inode, _, owner)| (*inode, *owner)).collect();
             let connection =

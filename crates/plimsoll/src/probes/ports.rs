@@ -7,6 +7,7 @@
 use super::optional_file::OptionalFile;
 use super::sink::{Seldom, Sink};
 use plimsoll_sys::probe::host::parse_time_wait;
+use plimsoll_sys::probe::listener::other_networks;
 use plimsoll_sys::probe::sockets::{Asker, Filter, SocketRow, Version, states};
 use plimsoll_sys::process::local_ports;
 use std::collections::HashMap;
@@ -54,41 +55,64 @@ impl RestingPairs {
 }
 
 pub struct Ports {
-    sockstat: OptionalFile,
-    asker: Option<Asker>,
+    /// The server's, then others, of what may be behind it.
+    networks: Vec<Network>,
     targets: Vec<SocketAddr>,
     look: Seldom,
+}
+
+struct Network {
+    sockstat: OptionalFile,
+    asker: Option<Asker>,
 }
 
 impl Ports {
     /// Of the network that `sockstat` tells of, which is that of the process `server`, where one is known; `targets`: where the load
     /// goes.
     pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> Ports {
-        let asker = server.map_or_else(Asker::open, Asker::open_beside).ok();
-        Ports { sockstat, asker, targets: targets.to_vec(), look: Seldom::new(1_000_000_000) }
+        let own = Network { sockstat, asker: server.map_or_else(Asker::open, Asker::open_beside).ok() };
+        let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| Network {
+            sockstat: OptionalFile::open(&format!("/proc/{pid}/net/sockstat")),
+            asker: Asker::open_in(pid).ok(),
+        });
+        Ports {
+            networks: [own].into_iter().chain(others).collect(),
+            targets: targets.to_vec(),
+            look: Seldom::new(1_000_000_000),
+        }
     }
 
     pub fn sample(&mut self, sink: &mut Sink, buffer: &mut Vec<u8>) {
-        let Ok(count) = self.sockstat.read(buffer, parse_time_wait) else {
+        let counts: Vec<Option<u64>> =
+            self.networks.iter_mut().map(|it| it.sockstat.read(buffer, parse_time_wait).ok()).collect();
+        let Some(Some(own)) = counts.first().copied() else {
             return;
         };
         let ports = local_ports();
-        sink.gauge("tcp.time_wait", "", count as f64);
-        if count <= FEW {
+        sink.gauge("tcp.time_wait", "", own as f64);
+        if counts.iter().flatten().all(|count| *count <= FEW) {
             sink.gauge("tcp.local_ports", "", ports as f64);
-            sink.gauge("tcp.time_wait_pair", "", count as f64);
+            sink.gauge("tcp.time_wait_pair", "", own as f64);
             return;
         }
-        let Ports { asker: Some(asker), targets, look, .. } = self else {
-            return;
-        };
-        let mut pairs = RestingPairs::default();
-        let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
-        let asked = look.read(sink, || asker.each(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell));
-        if let Some(Ok(())) = asked {
-            let (held, of) = pairs.most(targets, ports);
+        let Ports { networks, targets, look } = self;
+        let asked = look.read(sink, || {
+            let many = networks.iter_mut().zip(&counts).enumerate();
+            let many = many.filter(|(_, (_, count))| count.is_some_and(|count| count > FEW));
+            let of_one = |(number, (network, _)): (usize, (&mut Network, _))| {
+                let mut pairs = RestingPairs::default();
+                let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
+                let asker = network.asker.as_mut()?;
+                asker.each(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).ok()?;
+                Some((pairs.most(targets, ports), number > 0))
+            };
+            let all: Vec<((u64, u64), bool)> = many.filter_map(of_one).collect();
+            all.into_iter().max_by(|(a, _), (b, _)| (a.0 * b.1).cmp(&(b.0 * a.1)))
+        });
+        if let Some(Some(((held, of), is_behind))) = asked {
             sink.gauge("tcp.local_ports", "", of as f64);
             sink.gauge("tcp.time_wait_pair", "", held as f64);
+            sink.gauge("tcp.time_wait_behind", "", f64::from(u8::from(is_behind)));
         }
     }
 }

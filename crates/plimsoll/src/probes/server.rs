@@ -1,7 +1,7 @@
 //! The server's processes: the parents that were found and all their descendants, summed. A server that is restarted is
 //! found again; its sums go on.
 
-use super::downstream::Downstream;
+use super::downstream::{AskedAddresses, Downstream};
 use super::finder::{Finder, FoundServer};
 use super::probe::{LiveServer, Probe};
 use super::sink::{Extent, Seldom, Sink};
@@ -252,6 +252,11 @@ impl ServerProbe {
 
     pub fn tables(&self) -> Tables {
         Arc::clone(&self.tables)
+    }
+
+    /// Where what the server asks on this machine is told, for who looks for that.
+    pub fn asked(&self) -> AskedAddresses {
+        self.downstream.as_ref().map(Downstream::asked).unwrap_or_default()
     }
 
     /// Learns which processes belong to the server by now.

@@ -11,9 +11,8 @@ use crate::stopper;
 use crate::target::system_text;
 use plimsoll_model::Terms;
 use plimsoll_sys::pause::{Pausable, own_user};
-use plimsoll_sys::probe::listener::{downstream, families, processes};
+use plimsoll_sys::probe::listener::{behind, families, processes};
 use plimsoll_sys::probe::process::Stat;
-use plimsoll_sys::probe::sockets::Asker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -68,7 +67,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<MayStop>, Failure>
     let me = std::process::id();
     let server: BTreeSet<u32> = families(&server.roots, me, &parents).into_iter().collect();
     let port = base.plan.carriage.addresses.first().map_or(0, SocketAddr::port);
-    let behind = Asker::open().and_then(|mut asker| downstream(&mut asker, &server, port, me)).map_err(unread)?;
+    let behind = behind(&server, &BTreeSet::new(), port, me).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| above(*pid, &parents)).collect();
     let ours = families(&[me], 0, &parents).into_iter().collect();
     chosen(words, &ProcessesSeen { all, ours, server, above, behind: behind.pids }).map_err(no)

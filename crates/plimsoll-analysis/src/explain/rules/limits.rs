@@ -5,7 +5,7 @@
 use super::sign::{NOTHING_FULL, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
-use crate::explain::laws::{comes_in_for_long, leaves_unsent, on_the_way, unaccepted, waits_unseen};
+use crate::explain::laws::{comes_in_for_long, in_lumps, leaves_unsent, on_the_way, unaccepted, waits_unseen};
 use crate::explain::signals::Signal;
 use crate::sentence::{Remedy, SentencePart};
 use plimsoll_model::units::MS;
@@ -104,6 +104,31 @@ pub(super) const ROWS: &[Rule] = &[
         // Answers that lie ready have been made: it is not the server that holds them back.
         yields_to: &[Cause::Network, Cause::SlowReader],
         to_tell: &[words("whether the server's cores are idle (probes)")],
+    },
+    // One that is refilled at times: by the clock, whatever was taken.
+    Rule {
+        cause: Cause::Limiter,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                5.0,
+                "so many requests are let through at a time, by the clock: answers come in lumps of one size at even distances",
+                "answers do not come in lumps of one size",
+                &[Signal::Lumps, Signal::Goodput],
+                in_lumps,
+            ),
+            must(
+                1.0,
+                "nothing that they wait for is to be seen",
+                "it is to be seen what requests wait for",
+                &[Signal::InLock, Signal::PeerWaiting, Signal::Unaccepted],
+                waits_unseen,
+            ),
+        ],
+        yields_to: &[Cause::Network, Cause::SlowReader],
+        to_tell: PROBES,
     },
     // One that lets answers wait whose requests take longer than lies between them: experiments tell it from places for so many.
     Rule {

@@ -2,7 +2,7 @@
 //!
 //! Not here: what a row is, and the other rows (`rules`).
 
-use super::sign::{Rule, RuleStage, must, words};
+use super::sign::{Rule, RuleStage, must, must_not, words};
 use crate::explain::cause::Cause;
 use crate::explain::laws::window_full;
 use crate::explain::signals::{LoadSignals, Signal};
@@ -64,6 +64,18 @@ pub(super) const ROWS: &[Rule] = &[
                         true => Some(near.disturbed.is_some() || searched && case.holds_more().is_some()),
                         false => searched.then_some(true),
                     }
+                },
+            ),
+            must_not(
+                "they used little, and cores were idle all the same",
+                "they used a good part of a core, or no core was idle",
+                &[Signal::Others, Signal::Idle],
+                |case| {
+                    let others = case.top(Signal::Others)?;
+                    let taken = others + case.top(Signal::Steal).unwrap_or(0.0) * case.top(Signal::Cores)?;
+                    // What was used in the search is told in its own way.
+                    let before = case.stopped_by == StoppedBy::Disturbed && case.holds_more().is_some();
+                    Some(!before && taken < 0.4 && case.bottom(Signal::Idle)? >= 0.5)
                 },
             ),
             must(

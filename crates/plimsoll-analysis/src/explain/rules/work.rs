@@ -5,13 +5,15 @@
 use super::sign::{PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
-use crate::explain::laws::{collected, held_to_cores, stops_to_collect, takes_turns};
+use crate::explain::laws::{collected, collects_alone, held_to_cores, stops_to_collect, takes_turns};
 use crate::explain::signals::{FULL, LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
 
 /// A server that is warm holds so much of what it did not hold before, where something else ends it now: every runtime that compiles
 /// becomes faster by a part of that.
 const WARMER: f64 = 2.0;
+/// Collectors that requests have to stop for take so much of a core at the least where that is felt.
+const STOPPED_CORES: f64 = 0.15;
 /// A server that uses so many cores has more than one thread that works.
 const MORE_THAN_ONE: f64 = 1.25;
 
@@ -76,7 +78,9 @@ pub(super) const ROWS: &[Rule] = &[
                 "cores are to spare: what collects takes them from nobody",
                 &[Signal::Idle, Signal::GcPauses],
                 |case| {
-                    let beside = case.past.collects_beside || case.line.collects_beside;
+                    // So little of a core stops nobody for long.
+                    let little = collected(case)? * case.top(Signal::ServerCores)? < STOPPED_CORES;
+                    let beside = case.past.collects_beside || case.line.collects_beside || little;
                     let held = || held_to_cores(case) == Some(true) || takes_turns(case) == Some(true);
                     let full = || Some(case.thread_full()? || !case.cores_spare()? || held());
                     Some(!beside || stops_to_collect(case) || full()?)
@@ -84,7 +88,7 @@ pub(super) const ROWS: &[Rule] = &[
             ),
             must(
                 1.0,
-                "more of it than at a low load",
+                "more of it than at a low load, or it keeps a low load from being answered, too",
                 "as much of it at a low load",
                 &[Signal::Gc, Signal::ServerCores],
                 |case| {
@@ -92,6 +96,9 @@ pub(super) const ROWS: &[Rule] = &[
                     let low = work(case.low.get(Signal::Gc).unwrap_or(0.0), case.low.get(Signal::ServerCores))?;
                     let top = work(case.top(Signal::Gc).unwrap_or(0.0), case.top(Signal::ServerCores))?;
                     let stops = case.rises(Signal::GcPauses, 1.5).unwrap_or(false);
+                    // What was too much has left it with more than it can collect.
+                    let unanswered = case.low.get(Signal::Goodput)? < 0.5 * case.low.get(Signal::Offered)?;
+                    let stops = stops || unanswered && collects_alone(case).unwrap_or(false);
                     // Idle cores collect at a low load as well, so that it does not grow as requests do.
                     Some(top >= 1.2 * low && top > 0.0 || stops)
                 },

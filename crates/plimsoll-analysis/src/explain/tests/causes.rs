@@ -343,6 +343,36 @@ fn each_cause_by_its_law() {
             beside(usual().with(&cores_full).with(&[(Gc, 0.6, 0.3, 0.1)])),
             Cause::Cpu,
         ),
+        (
+            "a collector that all stop for, on one of four cores, after which one is answered at a time",
+            usual().alone(1.0).with(&[
+                (Gc, 0.5, 0.9, 0.9),
+                (ServerCores, 0.3, 0.85, 0.9),
+                (InLock, 0.0, 3.0, 30.0),
+                (FullestThread, 0.15, 0.8, 0.8),
+            ]),
+            Cause::Gc,
+        ),
+        (
+            "the same, which does not come to an end at a low load either",
+            usual().alone(1.0).with(&[
+                (Gc, 0.9, 0.9, 0.9),
+                (Goodput, 20.0, 0.0, 0.0),
+                (ServerCores, 0.9, 0.9, 0.9),
+                (FullestThread, 0.85, 0.8, 0.8),
+            ]),
+            Cause::Gc,
+        ),
+        (
+            "a lock in a runtime that collects a little",
+            usual().alone(1.0).with(&[(Gc, 0.3, 0.3, 0.3), (InLock, 0.0, 3.0, 30.0)]),
+            Cause::Lock,
+        ),
+        (
+            "so many at a time by the clock, which the others wait for",
+            usual().alone(1.2).with(&[(Lumps, 0.0, 0.0, 0.55), (Dispersion, 0.9, 20.0, 60.0)]),
+            Cause::Limiter,
+        ),
         ("paging", usual().with(&[(MajorFaults, 0.0, 300.0, 900.0)]), Cause::Memory),
         (
             "answers that lie ready",

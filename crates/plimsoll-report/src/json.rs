@@ -550,6 +550,7 @@ struct FindDocument<'a> {
     doubts: Vec<String>,
     stalls: Option<StallsFields<'a>>,
     failing: Option<FailingFields>,
+    gone: Option<String>,
     slo: String,
     peak: Option<PeakFields>,
     knee: Option<KneeFields>,
@@ -702,6 +703,7 @@ pub(crate) fn find(
             every_s: stalls.every_ns as f64 / 1e9,
             forbids: stalls.forbids.as_deref(),
         }),
+        gone: findings.gone.map(|gone| gone.text()),
         failing: findings.failing.map(|failing| FailingFields {
             share: failing.share,
             from_rps: failing.from_rps,

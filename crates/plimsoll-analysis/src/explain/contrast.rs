@@ -4,7 +4,6 @@
 //! Not here: the rules.
 
 use super::demands::{ServiceDemand, UsedResource, demands};
-use super::laws::collects_alone;
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::{Failing, Findings, Gone, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
@@ -328,10 +327,18 @@ impl Contrast {
         Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
     }
 
+    /// Whether collectors that requests have to stop for take half a core or more: so long nobody else does anything, and whoever waits
+    /// waits for that.
+    pub fn collects_alone(&self) -> Option<bool> {
+        let alone = !self.past.collects_beside && !self.line.collects_beside;
+        let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
+        Some(alone && of(&self.past).or(of(&self.line))? >= 0.5)
+    }
+
     /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota, no collector that all stop for.
     pub fn nothing_full(&self) -> Option<bool> {
         let throttled = self.reaches(Signal::Throttled, 0.05).unwrap_or(false);
-        let collecting = collects_alone(self).unwrap_or(false);
+        let collecting = self.collects_alone().unwrap_or(false);
         Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
     }
 

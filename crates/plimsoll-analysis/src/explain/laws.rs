@@ -88,14 +88,6 @@ pub(super) fn stops_to_collect(case: &Contrast) -> bool {
     case.top(Signal::GcPauses).unwrap_or(0.0) >= 0.1
 }
 
-/// Whether collectors that requests have to stop for take half a core or more: so long nobody else does anything, and whoever waits waits
-/// for that.
-pub(super) fn collects_alone(case: &Contrast) -> Option<bool> {
-    let alone = !case.past.collects_beside && !case.line.collects_beside;
-    let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
-    Some(alone && of(&case.past).or(of(&case.line))? >= 0.5)
-}
-
 /// Whether answers come in lumps of one size at even distances past the line, with nobody answered in between, and not so at a low load:
 /// so many are let through at a time, by the clock.
 pub(super) fn in_lumps(case: &Contrast) -> Option<bool> {

@@ -56,12 +56,12 @@ impl RestingPairs {
 
 pub struct Ports {
     /// The server's, then others, of what may be behind it.
-    networks: Vec<Network>,
+    networks: Vec<PortsOfNetwork>,
     targets: Vec<SocketAddr>,
     look: Seldom,
 }
 
-struct Network {
+struct PortsOfNetwork {
     sockstat: OptionalFile,
     asker: Option<Asker>,
 }
@@ -70,8 +70,8 @@ impl Ports {
     /// Of the network that `sockstat` tells of, which is that of the process `server`, where one is known; `targets`: where the load
     /// goes.
     pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> Ports {
-        let own = Network { sockstat, asker: server.map_or_else(Asker::open, Asker::open_beside).ok() };
-        let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| Network {
+        let own = PortsOfNetwork { sockstat, asker: server.map_or_else(Asker::open, Asker::open_beside).ok() };
+        let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
             sockstat: OptionalFile::open(&format!("/proc/{pid}/net/sockstat")),
             asker: Asker::open_in(pid).ok(),
         });
@@ -99,7 +99,7 @@ impl Ports {
         let asked = look.read(sink, || {
             let many = networks.iter_mut().zip(&counts).enumerate();
             let many = many.filter(|(_, (_, count))| count.is_some_and(|count| count > FEW));
-            let of_one = |(number, (network, _)): (usize, (&mut Network, _))| {
+            let of_one = |(number, (network, _)): (usize, (&mut PortsOfNetwork, _))| {
                 let mut pairs = RestingPairs::default();
                 let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
                 let asker = network.asker.as_mut()?;

@@ -5,10 +5,10 @@
 use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::laws::{
-    alike_as_connections, alike_as_served, collects_alone, comes_in_for_long, downstream_full, downstream_slower,
-    hands_on, locked, locked_behind, more_served_than_worked_on, none_left_idle, on_the_way, one_cores_worth, polls,
-    pool_full, queues_behind, reads_late, shares_an_interpreter, sleeps_unasked, spins, takes_all, takes_turns,
-    thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
+    alike_as_connections, alike_as_served, comes_in_for_long, downstream_full, downstream_slower, hands_on, locked,
+    locked_behind, more_served_than_worked_on, none_left_idle, on_the_way, one_cores_worth, polls, pool_full,
+    queues_behind, reads_late, shares_an_interpreter, sleeps_unasked, spins, takes_all, takes_turns, thread_each,
+    threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
@@ -320,7 +320,7 @@ pub(super) const ROWS: &[Rule] = &[
                 "cores are idle, while requests wait",
                 "the cores are full, or a thread, or all stop for a collector",
                 &[Signal::Idle, Signal::Gc],
-                |case| Some(case.cores_spare()? && !case.thread_full()? && !collects_alone(case).unwrap_or(false)),
+                |case| Some(case.cores_spare()? && !case.thread_full()? && !case.collects_alone().unwrap_or(false)),
             ),
             PLATEAU,
             must(

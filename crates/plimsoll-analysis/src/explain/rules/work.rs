@@ -5,7 +5,7 @@
 use super::sign::{PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
-use crate::explain::laws::{collected, collects_alone, held_to_cores, stops_to_collect, takes_turns};
+use crate::explain::laws::{collected, held_to_cores, stops_to_collect, takes_turns};
 use crate::explain::signals::{FULL, LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
 
@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Rule] = &[
                     let stops = case.rises(Signal::GcPauses, 1.5).unwrap_or(false);
                     // What was too much has left it with more than it can collect.
                     let unanswered = case.low.get(Signal::Goodput)? < 0.5 * case.low.get(Signal::Offered)?;
-                    let stops = stops || unanswered && collects_alone(case).unwrap_or(false);
+                    let stops = stops || unanswered && case.collects_alone().unwrap_or(false);
                     // Idle cores collect at a low load as well, so that it does not grow as requests do.
                     Some(top >= 1.2 * low && top > 0.0 || stops)
                 },

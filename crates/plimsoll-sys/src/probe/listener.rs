@@ -2,7 +2,7 @@
 //! and which processes belong together.
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
-use super::sockets::{Asker, Filter, SocketRow, Version, states};
+use super::sockets::{Asker, Filter, SocketRow, Version, network_of, states};
 use super::unix_diag::UnixSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -117,11 +117,9 @@ const NETWORKS_MAX: usize = 16;
 /// Network namespaces of this machine beside that of the process `pid` (of containers, say), each by one process in it, as far as this user
 /// may tell.
 pub fn other_networks(pid: u32) -> Vec<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let network = |pid: u32| std::fs::metadata(format!("/proc/{pid}/ns/net")).map(|it| (it.dev(), it.ino())).ok();
-    let mut seen: BTreeSet<(u64, u64)> = network(pid).into_iter().collect();
+    let mut seen: BTreeSet<(u64, u64)> = network_of(pid).into_iter().collect();
     let all = numbers_in("/proc").unwrap_or_default().into_iter();
-    all.filter(|pid| network(*pid).is_some_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
+    all.filter(|pid| network_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
 }
 
 /// The sockets of a network namespace.

@@ -121,6 +121,12 @@ pub struct Asker {
     sequence: u32,
 }
 
+/// Which network namespace a process is in: the device and the number of its file.
+pub(super) fn network_of(pid: u32) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(format!("/proc/{pid}/ns/net")).map(|it| (it.dev(), it.ino()))
+}
+
 impl Asker {
     /// Opens the way. Fails where netlink is not to be had.
     pub fn open() -> io::Result<Asker> {
@@ -145,15 +151,12 @@ impl Asker {
 
     /// The same, and nowhere else.
     pub fn open_in(pid: u32) -> io::Result<Asker> {
-        use std::os::unix::fs::MetadataExt;
-        let network = |of: &str| std::fs::metadata(format!("/proc/{of}/ns/net")).map(|it| (it.dev(), it.ino()));
-        let of = pid.to_string();
-        if network("self")? == network(&of)? {
+        if network_of(std::process::id())? == network_of(pid)? {
             return Asker::open();
         }
         // A thread of its own goes there and ends there, so that nothing else of ours is moved.
         let opened = std::thread::spawn(move || {
-            let network = std::fs::File::open(format!("/proc/{of}/ns/net"))?;
+            let network = std::fs::File::open(format!("/proc/{pid}/ns/net"))?;
             // SAFETY: no memory is passed; the descriptor is open until after the call.
             check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
             Asker::open()

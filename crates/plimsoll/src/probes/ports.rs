@@ -10,6 +10,7 @@ use plimsoll_sys::probe::host::parse_time_wait;
 use plimsoll_sys::probe::listener::other_networks;
 use plimsoll_sys::probe::sockets::{Asker, Filter, SocketRow, Version, states};
 use plimsoll_sys::process::local_ports;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -40,6 +41,11 @@ fn range_of(held: &mut [u16], usual: u64) -> u64 {
     if is_dense { ((span * held.len() as f64 / inner.len() as f64) as u64).min(usual) } else { usual }
 }
 
+/// Which of two holds more of what it may: how many each holds, and may hold.
+fn by_share(a: (u64, u64), b: (u64, u64)) -> Ordering {
+    (a.0 * b.1).cmp(&(b.0 * a.1))
+}
+
 impl RestingPairs {
     fn add(&mut self, local: SocketAddr, remote: SocketAddr) {
         self.held.entry((local.ip(), remote)).or_default().push(local.port());
@@ -50,7 +56,7 @@ impl RestingPairs {
     fn most(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
         let others = self.held.iter_mut().filter(|((_, remote), _)| !except.contains(remote));
         let shares = others.map(|(_, held)| (held.len() as u64, range_of(held, usual)));
-        shares.max_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((0, usual))
+        shares.max_by(|a, b| by_share(*a, *b)).unwrap_or((0, usual))
     }
 }
 
@@ -107,7 +113,7 @@ impl Ports {
                 Some((pairs.most(targets, ports), number > 0))
             };
             let all: Vec<((u64, u64), bool)> = many.filter_map(of_one).collect();
-            all.into_iter().max_by(|(a, _), (b, _)| (a.0 * b.1).cmp(&(b.0 * a.1)))
+            all.into_iter().max_by(|(a, _), (b, _)| by_share(*a, *b))
         });
         if let Some(Some(((held, of), is_behind))) = asked {
             sink.gauge("tcp.local_ports", "", of as f64);

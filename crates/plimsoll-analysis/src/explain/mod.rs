@@ -10,6 +10,7 @@ pub mod contrast;
 pub mod demands;
 pub mod functions;
 pub mod interventions;
+pub mod made_changes;
 pub mod rules;
 pub mod signals;
 pub mod spinning;
@@ -26,7 +27,8 @@ pub use cause::Cause;
 pub use contrast::{Contrast, Loads, killed_in, level_of};
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionsSeen};
-pub use interventions::{ExperimentLoads, MadeChanges, Together};
+pub use interventions::Together;
+pub use made_changes::{ExperimentLoads, MadeChanges};
 pub use signals::{LoadSignals, Signal};
 pub use vary::{VariedSetting, VariedStep};
 
@@ -167,7 +169,7 @@ fn with_experiments(
         ))
     });
     let ruled_out = explanation.ruled_out.into_iter().chain(denied).collect();
-    let intervened = |experiment: &interventions::MadeChange| Intervened {
+    let intervened = |experiment: &made_changes::MadeChange| Intervened {
         intervention: experiment.intervention,
         predictions: interventions::predictions(before, experiment.intervention),
         measured: experiment.measured(),

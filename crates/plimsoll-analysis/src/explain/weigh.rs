@@ -41,6 +41,18 @@ pub struct Weighed {
     pub ruled_out: Vec<(Cause, &'static str, &'static Sign)>,
 }
 
+#[cfg(test)]
+impl Weighed {
+    /// These stand with these weights, and none is named.
+    pub(super) fn standing(causes: &[(Cause, f64)]) -> Weighed {
+        let candidate = |(cause, weight): &(Cause, f64)| {
+            let rule = rules().find(|rule| rule.cause == *cause).expect("a row");
+            Candidate { cause: *cause, weight: *weight, rule, signs: Vec::new(), unseen: Vec::new() }
+        };
+        Weighed { candidates: causes.iter().map(candidate).collect(), named: false, ruled_out: Vec::new() }
+    }
+}
+
 /// One row, held against a case.
 enum RuleReading {
     Out(&'static str, &'static Sign),

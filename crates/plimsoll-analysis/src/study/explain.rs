@@ -8,7 +8,7 @@
 use super::search::Search;
 use super::step::{History, Step, Until, closed};
 use crate::explain::{
-    ExperimentLoads, LoadSignals, Loads, Signal, Together, interventions, killed_in, level_of, standing,
+    ExperimentLoads, LoadSignals, Loads, Signal, Together, interventions, killed_in, level_of, made_changes, standing,
 };
 use crate::find::{self, Bracket, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
@@ -279,7 +279,7 @@ impl Explain {
         let low = of(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
         let again = |it: &Intervention| {
             let mut tries = made(history.trials, *it);
-            times(*it) < TRIES_MAX && tries.all(|trial| interventions::is_hindered(*it, &trial.run, low)) && can_be(it)
+            times(*it) < TRIES_MAX && tries.all(|trial| made_changes::is_hindered(*it, &trial.run, low)) && can_be(it)
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
         let any = chosen.iter().any(|intervention| times(*intervention) > 0);

@@ -1,0 +1,511 @@
+//! What changes that were made say: what became of what is answered, for which causes that speaks, and against which
+//! ([`MadeChanges::weights`]).
+//!
+//! The first and the last load are made without a change; how far they lie apart is the noise that every effect has to exceed. What
+//! plimsoll or others limited says nothing of the server.
+//!
+//! Not here: what causes predict (`interventions`).
+
+use super::cause::Cause;
+use super::interventions::{Effect, at_stake, prediction};
+use super::signals::{LoadSignals, Signal};
+use super::weigh::Weighed;
+use crate::format;
+use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
+use plimsoll_model::{Ending, Intervention, Run, Stage, Stop};
+use std::collections::BTreeMap;
+
+/// One change, and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MadeChange {
+    /// What was changed.
+    pub intervention: Intervention,
+    /// What is held against each other.
+    pub figures: ChangeFigures,
+    /// What follows from that; `None`: it cannot be told.
+    pub effect: Option<Effect>,
+    /// Why it cannot be told.
+    pub void: Option<String>,
+}
+
+/// What was measured without a change, and with it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ChangeFigures {
+    /// What was answered, 1/s.
+    Answered {
+        #[allow(missing_docs, reason = "it says it itself")]
+        control_rps: f64,
+        #[allow(missing_docs, reason = "it says it itself")]
+        changed_rps: f64,
+    },
+    /// How long an answer took on average, ns, of requests that are alone and of so many at once.
+    Taken {
+        #[allow(missing_docs, reason = "it says it itself")]
+        alone_ns: f64,
+        #[allow(missing_docs, reason = "it says it itself")]
+        together_ns: f64,
+        #[allow(missing_docs, reason = "it says it itself")]
+        count: u64,
+    },
+}
+/// The loads that experiments are made of.
+#[derive(Debug, Clone, Default)]
+pub struct ExperimentLoads<'a> {
+    /// Without a change: the first, and the last where there is one.
+    pub controls: Vec<&'a Run>,
+    /// At a low rate: what requests at once are held against.
+    pub low: Option<&'a Run>,
+    /// At the line, as it was held: what bursts are held against.
+    pub line: Option<&'a Run>,
+    /// With a change.
+    pub changed: Vec<(Intervention, &'a Run)>,
+    /// With another value of a setting of the server's.
+    pub varied: Vec<(f64, &'a Run)>,
+}
+
+/// All that was made.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MadeChanges(pub Vec<MadeChange>);
+
+/// An effect is at least as large, as a natural logarithm: a third more, a quarter less.
+const EFFECT: f64 = 0.288;
+/// What changes by less than this has stayed.
+const STAYED: f64 = 0.14;
+/// Of two loads without a change one differs from the other by so much of noise; an effect is more than twice that.
+const NOISE_TIMES: f64 = 2.0;
+/// Of two loads without a change the first one is answered less than this share of the second where the server has not come to rest.
+const STILL_AT_WORK: f64 = 0.6;
+
+impl MadeChanges {
+    /// What these loads say.
+    pub fn of(loads: &ExperimentLoads) -> MadeChanges {
+        let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
+        let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::of(run)).collect();
+        // A server that still works at what was too much for it before the first of them is not the one that was changed.
+        if let [first, .., last] = controls.as_slice()
+            && goodput(first).unwrap_or(0.0) < STILL_AT_WORK * goodput(last).unwrap_or(0.0)
+        {
+            controls.remove(0);
+        }
+        let rates: Vec<f64> = controls.iter().filter_map(goodput).collect();
+        // With those that were under way when it ended: as many were when it began.
+        let full = |sight: &LoadSignals| {
+            let under_way = sight.get(Signal::InFlight).unwrap_or(0.0) / sight.seconds.max(1.0);
+            Some(goodput(sight)? + under_way)
+        };
+        let full_rps = controls.iter().filter_map(full).fold(0.0, f64::max);
+        let control_rps = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let noise = match rates.as_slice() {
+            [first, .., last] => (last / first).ln().abs() * NOISE_TIMES,
+            _ => 0.0,
+        };
+        let held_back = controls.iter().find_map(hindered);
+        let of = |(intervention, run): &(Intervention, &Run)| {
+            if let Some(Ending::Stopped(Stop::Died(why))) = &run.ending {
+                return MadeChange::void(*intervention, control_rps, why.clone());
+            }
+            let sight = LoadSignals::of(run);
+            if *intervention == Intervention::Bursts {
+                return of_bursts(&sight, loads.line.map(LoadSignals::of).as_ref());
+            }
+            if matches!(intervention, Intervention::Together | Intervention::Abreast) {
+                let (low, line) = (loads.low.map(LoadSignals::of), loads.line.map(LoadSignals::of));
+                let others = (low.as_ref(), line.as_ref());
+                let sight = at_once(run, low.as_ref());
+                return of_together(*intervention, &sight, others, made_at_once(run), full_rps);
+            }
+            let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
+            let (effect, void) = if control_rps <= 0.0 {
+                (None, Some("nothing was answered without the change".to_owned()))
+            } else if changed_rps <= 0.0 {
+                // A path or client that the server does not answer says nothing of its limits.
+                (None, Some("nothing was answered with it".to_owned()))
+            } else {
+                let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
+                let effect = match intervention {
+                    Intervention::Stopped => effect_of_stops(change, noise, users, control_rps),
+                    _ => effect(change, noise).ok_or("the difference is not clear of noise"),
+                };
+                let disturbed = controls.iter().chain([&sight]).find_map(disturbed);
+                match (effect, held_back.clone().or_else(|| hindered(&sight))) {
+                    // Whether we are the limit is what it is made for.
+                    (Ok(effect), Some(_)) if *intervention == Intervention::SecondGenerator && disturbed.is_none() => {
+                        (Some(effect), None)
+                    }
+                    // Less of us would be more of it: what rises in spite of that has risen.
+                    (Ok(Effect::Rises), Some(_)) if held_back.is_none() => (Some(Effect::Rises), None),
+                    (_, Some(reason)) => (None, Some(reason)),
+                    (Ok(effect), None) => (Some(effect), None),
+                    (Err(why), None) => (None, Some(why.to_owned())),
+                }
+            };
+            let figures = ChangeFigures::Answered { control_rps, changed_rps };
+            MadeChange { intervention: *intervention, figures, effect, void }
+        };
+        MadeChanges(loads.changed.iter().map(of).collect())
+    }
+
+    /// What they add to each cause that stands, and take from it. `weighed`: without them.
+    pub fn weights(&self, weighed: &Weighed) -> BTreeMap<Cause, f64> {
+        let mut added = BTreeMap::new();
+        for experiment in &self.0 {
+            for cause in experiment.supports(weighed) {
+                *added.entry(cause).or_insert(0.0) += prediction(experiment.intervention, cause).speaks;
+            }
+            for cause in experiment.denies(weighed) {
+                *added.entry(cause).or_insert(0.0) -= prediction(experiment.intervention, cause).denies;
+            }
+        }
+        added
+    }
+}
+
+/// Requests that are at once if they leave within half of what one takes, which `low` tells.
+fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
+    let alone_ns = low.and_then(|low| low.service_mean_ns);
+    LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
+}
+
+/// Whether plimsoll or others kept a load with this change from saying anything, so that the same may say more when it is made again.
+pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
+    match intervention {
+        // Whether we are the limit is what it is made for.
+        Intervention::SecondGenerator => disturbed(&LoadSignals::of(run)).is_some(),
+        Intervention::Together | Intervention::Abreast => {
+            hindered(&at_once(run, low.map(LoadSignals::of).as_ref())).is_some()
+        }
+        _ => hindered(&LoadSignals::of(run)).is_some(),
+    }
+}
+
+/// What kept a load from saying anything of the server.
+fn hindered(sight: &LoadSignals) -> Option<String> {
+    disturbed(sight).or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned()))
+}
+
+fn disturbed(sight: &LoadSignals) -> Option<String> {
+    sight.disturbed.as_ref().map(|reason| format!("others disturbed it: {reason}"))
+}
+
+/// What is behind a server was stopped for a share of the time. Where it is what is full, that share is lost; what is held up
+/// besides must be bridged by requests that wait elsewhere. The error says why nothing follows.
+fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
+    let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
+    // Half of that share, or hardly any of it.
+    let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
+    let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
+    match change {
+        _ if noise > -stays_above.ln() => Err("the difference is not clear of noise"),
+        change if change <= falls_below && bridged => Ok(Effect::Falls),
+        change if change <= falls_below => Err("fewer users than it takes to go on while it is stopped"),
+        change if change >= stays_above => Ok(Effect::Stays),
+        _ => Err("the difference is not clear"),
+    }
+}
+
+fn effect(ratio: f64, noise: f64) -> Option<Effect> {
+    let change = ratio.ln();
+    if change.abs() >= EFFECT.max(noise) {
+        return Some(if change > 0.0 { Effect::Rises } else { Effect::Falls });
+    }
+    (change.abs() <= STAYED && noise <= EFFECT).then_some(Effect::Stays)
+}
+
+/// Bursts are made at the rate of the line, so that what is refused or late counts, not how much is answered.
+fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> MadeChange {
+    let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
+    let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
+    let control = line.map(|line| (get(line, Signal::Goodput), get(line, Signal::Refused)));
+    let (control_rps, refused_before) = control.unwrap_or_default();
+    let void = hindered(sight).or_else(|| control.is_none().then(|| "there was no load at the line".to_owned()));
+    let effect = match (void.is_none(), refused - refused_before) {
+        (false, _) => None,
+        (true, more) if more >= 0.02 => Some(Effect::Falls),
+        (true, more) if more <= 0.002 => Some(Effect::Stays),
+        _ => None,
+    };
+    let unclear = effect.is_none().then(|| "the difference is not clear".to_owned());
+    let figures = ChangeFigures::Answered { control_rps, changed_rps };
+    MadeChange { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
+}
+
+/// How many requests leave at once in a load that is made so.
+fn made_at_once(run: &Run) -> u64 {
+    let of = |stage: &Stage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64;
+    run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
+}
+
+/// Of requests at once each waits for those before it where one comes after the other: half of them on average, each for as long as
+/// lies between two answers of a server that is full. Of that time nobody waits who waits for less than this share...
+const NOBODY_WAITS: f64 = 0.15;
+/// ... where there are places for half of them, the others wait for one of these to end: half of that time or a third more, and less
+/// where some end long before others...
+const HALF_WAIT: f64 = 0.78;
+/// ... and from this share on one comes after the other.
+const ONE_BY_ONE: f64 = 0.88;
+/// Of as many as there are places nobody waits. At a lock they do, for less than half of that time where the work before it takes now
+/// longer, now shorter.
+const SOME_WAIT: f64 = 0.27;
+/// Lag is held against a tenth of a bound: of this many times what a request takes alone.
+const AT_ONCE: f64 = 5.0;
+/// Fewer answers say nothing of an average.
+const TOGETHER_ANSWERS_MIN: f64 = 30.0;
+
+/// `count` requests that were asked at once. `low`, `line`: at a low load, and at the line. `full_rps`: what a full server answers, 1/s.
+fn of_together(
+    intervention: Intervention,
+    sight: &LoadSignals,
+    (low, line): (Option<&LoadSignals>, Option<&LoadSignals>),
+    count: u64,
+    full_rps: f64,
+) -> MadeChange {
+    // Whose rest waits for an acknowledgement does so in the one load more often than in the other, as connections are new or not.
+    let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
+    let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
+    // Nobody takes longer alone than among others; at a low load what wakes up now and then only may.
+    let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
+    let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
+    let together_ns = mean_ns(sight);
+    let figures =
+        ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
+    // The thread through which all of them go works on one after the other as well.
+    let thread_ns = line.and_then(|line| {
+        let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
+        Some(work * 1e9)
+    });
+    let answers = sight.get(Signal::Goodput).unwrap_or(0.0) * sight.seconds;
+    let effect = match (alone_ns, together_ns, hindered(sight)) {
+        (_, _, Some(reason)) => Err(reason),
+        (Some(alone_ns), Some(together_ns), None) if count > 1 && full_rps > 0.0 => {
+            let before = (count - 1) as f64 / 2.0;
+            let waited_ns = together_ns - alone_ns - before * thread_ns.unwrap_or(0.0);
+            let (share, is_abreast) = (waited_ns / (before / full_rps * 1e9), intervention == Intervention::Abreast);
+            match share {
+                _ if answers < TOGETHER_ANSWERS_MIN => Err("too few were answered".to_owned()),
+                _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some failed".to_owned()),
+                share if share <= NOBODY_WAITS => Ok(Effect::Rises),
+                share if is_abreast && share >= SOME_WAIT => Ok(Effect::Falls),
+                share if !is_abreast && share <= HALF_WAIT => Ok(Effect::Stays),
+                share if !is_abreast && share >= ONE_BY_ONE => Ok(Effect::Falls),
+                _ => Err("the difference is not clear".to_owned()),
+            }
+        }
+        _ => Err("there was nothing to hold it against".to_owned()),
+    };
+    let (effect, void) = match effect {
+        Ok(effect) => (Some(effect), None),
+        Err(why) => (None, Some(why)),
+    };
+    MadeChange { intervention, figures, effect, void }
+}
+
+impl MadeChange {
+    /// One that says nothing.
+    fn void(intervention: Intervention, control_rps: f64, why: String) -> MadeChange {
+        let figures = ChangeFigures::Answered { control_rps, changed_rps: 0.0 };
+        MadeChange { intervention, figures, effect: None, void: Some(why) }
+    }
+
+    /// What was measured, in words.
+    pub fn measured(&self) -> String {
+        let rates = match self.figures {
+            ChangeFigures::Answered { control_rps, changed_rps } => {
+                format!("{}/s without it, {}/s with it", format::rate(control_rps), format::rate(changed_rps))
+            }
+            ChangeFigures::Taken { alone_ns, together_ns, count } => {
+                let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));
+                format!("{alone} alone, {together} where {count} are asked at once, on average")
+            }
+        };
+        match (self.effect, &self.void) {
+            (Some(effect), _) => {
+                let word = match (effect, self.intervention) {
+                    (Effect::Falls, Intervention::Bursts) => "part of it is refused",
+                    (Effect::Stays, Intervention::Bursts) => "nothing more is refused",
+                    (Effect::Rises, Intervention::Together | Intervention::Abreast) => "comes as soon as alone",
+                    (Effect::Stays, Intervention::Together) => "comes in two parts",
+                    (Effect::Falls, Intervention::Together) => "comes one after the other",
+                    (Effect::Falls, Intervention::Abreast) => "waits its turn",
+                    (Effect::Rises, _) => "rises",
+                    (Effect::Stays, _) => "stays",
+                    (Effect::Falls, _) => "falls",
+                };
+                format!("{word}: {rates}")
+            }
+            (None, Some(void)) => format!("says nothing ({void}): {rates}"),
+            (None, None) => format!("says nothing: {rates}"),
+        }
+    }
+
+    /// Standing causes that predicted it, where another that stands did not: what all predict tells nothing.
+    pub fn supports(&self, weighed: &Weighed) -> Vec<Cause> {
+        let Some(effect) = self.effect else { return Vec::new() };
+        let predicted = |cause: &Cause| prediction(self.intervention, *cause);
+        let standing = at_stake(weighed);
+        let agrees = |cause: &Cause| predicted(cause).effects.contains(&effect) && !predicted(cause).is_open();
+        // One that stands alone is put to the test by what any other cause would have done.
+        let otherwise = |cause: &Cause| !predicted(cause).effects.contains(&effect);
+        let told = match standing.as_slice() {
+            [_] => Cause::ALL.iter().any(otherwise),
+            _ => standing.iter().any(otherwise),
+        };
+        if !told {
+            return Vec::new();
+        }
+        standing.into_iter().filter(agrees).filter(|cause| predicted(cause).speaks > 0.0).collect()
+    }
+
+    /// Standing causes that predicted otherwise.
+    pub fn denies(&self, weighed: &Weighed) -> Vec<Cause> {
+        let Some(effect) = self.effect else { return Vec::new() };
+        let standing = at_stake(weighed).into_iter();
+        standing.filter(|cause| !prediction(self.intervention, *cause).effects.contains(&effect)).collect()
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(intervention: Intervention, effect: Effect) -> MadeChanges {
+        let figures = ChangeFigures::Answered { control_rps: 100.0, changed_rps: 100.0 };
+        MadeChanges(vec![MadeChange { intervention, figures, effect: Some(effect), void: None }])
+    }
+    #[test]
+    fn a_stop_of_what_is_behind_shows_in_proportion() {
+        // Change, noise, users, what is answered a second without it.
+        for (change, noise, users, rps, expect) in [
+            (0.67, 0.0, 64.0, 200.0, Ok(Effect::Falls)),
+            (0.80, 0.02, 64.0, 200.0, Ok(Effect::Falls)),
+            (0.97, 0.0, 64.0, 200.0, Ok(Effect::Stays)),
+            (1.10, 0.0, 64.0, 200.0, Ok(Effect::Stays)),
+            (0.87, 0.0, 64.0, 200.0, Err("not clear")),
+            (0.67, 0.2, 64.0, 200.0, Err("noise")),
+            // Each of 64 users has asked within 6 ms: then all wait.
+            (0.67, 0.0, 64.0, 10_000.0, Err("fewer users")),
+            (0.99, 0.0, 64.0, 10_000.0, Ok(Effect::Stays)),
+        ] {
+            match (effect_of_stops(change, noise, users, rps), expect) {
+                (Ok(got), Ok(expect)) => assert_eq!(got, expect, "{change}"),
+                (Err(got), Err(expect)) => assert!(got.contains(expect), "{change}: {got}"),
+                (got, expect) => panic!("{change}: {got:?}, not {expect:?}"),
+            }
+        }
+    }
+
+    /// A load whose second process died says so, and nothing else; that plimsoll is the limit does not keep its doubling from telling.
+    #[test]
+    fn what_was_not_made_whole_says_nothing() {
+        let mut run = Run::new(plimsoll_model::Plan::get(
+            "h",
+            80,
+            vec![],
+            plimsoll_model::LoadShape::Closed { users: plimsoll_model::Curve::constant(8.0) },
+        ));
+        run.ending = Some(Ending::Stopped(Stop::Died("the second process is gone".into())));
+        let loads =
+            ExperimentLoads { changed: vec![(Intervention::SecondGenerator, &run)], ..ExperimentLoads::default() };
+        let made = MadeChanges::of(&loads);
+        assert_eq!((made.0[0].effect, made.0[0].void.as_deref()), (None, Some("the second process is gone")));
+        assert!(made.0[0].measured().contains("the second process is gone"), "{}", made.0[0].measured());
+        assert!(made.weights(&Weighed::standing(&[(Cause::Client, 5.0)])).is_empty());
+    }
+
+    #[test]
+    fn what_was_predicted_speaks_and_what_was_not_denies() {
+        let standing = Weighed::standing(&[(Cause::Pool, 5.0), (Cause::AcceptBacklog, 5.0)]);
+        let weights = made(Intervention::Reference, Effect::Rises).weights(&standing);
+        assert_eq!((weights[&Cause::Pool], weights[&Cause::AcceptBacklog]), (2.0, -3.0));
+        let weights = made(Intervention::Reference, Effect::Stays).weights(&standing);
+        assert_eq!((weights[&Cause::Pool], weights[&Cause::AcceptBacklog]), (-1.0, 2.0));
+        // What both predict tells nothing.
+        assert!(made(Intervention::Identities, Effect::Stays).weights(&standing).is_empty());
+        // A limit for each client shows.
+        let limited = Weighed::standing(&[(Cause::Limiter, 5.0)]);
+        assert_eq!(made(Intervention::Identities, Effect::Rises).weights(&limited)[&Cause::Limiter], 4.0);
+        assert!(made(Intervention::Identities, Effect::Stays).weights(&limited).is_empty());
+    }
+
+    #[test]
+    fn of_requests_at_once_half_of_the_others_come_before_each() {
+        let sight = |mean_ms: f64, rps: f64| LoadSignals {
+            values: [(Signal::Goodput, rps), (Signal::Failed, 0.0)].into(),
+            service_mean_ns: Some(mean_ms * 1e6),
+            seconds: 2.0,
+            ..LoadSignals::default()
+        };
+        // Ms alone and together, how many at once, what is answered a second by a server that is full.
+        for (alone, together, count, full_rps, expect) in [
+            // Six places of 15 ms each: six wait for as long, or for those of them that end early.
+            (15.0, 22.5, 12, 400.0, Some(Effect::Stays)),
+            (15.0, 19.0, 12, 400.0, Some(Effect::Stays)),
+            // A lock for 2.5 ms of 15: each waits for 5.5 others, 13.75 ms on average.
+            (15.0, 28.7, 12, 400.0, Some(Effect::Falls)),
+            (15.0, 26.4, 12, 400.0, None),
+            // A bucket that lets 400 a second through, and twenty at once.
+            (15.0, 15.4, 12, 400.0, Some(Effect::Rises)),
+            // Two places of 10 ms, and a lock for half of it.
+            (10.0, 15.0, 4, 200.0, Some(Effect::Stays)),
+            (10.0, 17.5, 4, 200.0, Some(Effect::Falls)),
+            (10.0, 10.0, 1, 100.0, None),
+        ] {
+            let low = sight(alone, 60.0);
+            let made =
+                of_together(Intervention::Together, &sight(together, 300.0), (Some(&low), None), count, full_rps);
+            assert_eq!(made.effect, expect, "{alone} {together} {count}");
+            assert!(made.measured().contains("alone"), "{}", made.measured());
+        }
+        for (alone, together, count, thread_ns, expect) in [
+            // Six places of 15 ms each.
+            (15.0, 15.3, 6, 0.0, Some(Effect::Rises)),
+            // A lock for 2.5 ms of them, which they reach one after the other, or at once.
+            (15.0, 17.5, 6, 0.0, Some(Effect::Falls)),
+            (15.0, 21.2, 6, 0.0, Some(Effect::Falls)),
+            (15.0, 16.3, 6, 0.0, None),
+            // Six places behind one thread that has half a millisecond to do for each.
+            (15.0, 16.3, 6, 5e5, Some(Effect::Rises)),
+        ] {
+            let (low, mut line) = (sight(alone, 60.0), sight(20.0, 400.0));
+            line.values.insert(Signal::FullestThread, thread_ns * 400.0 / 1e9);
+            let others = (Some(&low), Some(&line));
+            let made = of_together(Intervention::Abreast, &sight(together, 300.0), others, count, 400.0);
+            assert_eq!(made.effect, expect, "{alone} {together} {count} {thread_ns}");
+        }
+        // Six places of 25 ms, and 40 ms more for each answer of a connection that is not new.
+        let first = |whole_ms: f64, first_ms: f64| LoadSignals {
+            first_byte_mean_ns: Some(first_ms * 1e6),
+            ..sight(whole_ms, 200.0)
+        };
+        let low = LoadSignals { held_back_ns: Some(40e6), ..first(54.6, 26.0) };
+        let told = of_together(Intervention::Together, &first(38.6, 38.4), (Some(&low), None), 12, 230.0);
+        assert_eq!(told.effect, Some(Effect::Stays), "{}", told.measured());
+        let few = |rps: f64, low: Option<&LoadSignals>| {
+            of_together(Intervention::Together, &sight(15.0, rps), (low, None), 6, 400.0).effect
+        };
+        assert_eq!(few(10.0, Some(&sight(15.0, 60.0))), None, "too few");
+        assert_eq!(few(300.0, None), None, "nothing to hold it against");
+        let standing = Weighed::standing(&[(Cause::Limiter, 2.5), (Cause::Pool, 2.0), (Cause::Lock, 1.0)]);
+        for (effect, expect) in
+            [(Effect::Stays, (2.0, -1.0, -3.0)), (Effect::Falls, (-3.0, 2.0, 2.0)), (Effect::Rises, (-3.0, -1.0, 2.0))]
+        {
+            let weights = made(Intervention::Together, effect).weights(&standing);
+            assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock], weights[&Cause::Limiter]), expect);
+        }
+        let weights = made(Intervention::Abreast, Effect::Falls).weights(&standing);
+        assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock]), (-3.0, 3.0));
+    }
+
+    #[test]
+    fn effects_are_clear_of_noise() {
+        for (ratio, noise, expect) in [
+            (2.0, 0.0, Some(Effect::Rises)),
+            (0.5, 0.0, Some(Effect::Falls)),
+            (1.05, 0.05, Some(Effect::Stays)),
+            (1.2, 0.0, None),
+            (1.5, 0.6, None),
+            (1.0, 0.6, None),
+            (2.0, 0.6, Some(Effect::Rises)),
+        ] {
+            assert_eq!(effect(ratio, noise), expect, "{ratio} {noise}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
 use super::sockets::{Asker, Filter, SocketRow, Version, network_of, states};
-use super::unix_diag::UnixSocket;
+use super::unix_diag::{UnixSocket, shown_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
@@ -200,9 +200,7 @@ fn downstream(
             pairs.extend(to.map(|to| (Some(*from), to, ends.1.to_string())));
         }
     }
-    for asker in askers.iter_mut() {
-        pairs.extend(unix_pairs(asker).into_iter().map(|(from, to, name)| (Some(from), to, name)));
-    }
+    pairs.extend(unix_pairs(askers).into_iter().map(|(from, to, name)| (Some(from), to, name)));
     if let Some(own) = networks.first() {
         let listens = |at: &SocketAddr| Some((None, own.listening.get(&at.port())?.clone(), at.to_string()));
         pairs.extend(asked.iter().filter_map(listens));
@@ -256,7 +254,9 @@ pub fn behind(server: &BTreeSet<u32>, asked: &BTreeSet<SocketAddr>, port: u16, w
     downstream(&mut askers, server, asked, port, without)
 }
 
-/// A connection over a unix socket, by the inodes of its ends, and the name that it was opened to.
+/// A connection over a unix socket, by the inodes of its ends, and what it was opened to. Both ends are in the network namespace of who
+/// opened it; who listens at a path may be in another.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixLink {
     /// Of who opened it.
     pub opener: u32,
@@ -264,38 +264,55 @@ pub struct UnixLink {
     pub taker: u32,
     /// The listener's name; never empty.
     pub bytes: Vec<u8>,
+    /// The number of the listener's file, where it has one and the kernel tells.
+    pub file: Option<u32>,
 }
 
 impl UnixLink {
     /// The listener's name, as it is shown.
     pub fn name(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
+        shown_name(&self.bytes)
+    }
+
+    /// Whether it was opened to `listener`, which is in the same network namespace (`is_near`) or in another: others there may have
+    /// sockets of the same name, and names that are no files lead nowhere else.
+    pub fn leads_to(&self, listener: &UnixSocket, is_near: bool) -> bool {
+        self.bytes == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
     }
 }
 
 /// The connections over unix sockets: who opened one has no name of its own, who took it its listener's. None where the kernel does
 /// not tell. A pair of sockets that was made as one has no name on either side, and stays within a family.
 pub fn unix_links(asker: &mut Asker) -> Vec<UnixLink> {
-    let connected = asker.unix_sockets(states::ESTABLISHED).unwrap_or_default();
+    linked(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
+}
+
+fn linked(connected: &[UnixSocket]) -> Vec<UnixLink> {
     let by_inode: BTreeMap<u32, &UnixSocket> = connected.iter().map(|socket| (socket.inode, socket)).collect();
     let opened = connected.iter().filter(|socket| socket.name.is_empty());
     opened
         .filter_map(|socket| {
             let taken = by_inode.get(&socket.peer?).filter(|taken| !taken.name.is_empty())?;
-            Some(UnixLink { opener: socket.inode, taker: taken.inode, bytes: taken.name.clone() })
+            let (opener, taker, bytes) = (socket.inode, taken.inode, taken.name.clone());
+            Some(UnixLink { opener, taker, bytes, file: taken.file })
         })
         .collect()
 }
 
 /// From who opened a connection over a unix socket to who took it: inodes, and those of who listens there; and its name.
-fn unix_pairs(asker: &mut Asker) -> Vec<(u32, Vec<u32>, String)> {
-    let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
-    let pair = |link: UnixLink| {
-        let listeners = listening.iter().filter(|listener| listener.name == link.bytes);
-        let to = listeners.map(|listener| listener.inode).chain([link.taker]).collect();
-        (link.opener, to, link.name())
-    };
-    unix_links(asker).into_iter().map(pair).collect()
+fn unix_pairs(askers: &mut [Asker]) -> Vec<(u32, Vec<u32>, String)> {
+    let listening: Vec<Vec<UnixSocket>> =
+        askers.iter_mut().map(|asker| asker.unix_sockets(states::LISTEN).unwrap_or_default()).collect();
+    let all = || listening.iter().enumerate().flat_map(|(at, sockets)| sockets.iter().map(move |socket| (at, socket)));
+    let mut pairs = Vec::new();
+    for (number, asker) in askers.iter_mut().enumerate() {
+        pairs.extend(unix_links(asker).into_iter().map(|link| {
+            let listeners = all().filter(|(at, listener)| link.leads_to(listener, *at == number));
+            let to = listeners.map(|(_, listener)| listener.inode).chain([link.taker]).collect();
+            (link.opener, to, link.name())
+        }));
+    }
+    pairs
 }
 
 /// All processes that `pids` descend from.
@@ -378,6 +395,74 @@ mod tests {
             ("", "", true),
         ] {
             assert_eq!(told_to_run(one.as_bytes()) == told_to_run(other.as_bytes()), is_same, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn a_connection_is_taken_by_who_listens_at_its_other_end() {
+        let at = |text: &str| text.parse::<SocketAddr>().expect(text);
+        let network = NetworkSockets {
+            listening: BTreeMap::from([(80, vec![7, 8]), (443, vec![0])]),
+            ends: BTreeMap::from([
+                ((at("10.0.0.1:80"), at("10.0.0.2:5000")), 9),
+                ((at("10.0.0.1:443"), at("10.0.0.2:5000")), 0),
+                ((at("10.0.0.1:6000"), at("10.0.0.2:80")), 10),
+            ]),
+        };
+        for (local, remote, expect) in [
+            ("10.0.0.2:5000", "10.0.0.1:80", Some(&[9, 7, 8][..])),
+            // Not accepted yet, and nobody's as far as is told.
+            ("10.0.0.2:5000", "10.0.0.1:443", Some(&[])),
+            ("10.0.0.2:5001", "10.0.0.1:80", None),
+            // Another machine's of the same port.
+            ("10.0.0.2:5000", "10.0.0.3:80", None),
+            // It was opened there, not taken.
+            ("10.0.0.2:80", "10.0.0.1:6000", None),
+        ] {
+            let taken = network.taking(&(at(local), at(remote)));
+            assert_eq!(taken.as_deref(), expect, "{local} to {remote}");
+        }
+        let opened: Vec<u32> = network.opened().map(|(_, inode)| *inode).collect();
+        assert_eq!(opened, [10]);
+    }
+
+    #[test]
+    fn connections_over_unix_sockets_lead_to_who_listens() {
+        let socket = |inode: u32, peer: Option<u32>, name: &str, file: Option<u32>| UnixSocket {
+            inode,
+            name: name.into(),
+            file,
+            peer,
+            receive_queue: None,
+        };
+        let connected = [
+            socket(1, Some(2), "", None),
+            socket(2, Some(1), "/run/store", Some(70)),
+            socket(3, Some(4), "", None),
+            socket(4, Some(3), "@store", None),
+            // A pair that was made as one, one that nobody has accepted, and one whose other end is gone.
+            socket(5, Some(6), "", None),
+            socket(6, Some(5), "", None),
+            socket(7, None, "", None),
+            socket(8, Some(9), "", None),
+        ];
+        let links = linked(&connected);
+        let ends: Vec<_> = links.iter().map(|link| (link.opener, link.taker, link.name())).collect();
+        assert_eq!(ends, [(1, 2, "/run/store".to_owned()), (3, 4, "@store".to_owned())]);
+        for (link, name, file, near, elsewhere) in [
+            (&links[0], "/run/store", Some(70), true, true),
+            // In another namespace a file of the same name is another one.
+            (&links[0], "/run/store", Some(71), true, false),
+            (&links[0], "/run/other", Some(70), false, false),
+            // A name that is no file's is known in one namespace only.
+            (&links[1], "@store", None, true, false),
+        ] {
+            let listener = socket(10, None, name, file);
+            assert_eq!(
+                (link.leads_to(&listener, true), link.leads_to(&listener, false)),
+                (near, elsewhere),
+                "{name} {file:?}"
+            );
         }
     }
 

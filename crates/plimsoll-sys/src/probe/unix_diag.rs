@@ -29,8 +29,12 @@ pub struct UnixSocket {
 impl UnixSocket {
     /// Its name, as it is shown.
     pub fn shown_name(&self) -> String {
-        String::from_utf8_lossy(&self.name).into_owned()
+        shown_name(&self.name)
     }
+}
+
+pub(super) fn shown_name(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// The question for all in one of `states`.

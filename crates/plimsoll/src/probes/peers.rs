@@ -8,9 +8,10 @@
 use super::downstream::AskedAddresses;
 use super::server::Tables;
 use super::sink::{Extent, Seldom, Sink};
-use plimsoll_sys::probe::listener::{plain, socket_inode, unix_links};
+use plimsoll_sys::probe::listener::{UnixLink, other_networks, plain, socket_inode, unix_links};
 use plimsoll_sys::probe::process::files_folder;
 use plimsoll_sys::probe::sockets::{Asker, Filter, Version, states};
+use plimsoll_sys::probe::unix_diag::UnixSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::ReadDir;
@@ -37,6 +38,9 @@ pub struct Peers {
     /// Those whom it is known to ask on this machine, for others.
     asked: AskedAddresses,
     look: Seldom,
+    /// Other network namespaces in which there are other ends of connections that could be the server's.
+    elsewhere: Vec<Asker>,
+    look_elsewhere: Seldom,
     /// Whose sockets are, by their inodes.
     owners: BTreeMap<u32, Owner>,
     /// What was seen last, until it is known whose it is.
@@ -76,6 +80,32 @@ struct OwnConnections {
     unsent: BTreeMap<u16, u64>,
     /// Connections that wait to be accepted, by those who listen on this machine and have connections that could be the server's own.
     queued: BTreeMap<LeadsTo, u64>,
+    /// The same in other network namespaces, by addresses there.
+    queued_elsewhere: BTreeMap<SocketAddr, u64>,
+    /// What leads out of the server's network namespace, and nobody knows where yet.
+    led_away: LedAway,
+}
+
+/// Ends of connections that are not in the network namespaces that were asked: those of another machine, or in a container.
+#[derive(Debug, Default)]
+struct LedAway {
+    /// Over TCP, as the end that is known sees them: its own address, and the other's.
+    ends: BTreeSet<(SocketAddr, SocketAddr)>,
+    /// Connections over unix sockets to a path at which nobody listens in the namespace of who opened them.
+    files: Vec<UnixLink>,
+}
+
+impl LedAway {
+    fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.files.is_empty()
+    }
+
+    /// Whether one of these ends, or who listens there, is where `asker` asks.
+    fn leads_to(&self, asker: &mut Asker) -> bool {
+        let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
+        let of_unix = self.files.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
+        of_unix || !queued_at(asker, &self.ends).is_empty()
+    }
 }
 
 impl OwnConnections {
@@ -152,6 +182,8 @@ impl Peers {
             tables,
             asked,
             look: Seldom::new(1_000_000_000),
+            elsewhere: Vec::new(),
+            look_elsewhere: Seldom::new(10_000_000_000),
             owners: BTreeMap::new(),
             seen: None,
             search: None,
@@ -168,9 +200,10 @@ impl Peers {
         }
         if self.seen.is_none() {
             let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let found = self.look.read(sink, || match tables.iter().all(|(pid, table)| is_denied(*pid, *table)) {
+            let Peers { look, elsewhere, .. } = self;
+            let found = look.read(sink, || match tables.iter().all(|(pid, table)| is_denied(*pid, *table)) {
                 true => None,
-                false => Some(candidates(asker, port)),
+                false => Some(candidates(asker, elsewhere, port)),
             });
             let seen = match found {
                 Some(Some(Ok(seen))) => OwnConnections { at_ns: now_ns, ..seen },
@@ -181,6 +214,17 @@ impl Peers {
                 // Of a kernel that refuses this, the queue of the listener tells.
                 Some(Some(Err(_))) | None => return,
             };
+            if !seen.led_away.is_empty()
+                && let Some((pid, _)) = tables.first()
+            {
+                let found = self.look_elsewhere.read(sink, || {
+                    let mut askers: Vec<Asker> =
+                        other_networks(*pid).into_iter().filter_map(|pid| Asker::open_in(pid).ok()).collect();
+                    askers.retain_mut(|asker| seen.led_away.leads_to(asker));
+                    askers
+                });
+                self.elsewhere.extend(found.into_iter().flatten());
+            }
             let inodes: BTreeSet<u32> = seen.inodes().collect();
             let unknown = inodes.iter().any(|inode| !self.owners.contains_key(inode));
             // An inode's number is given again: what is gone is forgotten.
@@ -284,7 +328,11 @@ impl Peers {
                 sink.gauge_at(&format!("peer.{peer}.{what}"), unit, seen.at_ns, value as f64);
             };
             tell("connections", "", count);
-            if let Some(queued) = seen.queued.get(peer) {
+            let elsewhere = || match peer {
+                LeadsTo::Address(address) => seen.queued_elsewhere.get(&plain(*address)),
+                LeadsTo::Unix(_) => None,
+            };
+            if let Some(queued) = seen.queued.get(peer).or_else(elsewhere) {
                 tell("queued", "", *queued);
             }
             if let Some(traffic) = traffic {
@@ -319,8 +367,8 @@ fn is_denied(pid: u32, table: u32) -> bool {
     std::fs::read_dir(files_folder(pid, table)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
-/// Connections that could be the server's own to others.
-fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
+/// Connections that could be the server's own to others, in the network namespace of `asker`; other ends may be in those of `elsewhere`.
+fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io::Result<OwnConnections> {
     // What came in on another port of the server's, such as one for metrics, is no downstream connection.
     let mut listeners = Vec::new();
     let mut queues = AcceptQueues::default();
@@ -353,28 +401,71 @@ fn candidates(asker: &mut Asker, port: u16) -> std::io::Result<OwnConnections> {
         }
     })?;
     let mut connections: Vec<OwnConnection> = Vec::with_capacity(found.len());
-    let mut queued = BTreeMap::new();
+    let (mut queued, mut led_away) = (BTreeMap::new(), LedAway::default());
     for (local, mut connection) in found {
         if let (LeadsTo::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
             traffic.on_the_way = taken.get(&(plain(*peer), plain(local))).copied().unwrap_or(0);
-            queued.extend(queues.of(local, *peer).map(|count| (connection.peer.clone(), count)));
+            match queues.of(local, *peer) {
+                Some(count) => {
+                    queued.insert(connection.peer.clone(), count);
+                }
+                // An address of the machine itself is another one in each namespace.
+                None if peer.ip().to_canonical().is_loopback() => {}
+                None => {
+                    led_away.ends.insert((plain(local), plain(*peer)));
+                }
+            }
         }
         connections.push(connection);
     }
-    connections.extend(unix_links(asker).into_iter().map(|link| {
+    let links = unix_links(asker);
+    let mut listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
+    led_away.files = links.iter().filter(|link| !listening.iter().any(|it| link.leads_to(it, true))).cloned().collect();
+    for asker in elsewhere.iter_mut() {
+        let far = asker.unix_sockets(states::LISTEN).unwrap_or_default();
+        let wanted = |it: &UnixSocket| led_away.files.iter().any(|link| link.leads_to(it, false));
+        listening.extend(far.into_iter().filter(wanted));
+    }
+    led_away.files.retain(|link| !listening.iter().any(|it| link.leads_to(it, false)));
+    connections.extend(links.into_iter().map(|link| {
         let peer = LeadsTo::Unix(link.name());
         OwnConnection { inode: link.opener, peer, traffic: None, carried: None }
     }));
-    for listener in asker.unix_sockets(states::LISTEN).unwrap_or_default() {
+    for listener in listening {
         if let Some(count) = listener.receive_queue {
             *queued.entry(LeadsTo::Unix(listener.shown_name())).or_default() += u64::from(count);
         }
     }
+    let mut queued_elsewhere = BTreeMap::new();
+    for asker in elsewhere {
+        queued_elsewhere.extend(queued_at(asker, &led_away.ends));
+    }
+    led_away.ends.retain(|(_, peer)| !queued_elsewhere.contains_key(peer));
     let mut unsent: BTreeMap<u16, u64> = BTreeMap::new();
     for ((local, _), bytes) in taken {
         *unsent.entry(local.port()).or_default() += bytes;
     }
-    Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued })
+    Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued, queued_elsewhere, led_away })
+}
+
+/// Connections that wait to be accepted where `asker` asks, by the addresses that `ends` lead to there: of each, its own address in
+/// another network namespace, and the other's.
+fn queued_at(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> BTreeMap<SocketAddr, u64> {
+    if ends.is_empty() {
+        return BTreeMap::new();
+    }
+    let mut queues = AcceptQueues::default();
+    let listening = asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        queues.add(socket.local, u64::from(socket.receive_queue));
+    });
+    let mut found = BTreeMap::new();
+    let taken = asker.each(Version::BOTH, states::ESTABLISHED, Filter::Any, false, &mut |socket| {
+        let (local, remote) = (plain(socket.local), plain(socket.remote));
+        if ends.contains(&(remote, local)) {
+            found.extend(queues.of(local, local).map(|count| (local, count)));
+        }
+    });
+    if listening.and(taken).is_ok() { found } else { BTreeMap::new() }
 }
 
 /// Connections that wait to be accepted, by the address of who listens.
@@ -476,6 +567,8 @@ mod tests {
                 listeners: Vec::new(),
                 unsent: BTreeMap::new(),
                 queued: BTreeMap::new(),
+                queued_elsewhere: BTreeMap::new(),
+                led_away: LedAway::default(),
             };
             let own: BTreeSet<u32> = peers.own(&seen).iter().map(|connection| connection.inode).collect();
             assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");

@@ -180,7 +180,8 @@ pub(super) fn pool_full(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let waiting = case.past.get(Signal::InFlight)?;
     let asked = asks(case).unwrap_or(true) && !unused_behind_a_lock(case).unwrap_or(false);
-    Some(asked && past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
+    let shared = !processes_take_turns(case).unwrap_or(false);
+    Some(asked && shared && past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
 }
 
 /// Whether those who would use the server's connections to others wait for each other instead: past the line so many threads do that too
@@ -190,6 +191,13 @@ fn unused_behind_a_lock(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
     let left = case.past.get(Signal::Threads)? - past;
     Some(past - low >= 0.5 * connections && left < 0.5 * connections)
+}
+
+/// Whether processes of one thread each wait for each other past the line. These share no connections: however few there are, it is not for
+/// them that who has none waits.
+fn processes_take_turns(case: &Contrast) -> Option<bool> {
+    let (threads, processes) = (case.past.get(Signal::Threads)?, case.past.get(Signal::Processes)?);
+    Some(processes >= 3.0 && threads <= processes && locked(case)?)
 }
 
 /// Whether what is behind the server has used up its cores: a single process one, several as many as there are.
@@ -422,7 +430,8 @@ pub(super) fn downstream_slower(case: &Contrast) -> Option<bool> {
     let waiting = case.past.get(Signal::InFlight)?;
     let at_a_time = case.at_a_time()?;
     // Connections that stand idle are kept, not in use: where nearly none has a call that is not answered, it is not those that wait.
-    let in_use = case.past.get(Signal::PeerWaiting).is_none_or(|calls| calls >= 0.6 * past);
+    // Where that is not told (over unix sockets), at least one call would have to be under way all the time.
+    let in_use = case.past.get(Signal::PeerWaiting).map_or(at_a_time >= 0.6, |calls| calls >= 0.6 * past);
     let full = pool_full(case)? && at_a_time < 0.7 * past && past > 1.0 && in_use;
     // Who has a connection for each thread has more of them as more requests wait, for whatever that is.
     let asked = !calls_are_few(case).unwrap_or(false);

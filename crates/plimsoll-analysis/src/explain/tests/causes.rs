@@ -113,6 +113,11 @@ fn each_cause_by_its_law() {
         ("a limiter that answers 429", usual().with(&refusing), Cause::Limiter),
         ("a limiter that holds back", usual().alone(0.2).with(&[(Dispersion, 0.9, 0.9, 0.05)]), Cause::Limiter),
         (
+            "the same by a server that keeps what it asks in a store, over connections of which nobody tells whether a call waits there",
+            usual().alone(0.2).peers(16.0, 16.0, 16.0).with(&[(Dispersion, 0.9, 0.9, 0.05)]),
+            Cause::Limiter,
+        ),
+        (
             "connections that are accepted one after the other",
             usual().alone(0.2).with(&[(Unaccepted, 0.0, 3.0, 480.0), (Dispersion, 0.9, 0.9, 0.05)]),
             Cause::AcceptBacklog,
@@ -279,6 +284,15 @@ fn each_cause_by_its_law() {
                 (InSameLock, 0.0, 0.3, 400.0),
                 (PeerWaiting, 0.2, 0.9, 1.0),
                 (Threads, 9.0, 17.0, 520.0),
+            ]),
+            Cause::Lock,
+        ),
+        (
+            "a lock in a file that processes hold for a call, each over a connection of its own that is closed again",
+            usual().alone(1.0).peers(0.1, 1.0, 1.0).with(&[
+                (Processes, 21.0, 21.0, 21.0),
+                (Threads, 21.0, 21.0, 21.0),
+                (InLock, 0.0, 0.7, 18.0),
             ]),
             Cause::Lock,
         ),

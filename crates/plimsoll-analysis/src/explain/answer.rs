@@ -115,7 +115,11 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
                     let several = count.round() != 1.0;
                     CauseText::one(
                         format!("{} to {}", number(count, "connection", "connections"), peer_text(case, peer)),
-                        format!("{} in use {under_way}", if several { "all are" } else { "it is" }),
+                        match several {
+                            true => format!("all are in use {under_way}"),
+                            // From outside one connection that all share looks like a lock that is held for a call.
+                            false => format!("it, or a lock around it, is in use {under_way}"),
+                        },
                     )
                     .several(several)
                 }

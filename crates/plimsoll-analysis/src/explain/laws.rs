@@ -184,6 +184,15 @@ pub(super) fn pool_full(case: &Contrast) -> Option<bool> {
     Some(asked && shared && past >= 1.0 && (past - line).abs() <= (0.02 * past).max(0.5) && waiting >= 1.5 * past)
 }
 
+/// Whether plimsoll, on the machine of a server that uses up its cores, was late for want of one: it takes a third of them at most, and none
+/// of its threads was busy.
+pub(super) fn crowded_out(sight: &LoadSignals) -> Option<bool> {
+    let cores = sight.get(Signal::Cores)?;
+    let (idle, ours) = (sight.get(Signal::Idle)?, sight.get(Signal::ClientCores)?);
+    let busy = sight.get(Signal::Generator)?;
+    Some(idle <= 0.1 * cores && ours <= cores / 3.0 && busy < 0.75 && sight.get(Signal::ServerCores)? >= ours)
+}
+
 /// Whether those who would use the server's connections to others wait for each other instead: past the line so many threads do that too
 /// few are left for the connections.
 fn unused_behind_a_lock(case: &Contrast) -> Option<bool> {
@@ -209,7 +218,8 @@ pub(super) fn downstream_full(case: &Contrast) -> Option<bool> {
     let own = case.top(Signal::ServerCores)?;
     let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
     let one = processes <= 1.0 && (0.9..1.15).contains(&cores) && own < 0.85;
-    let all = case.cores_full()? && cores > own && cores > 0.3 * case.top(Signal::Cores)?;
+    // Where both use up a machine, it is what is behind only if it uses much more of it.
+    let all = case.cores_full()? && cores > 1.5 * own && cores > 0.3 * case.top(Signal::Cores)?;
     Some((one || all) && low < 0.6 * cores)
 }
 

@@ -4,7 +4,7 @@
 
 use super::sign::{Rule, RuleStage, must, must_not, words};
 use crate::explain::cause::Cause;
-use crate::explain::laws::window_full;
+use crate::explain::laws::{crowded_out, window_full};
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::find::StoppedBy;
 
@@ -20,7 +20,10 @@ pub(super) const ROWS: &[Rule] = &[
             &[Signal::Generator, Signal::ClientCores, Signal::InFlight, Signal::WindowLimited],
             |case| {
                 // Where others use the machine up it is they who leave us no room.
-                let of = |sight: &LoadSignals| sight.limited.is_some() && sight.disturbed.is_none();
+                let of = |sight: &LoadSignals| {
+                    let none_left = crowded_out(sight).unwrap_or(false);
+                    sight.limited.is_some() && sight.disturbed.is_none() && !none_left
+                };
                 let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
                 let whole = case.stopped_by == StoppedBy::Client && case.line.disturbed.is_none();
                 let few = case.held_by_our_connections().unwrap_or(false);

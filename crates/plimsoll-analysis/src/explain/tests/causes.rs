@@ -627,6 +627,26 @@ fn each_cause_by_its_law() {
         ),
         ("plimsoll", Contrast { stopped_by: StoppedBy::Client, ..usual() }, Cause::Client),
         (
+            "cores that the server uses up, so that plimsoll, which takes few of them, is late",
+            {
+                let full = [(Idle, 1.4, 0.1, 0.1), (ServerCores, 0.2, 1.3, 1.3), (ClientCores, 0.1, 0.5, 0.5)];
+                let mut case = usual().with(&full).with(&[(FullestThread, 0.1, 0.7, 0.7), (Generator, 0.1, 0.5, 0.5)]);
+                case.line.limited = Some(crate::sentence::Sentence::from("requests left late"));
+                case
+            },
+            Cause::Cpu,
+        ),
+        (
+            "plimsoll, whose one worker is busy",
+            {
+                let full = [(Idle, 1.4, 0.1, 0.1), (ServerCores, 0.2, 0.8, 0.8), (ClientCores, 0.1, 1.0, 1.0)];
+                let mut case = usual().with(&full).with(&[(FullestThread, 0.1, 0.7, 0.7), (Generator, 0.1, 1.0, 1.0)]);
+                case.line.limited = Some(crate::sentence::Sentence::from("a worker was busy"));
+                case
+            },
+            Cause::Client,
+        ),
+        (
             "ports that the search used up, while plimsoll is busy with failures",
             {
                 let mut case = usual().with(&[(TimeWait, 1.0, 1.0, 1.0), (Failed, 0.9, 0.9, 0.9)]);

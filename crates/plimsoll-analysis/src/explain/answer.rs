@@ -3,8 +3,8 @@
 use super::cause::Cause;
 use super::contrast::Contrast;
 use super::laws::{
-    collected, comes_in_for_long, database, leaves_unsent, locked_behind, on_the_way, queues_behind, reads_late,
-    said_to_wait, spins, stops_to_collect, writes_wait,
+    collected, comes_in_for_long, database, leaves_unsent, locked_behind, on_the_way, one_cores_worth, queues_behind,
+    reads_late, said_to_wait, spins, stops_to_collect, writes_wait,
 };
 use super::signals::Signal;
 use super::weigh::Candidate;
@@ -186,6 +186,15 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
                     format!("{calls} while it uses {cores:.2} cores{idle}"),
                 )
             }
+            // From outside, one of the program's own (a goroutine, an actor) that does all the work looks the same.
+            None if one_cores_worth(case) == Some(true) => CauseText::one(
+                format!("a lock in {server}"),
+                format!(
+                    "its threads work in turn, for {:.2} cores in all, as behind a lock, or for a goroutine or an actor that does \
+                     all the work{idle}",
+                    top(Signal::ServerCores)
+                ),
+            ),
             None => CauseText::one(
                 format!("a lock in {server}"),
                 format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),

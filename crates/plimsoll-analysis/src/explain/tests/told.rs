@@ -59,6 +59,20 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
 }
 
 #[test]
+fn what_looks_alike_from_outside_is_told_as_both() {
+    let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];
+    for (cause, case, expect) in [
+        (Cause::Lock, usual().alone(1.0).with(&in_turn), "or for a goroutine or an actor that does all the work"),
+        (Cause::Lock, usual().alone(1.0), "1.0 requests are served at a time"),
+        (Cause::Pool, usual().alone(1.0).peers(1.0, 1.0, 1.0), "it, or a lock around it, is in use while"),
+        (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all are in use while"),
+    ] {
+        let how = answer::told(&case, cause).how.expect("a limit of the server's");
+        assert!(how.contains(expect), "{cause}: {how}");
+    }
+}
+
+#[test]
 fn words_are_the_vocabulary() {
     let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();

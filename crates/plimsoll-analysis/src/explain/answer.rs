@@ -104,6 +104,14 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             )
             .several(all || own.round() > 1.0)
         }
+        Cause::CpuQuota if case.reaches(Signal::Throttled, 0.05) != Some(true) => CauseText::one(
+            format!(
+                "the quota of {:.2} cores of the control group of {}, which is behind the server",
+                top(Signal::DownstreamQuota),
+                case.held_back_behind().unwrap_or("what")
+            ),
+            format!("it was used up in {} of its periods{idle}", share(Signal::DownstreamThrottled)),
+        ),
         Cause::CpuQuota => CauseText::one(
             format!("the quota of {:.2} cores of the server's control group", top(Signal::Quota)),
             format!("it was used up in {} of its periods{idle}", share(Signal::Throttled)),

@@ -385,6 +385,11 @@ impl Contrast {
         sights.into_iter().find_map(|sight| sight.peer_names.get(address)).map(String::as_str)
     }
 
+    /// The name of a process in the control group behind the server that its quota held back most.
+    pub fn held_back_behind(&self) -> Option<&str> {
+        [&self.past, &self.line].into_iter().find_map(|sight| sight.held_back_behind.as_deref())
+    }
+
     /// The connections to that peer at the line and past it.
     pub fn peer_counts(&self) -> Option<(f64, f64)> {
         let (peer, _) = self.peer()?;

@@ -100,6 +100,10 @@ pub enum Signal {
     DownstreamProcesses,
     /// Those of them that say that they wait for a lock of another's.
     DownstreamInLock,
+    /// Share of the periods of a control group of what is behind it in which its quota was used up: of the group held back most.
+    DownstreamThrottled,
+    /// Cores that this group may use.
+    DownstreamQuota,
     /// The server's connections to others; the most.
     PeerConnections,
     /// Those of them that wait for an answer, on average.
@@ -223,6 +227,15 @@ impl Signal {
             Signal::DownstreamInLock => {
                 ("downstream_in_lock", "", "statements behind it that wait for another's lock", "titles of processes")
             }
+            Signal::DownstreamThrottled => (
+                "downstream_throttled",
+                "share",
+                "periods in which the quota of what is behind it was used up",
+                "the control groups of what is behind it",
+            ),
+            Signal::DownstreamQuota => {
+                ("downstream_quota", "cores", "quota of what is behind it", "the control groups of what is behind it")
+            }
             Signal::PeerConnections => ("peer_connections", "", "connections to what is behind it", "sockets"),
             Signal::PeerWaiting => ("peer_waiting", "", "calls to what is behind it that are not answered", "sockets"),
             Signal::PeerUnread => {
@@ -282,6 +295,8 @@ pub struct LoadSignals {
     pub queued_at_peers: BTreeMap<String, f64>,
     /// The names of the processes that take them, of this machine.
     pub peer_names: BTreeMap<String, String>,
+    /// The name of a process in the control group behind it that its quota held back most.
+    pub held_back_behind: Option<String>,
     /// How many of its threads are called alike, but for a number, by name; the most at any time.
     pub alike: BTreeMap<String, f64>,
     /// The fullest thread of the server.
@@ -556,6 +571,16 @@ impl LoadSignals {
         self.put(Signal::DownstreamCores, cores("downstream.cpu"));
         self.put(Signal::DownstreamProcesses, most("downstream.processes"));
         self.put(Signal::DownstreamInLock, mean("downstream.in_lock"));
+        let groups = probes.series.keys().filter_map(|name| name.strip_prefix("downstream.periods."));
+        let held_back = groups.filter_map(|name| {
+            let throttled = change(&format!("downstream.periods_throttled.{name}"));
+            Some((name, of(throttled, change(&format!("downstream.periods.{name}")))?))
+        });
+        if let Some((name, share)) = held_back.max_by(|a, b| a.1.total_cmp(&b.1)) {
+            self.put(Signal::DownstreamThrottled, Some(share));
+            self.put(Signal::DownstreamQuota, mean(&format!("downstream.quota.{name}")));
+            self.held_back_behind = Some(name.to_owned());
+        }
         for name in probes.series.keys() {
             let peer = name.strip_prefix("peer.").and_then(|rest| rest.strip_suffix(".connections"));
             if let Some((peer, count)) = peer.zip(most(name)) {

@@ -13,10 +13,8 @@ const ROOT: &str = "/sys/fs/cgroup";
 const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {
-    throttling: Option<ProcFile>,
+    cpu: CpuLimit,
     usage: Option<ProcFile>,
-    /// Version 2's limit, or version 1's two numbers for it.
-    quota: Vec<ProcFile>,
     memory: Option<ProcFile>,
     memory_max: Option<ProcFile>,
     memory_events: Option<ProcFile>,
@@ -47,44 +45,71 @@ impl Folder {
     }
 
     fn open(folders: &cgroup::Folders) -> Folder {
-        let open = |folder: &Option<PathBuf>, name: &str| ProcFile::open(folder.as_ref()?.join(name)).ok();
-        let cpu = &folders.cpu;
-        let quota = match open(cpu, "cpu.max") {
-            Some(source) => vec![source],
-            None => ["cpu.cfs_quota_us", "cpu.cfs_period_us"].iter().filter_map(|name| open(cpu, name)).collect(),
-        };
         let memory = &folders.memory;
         Folder {
-            throttling: open(cpu, "cpu.stat"),
+            cpu: CpuLimit::open(&folders.cpu),
             usage: open(&folders.usage, "cpuacct.usage"),
-            quota,
             memory: open(memory, "memory.current").or_else(|| open(memory, "memory.usage_in_bytes")),
             memory_max: open(memory, "memory.max").or_else(|| open(memory, "memory.limit_in_bytes")),
             memory_events: open(memory, "memory.events").or_else(|| open(memory, "memory.oom_control")),
             buffer: Vec::new(),
         }
     }
+}
 
-    fn quota(&mut self) -> Option<f64> {
+fn open(folder: &Option<PathBuf>, name: &str) -> Option<ProcFile> {
+    ProcFile::open(folder.as_ref()?.join(name)).ok()
+}
+
+/// The limit of CPU time of a group, and how it was held back by it.
+pub struct CpuLimit {
+    throttling: Option<ProcFile>,
+    /// Version 2's limit, or version 1's two numbers for it.
+    quota: Vec<ProcFile>,
+}
+
+impl CpuLimit {
+    fn open(folder: &Option<PathBuf>) -> CpuLimit {
+        let quota = match open(folder, "cpu.max") {
+            Some(source) => vec![source],
+            None => ["cpu.cfs_quota_us", "cpu.cfs_period_us"].iter().filter_map(|name| open(folder, name)).collect(),
+        };
+        CpuLimit { throttling: open(folder, "cpu.stat"), quota }
+    }
+
+    /// That of the group of a process, with the group's folder.
+    pub fn of(pid: u32) -> Option<(PathBuf, CpuLimit)> {
+        let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
+        let folder = cgroup::folders(&text, Path::new(ROOT)).cpu?;
+        Some((folder.clone(), CpuLimit::open(&Some(folder))))
+    }
+
+    /// Cores allowed; `None` inside: no quota.
+    pub fn quota(&self, buffer: &mut Vec<u8>) -> Option<Option<f64>> {
         match &self.quota[..] {
-            [max] => cgroup::parse_cpu_max(max.read(&mut self.buffer).ok()?)?,
+            [max] => cgroup::parse_cpu_max(max.read(buffer).ok()?),
             [quota, period] => {
-                let quota = quota.read(&mut self.buffer).ok()?.to_vec();
-                cgroup::parse_cfs(&quota, period.read(&mut self.buffer).ok()?)?
+                let quota = quota.read(buffer).ok()?.to_vec();
+                cgroup::parse_cfs(&quota, period.read(buffer).ok()?)
             }
             _ => None,
         }
+    }
+
+    /// How it was held back.
+    pub fn throttling(&self, buffer: &mut Vec<u8>) -> Option<cgroup::Throttling> {
+        cgroup::parse_throttling(self.throttling.as_ref()?.read(buffer).ok()?)
     }
 }
 
 impl Probe for Folder {
     fn sample(&mut self, sink: &mut Sink) {
         let slow = sink.in_turn(SLOW_EVERY, 4);
-        if slow && let Some(cores) = self.quota() {
+        if slow && let Some(Some(cores)) = self.cpu.quota(&mut self.buffer) {
             sink.gauge("cgroup.quota", "cores", cores);
         }
         let buffer = &mut self.buffer;
-        match self.throttling.as_ref().map(|source| source.read(buffer)) {
+        match self.cpu.throttling.as_ref().map(|source| source.read(buffer)) {
             Some(Ok(text)) => {
                 if let Some(ns) = cgroup::parse_usage_ns(text) {
                     sink.counter("cgroup.cpu", "ns", ns as f64);

@@ -1,19 +1,23 @@
 //! CPU time of what the server itself uses on this machine: processes that it has connections to, such as a database, and
 //! those that they have connections to in turn, over TCP or unix sockets. It belongs to the server's work, not to somebody
-//! else's. And what databases of one process for each session say in their titles.
+//! else's. The quotas that their control groups have, and what databases of one process for each session say in their titles.
 
+use super::cgroup::CpuLimit;
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
 use plimsoll_sys::probe::process::{CpuClock, look_at, numbers_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A machine with more processes than this gets no snapshot of all their clocks: it would hold the load up.
 const PROCESSES_MAX: usize = 2000;
 /// So many of those who take the server's connections are told by name.
 const TAKERS_MAX: usize = 8;
+/// So many of their control groups are looked at.
+const GROUPS_MAX: usize = 16;
 /// Databases whose processes say in their titles what they do for whom, by their names, and how a title ends while its statement
 /// waits for a lock of another's (`update_process_title` of PostgreSQL, which is on by default).
 const TITLED: &str = "postgres";
@@ -33,6 +37,9 @@ pub struct Downstream {
     before: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
+    /// Control groups that they are in, by their folders: the name of a process there, and its limit.
+    groups: BTreeMap<PathBuf, (String, CpuLimit)>,
+    buffer: Vec<u8>,
 }
 
 struct DownstreamProcess {
@@ -53,6 +60,8 @@ impl Downstream {
             before: BTreeMap::new(),
             before_ns: 0,
             members: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            buffer: Vec::new(),
         }
     }
 
@@ -88,6 +97,7 @@ impl Downstream {
             sink.gauge("downstream.processes", "", self.members.len() as f64);
         }
         self.read_titles(sink);
+        self.read_groups(sink);
         if edge {
             self.note_clocks();
         }
@@ -104,6 +114,17 @@ impl Downstream {
         }
     }
 
+    fn read_groups(&mut self, sink: &mut Sink) {
+        let Downstream { groups, buffer, .. } = self;
+        for (name, limit) in groups.values() {
+            let Some(Some(cores)) = limit.quota(buffer) else { continue };
+            let Some(throttling) = limit.throttling(buffer) else { continue };
+            sink.gauge(&format!("downstream.quota.{name}"), "cores", cores);
+            sink.counter(&format!("downstream.periods.{name}"), "", throttling.periods as f64);
+            sink.counter(&format!("downstream.periods_throttled.{name}"), "", throttling.throttled as f64);
+        }
+    }
+
     fn take_up(&mut self, found: BTreeSet<u32>, sink: &mut Sink) {
         let first = self.members.is_empty();
         let known = !self.before.is_empty();
@@ -114,7 +135,14 @@ impl Downstream {
             let Ok(clock) = CpuClock::of(pid) else { continue };
             // One that was not there at the edge was started since.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
-            let is_titled = look_at(pid, &mut Vec::new()).is_ok_and(|(_, name)| name == TITLED);
+            let name = look_at(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
+            let is_titled = name == TITLED;
+            if let Some((folder, limit)) = CpuLimit::of(pid)
+                && self.groups.len() < GROUPS_MAX
+                && self.groups.values().all(|(other, _)| *other != name)
+            {
+                self.groups.entry(folder).or_insert((name, limit));
+            }
             self.members.insert(pid, DownstreamProcess { is_titled, clock, base_ns: base_ns.unwrap_or(0), cpu_ns: 0 });
         }
         if first && known && !self.members.is_empty() {

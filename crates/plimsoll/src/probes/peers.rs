@@ -104,7 +104,7 @@ impl LedAway {
     fn leads_to(&self, asker: &mut Asker) -> bool {
         let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
         let of_unix = self.files.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
-        of_unix || !queued_at(asker, &self.ends).is_empty()
+        of_unix || !far_ends(asker, &self.ends).queued.is_empty()
     }
 }
 
@@ -400,23 +400,21 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
             found.push((socket.local, OwnConnection { inode, peer, traffic: Some(traffic), carried }));
         }
     })?;
-    let mut connections: Vec<OwnConnection> = Vec::with_capacity(found.len());
     let (mut queued, mut led_away) = (BTreeMap::new(), LedAway::default());
-    for (local, mut connection) in found {
+    for (local, connection) in &mut found {
         if let (LeadsTo::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
-            traffic.on_the_way = taken.get(&(plain(*peer), plain(local))).copied().unwrap_or(0);
-            match queues.of(local, *peer) {
+            traffic.on_the_way = taken.get(&(plain(*peer), plain(*local))).copied().unwrap_or(0);
+            match queues.of(*local, *peer) {
                 Some(count) => {
                     queued.insert(connection.peer.clone(), count);
                 }
                 // An address of the machine itself is another one in each namespace.
                 None if peer.ip().to_canonical().is_loopback() => {}
                 None => {
-                    led_away.ends.insert((plain(local), plain(*peer)));
+                    led_away.ends.insert((plain(*local), plain(*peer)));
                 }
             }
         }
-        connections.push(connection);
     }
     let links = unix_links(asker);
     let mut listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
@@ -427,6 +425,18 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
         listening.extend(far.into_iter().filter(wanted));
     }
     led_away.files.retain(|link| !listening.iter().any(|it| link.leads_to(it, false)));
+    let mut queued_elsewhere = BTreeMap::new();
+    for asker in elsewhere {
+        let far = far_ends(asker, &led_away.ends);
+        queued_elsewhere.extend(far.queued);
+        for (local, connection) in &mut found {
+            if let (LeadsTo::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
+                traffic.on_the_way += far.unsent.get(&(plain(*peer), plain(*local))).copied().unwrap_or(0);
+            }
+        }
+    }
+    led_away.ends.retain(|(_, peer)| !queued_elsewhere.contains_key(peer));
+    let mut connections: Vec<OwnConnection> = found.into_iter().map(|(_, connection)| connection).collect();
     connections.extend(links.into_iter().map(|link| {
         let peer = LeadsTo::Unix(link.name());
         OwnConnection { inode: link.opener, peer, traffic: None, carried: None }
@@ -436,11 +446,6 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
             *queued.entry(LeadsTo::Unix(listener.shown_name())).or_default() += u64::from(count);
         }
     }
-    let mut queued_elsewhere = BTreeMap::new();
-    for asker in elsewhere {
-        queued_elsewhere.extend(queued_at(asker, &led_away.ends));
-    }
-    led_away.ends.retain(|(_, peer)| !queued_elsewhere.contains_key(peer));
     let mut unsent: BTreeMap<u16, u64> = BTreeMap::new();
     for ((local, _), bytes) in taken {
         *unsent.entry(local.port()).or_default() += bytes;
@@ -448,24 +453,35 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
     Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued, queued_elsewhere, led_away })
 }
 
-/// Connections that wait to be accepted where `asker` asks, by the addresses that `ends` lead to there: of each, its own address in
-/// another network namespace, and the other's.
-fn queued_at(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> BTreeMap<SocketAddr, u64> {
+/// What another network namespace shows of connections whose one end is there.
+#[derive(Default)]
+struct FarEnds {
+    /// Connections that wait to be accepted there, by addresses that they lead to.
+    queued: BTreeMap<SocketAddr, u64>,
+    /// Bytes that were written there and have not come, by the end there and the other.
+    unsent: BTreeMap<(SocketAddr, SocketAddr), u64>,
+}
+
+/// What is to be seen where `asker` asks of the other ends of `ends`: of each, its own address in another network namespace, and the other's.
+fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> FarEnds {
     if ends.is_empty() {
-        return BTreeMap::new();
+        return FarEnds::default();
     }
     let mut queues = AcceptQueues::default();
     let listening = asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         queues.add(socket.local, u64::from(socket.receive_queue));
     });
-    let mut found = BTreeMap::new();
+    let mut found = FarEnds::default();
     let taken = asker.each(Version::BOTH, states::ESTABLISHED, Filter::Any, false, &mut |socket| {
         let (local, remote) = (plain(socket.local), plain(socket.remote));
         if ends.contains(&(remote, local)) {
-            found.extend(queues.of(local, local).map(|count| (local, count)));
+            found.queued.extend(queues.of(local, local).map(|count| (local, count)));
+            if socket.send_queue > 0 {
+                found.unsent.insert((local, remote), u64::from(socket.send_queue));
+            }
         }
     });
-    if listening.and(taken).is_ok() { found } else { BTreeMap::new() }
+    if listening.and(taken).is_ok() { found } else { FarEnds::default() }
 }
 
 /// Connections that wait to be accepted, by the address of who listens.

@@ -31,6 +31,29 @@ pub(super) const ROWS: &[Rule] = &[
         to_tell: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
     },
     Rule {
+        cause: Cause::CpuQuota,
+        stage: RuleStage::Limits,
+        signs: &[
+            NOTHING_FULL,
+            must(
+                5.0,
+                "the control group of what is behind the server used up its quota and was stopped until the next period",
+                "what is behind the server was not stopped by a quota",
+                &[Signal::DownstreamThrottled, Signal::DownstreamQuota, Signal::DownstreamCores],
+                |case| case.reaches(Signal::DownstreamThrottled, 0.3),
+            ),
+            must(
+                1.0,
+                "it was not at a low load",
+                "it was at a low load as well",
+                &[Signal::DownstreamThrottled],
+                |case| Some(case.low.get(Signal::DownstreamThrottled)? < 0.5 * case.top(Signal::DownstreamThrottled)?),
+            ),
+        ],
+        yields_to: &[],
+        to_tell: &[],
+    },
+    Rule {
         cause: Cause::Limiter,
         stage: RuleStage::Limits,
         signs: &[

@@ -96,6 +96,16 @@ fn each_cause_by_its_law() {
             Cause::Workers,
         ),
         (
+            "a quota of what is behind a proxy, which opens as many connections there as requests wait",
+            usual().alone(1.0).peers(16.0, 30.0, 520.0).with(&[
+                (DownstreamThrottled, 0.05, 0.7, 0.95),
+                (DownstreamQuota, 0.5, 0.5, 0.5),
+                (DownstreamCores, 0.08, 0.43, 0.5),
+                (PeerWaiting, 0.0, 0.0, 300.0),
+            ]),
+            Cause::CpuQuota,
+        ),
+        (
             "a quota",
             usual().with(&[(Throttled, 0.0, 0.3, 0.9), (Quota, 0.5, 0.5, 0.5), (ServerCores, 0.1, 0.49, 0.5)]),
             Cause::CpuQuota,

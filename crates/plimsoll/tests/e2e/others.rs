@@ -106,19 +106,39 @@ if over == 'elsewhere':
     here = os.open('/proc/self/ns/net', os.O_RDONLY)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(0x40000000): sys.exit('no network of its own')
-listener = socket.socket() if over == 'tcp' else socket.socket(socket.AF_UNIX)
+listener = socket.socket(socket.AF_INET if over in ('tcp', 'quota') else socket.AF_UNIX)
 # A port, a name of the kernel's own choice, or a path, which leads into other networks too.
-listener.bind({'tcp': ('127.0.0.1', 0), 'unix': '', 'elsewhere': path}[over])
+port = ('127.0.0.1', 0)
+listener.bind({'tcp': port, 'quota': port, 'unix': '', 'elsewhere': path}[over])
 listener.listen()
 if os.fork() == 0:
     # In a family of its own, as a database is.
     os.setsid()
     if os.fork() > 0: os._exit(0)
+    def write(file, text):
+        with open(file, 'w') as it: it.write(text)
+    leave = lambda: None
+    if over == 'quota':
+        root, file, limit = sys.argv[2:]
+        group = tempfile.mkdtemp(dir=root)
+        def leave():
+            write(root + '/cgroup.procs', str(os.getpid()))
+            os.rmdir(group)
+        write(group + '/' + file, limit)
+        write(group + '/cgroup.procs', str(os.getpid()))
     listener.settimeout(30)
-    taken, _ = listener.accept()
-    taken.settimeout(30)
+    try:
+        taken, _ = listener.accept()
+        taken.settimeout(30)
+    except OSError:
+        leave()
+        os._exit(1)
     while True:
-        if not taken.recv(1): os._exit(0)
+        try: more = taken.recv(1)
+        except OSError: more = b''
+        if not more:
+            leave()
+            os._exit(0)
         end = time.process_time() + 0.02
         while time.process_time() < end: pass
         taken.sendall(b'x')
@@ -166,6 +186,39 @@ fn the_servers_own_database_is_no_stranger() {
         let is_queue = |name: &str| name.starts_with("peer.") && name.ends_with(".queued");
         assert!(probes.iter().any(|probe| probe["name"].as_str().is_some_and(is_queue)), "{over}: {probes:#?}");
     }
+}
+
+/// Where control groups with a quota of CPU time can be made: the folder, and the file and the text that allow a fifth of a core.
+fn room_for_groups() -> Option<[&'static str; 3]> {
+    [["/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"], ["/sys/fs/cgroup", "cpu.max", "20000 100000"]]
+        .into_iter()
+        .find(|[root, file, _]| {
+            let tried = format!("{root}/tried-{}", std::process::id());
+            let made = std::fs::create_dir(&tried).is_ok();
+            let has_quota = std::fs::exists(format!("{tried}/{file}")).unwrap_or(false);
+            made && std::fs::remove_dir(&tried).is_ok() && has_quota
+        })
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "what is not tested is said")]
+fn the_quota_of_the_servers_own_database_is_read() {
+    let Some(room) = room_for_groups() else {
+        eprintln!("no control group can be made here: a database with a quota is not tried");
+        return;
+    };
+    let server: Server = serve(Command::new("python3").args(["-c", WITH_DATABASE, "quota"]).args(room), "python3");
+    let document = json(&["run", &server.url, "-c", "1", "-d", "3s"]);
+    let probes = document["server"]["probes"].as_array().expect("probes");
+    let of = |start: &str| {
+        let is_it = |probe: &&Value| probe["name"].as_str().is_some_and(|name| name.starts_with(start));
+        probes.iter().find(is_it).unwrap_or_else(|| panic!("no {start}: {probes:#?}"))
+    };
+    assert!((number(of("downstream.quota."), "mean") - 0.2).abs() < 1e-9);
+    // It would use all of a core: what it wants it gets in none of its periods.
+    let per_second = |start: &str| number(of(start), "mean");
+    let (periods, held_back) = (per_second("downstream.periods."), per_second("downstream.periods_throttled."));
+    assert!(periods > 5.0 && held_back > 0.5 * periods, "{held_back} of {periods}");
 }
 
 /// The same where the server has started it itself, as its child, and it goes on taking connections.

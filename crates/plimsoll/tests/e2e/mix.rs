@@ -397,7 +397,9 @@ fn builds_are_compared_by_request() {
     let shown = plimsoll(&["show", "--json", text(&record)]).json();
     assert_eq!(shown["routes"], document["routes"]);
     for show in [plimsoll(&["show", text(&record)]), plimsoll(&["report", "--format", "md", text(&record)])] {
-        assert!(show.stdout.contains("worse: order (p50 +"), "{}{}", show.stdout, show.stderr);
+        // Beside other tests the requests to the other path may have been slower by chance, and stand before it then.
+        let told = show.stdout.lines().any(|line| line.contains("worse: ") && line.contains("order (p50 +"));
+        assert!(told, "{}{}", show.stdout, show.stderr);
     }
     let page = std::fs::read_to_string(record.with_extension("html")).expect("a page");
     assert!(page.contains("corrected for their number"));

@@ -104,7 +104,7 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             )
             .several(all || own.round() > 1.0)
         }
-        Cause::CpuQuota if case.reaches(Signal::Throttled, 0.05) != Some(true) => CauseText::one(
+        Cause::CpuQuota if case.quota_full() != Some(true) => CauseText::one(
             format!(
                 "the quota of {:.2} cores of the control group of {}, which is behind the server",
                 top(Signal::DownstreamQuota),

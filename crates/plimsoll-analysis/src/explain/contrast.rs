@@ -335,9 +335,14 @@ impl Contrast {
         Some(alone && of(&self.past).or(of(&self.line))? >= 0.5)
     }
 
+    /// Whether the server's control group has used up its quota in a noticeable part of its periods.
+    pub fn quota_full(&self) -> Option<bool> {
+        self.reaches(Signal::Throttled, 0.05)
+    }
+
     /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota, no collector that all stop for.
     pub fn nothing_full(&self) -> Option<bool> {
-        let throttled = self.reaches(Signal::Throttled, 0.05).unwrap_or(false);
+        let throttled = self.quota_full().unwrap_or(false);
         let collecting = self.collects_alone().unwrap_or(false);
         Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
     }

@@ -137,9 +137,9 @@ impl Downstream {
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = look_at(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == TITLED;
-            if let Some((folder, limit)) = CpuLimit::of(pid)
-                && self.groups.len() < GROUPS_MAX
+            if self.groups.len() < GROUPS_MAX
                 && self.groups.values().all(|(other, _)| *other != name)
+                && let Some((folder, limit)) = CpuLimit::of(pid)
             {
                 self.groups.entry(folder).or_insert((name, limit));
             }

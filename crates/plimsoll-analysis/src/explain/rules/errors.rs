@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Rule] = &[
                 "the server has room",
                 &[Signal::FullestThread, Signal::Idle, Signal::Throttled],
                 |case| {
-                    let stopped = case.reaches(Signal::Throttled, 0.05).unwrap_or(false);
+                    let stopped = case.quota_full().unwrap_or(false);
                     // A queue as short as those of connections overflows long before who empties it works all the time.
                     let busy = case.top(Signal::FullestThread)? >= BUSY;
                     Some(stopped || busy || case.cores_full()?)

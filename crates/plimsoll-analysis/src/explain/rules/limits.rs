@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Rule] = &[
                 "the control group used up its quota and was stopped until the next period",
                 "the server was not stopped by a quota",
                 &[Signal::Throttled, Signal::Quota, Signal::ServerCores],
-                |case| case.reaches(Signal::Throttled, 0.05),
+                Contrast::quota_full,
             ),
             must(1.0, "it was not at a low load", "it was at a low load as well", &[Signal::Throttled], |case| {
                 Some(case.low.get(Signal::Throttled)? < 0.5 * case.top(Signal::Throttled)?)

@@ -396,10 +396,16 @@ fn builds_are_compared_by_request() {
     // The same of the record, in every form.
     let shown = plimsoll(&["show", "--json", text(&record)]).json();
     assert_eq!(shown["routes"], document["routes"]);
+    // Who is asked seldom by a slow build is answered by cores that have gone to rest: the other path may truly be slower, and stands
+    // first then.
+    let measures = routes[0]["measures"].as_array().expect("measures");
+    let first = match measures.iter().any(|measure| measure["verdict"] == "worse") {
+        true => "worse: list (p",
+        false => "worse: order (p50 +",
+    };
     for show in [plimsoll(&["show", text(&record)]), plimsoll(&["report", "--format", "md", text(&record)])] {
-        // Beside other tests the requests to the other path may have been slower by chance, and stand before it then.
-        let told = show.stdout.lines().any(|line| line.contains("worse: ") && line.contains("order (p50 +"));
-        assert!(told, "{}{}", show.stdout, show.stderr);
+        let told = show.stdout.lines().any(|line| line.contains(first) && line.contains("order (p50 +"));
+        assert!(told, "{first}: {}{}", show.stdout, show.stderr);
     }
     let page = std::fs::read_to_string(record.with_extension("html")).expect("a page");
     assert!(page.contains("corrected for their number"));

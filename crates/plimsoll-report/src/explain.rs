@@ -84,8 +84,13 @@ fn experiment_row(made: &Intervened) -> Vec<String> {
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
-            "elasticity {elasticity:.2} over the values tried: twice as much of it brings {} of what is answered",
-            share(2f64.powf(elasticity))
+            "elasticity {elasticity:.2} over the values tried: twice as much of it brings {} of what is answered{}",
+            share(2f64.powf(elasticity)),
+            match varied.holds() {
+                Some(true) => "; it holds the line",
+                Some(false) => "; it does not hold the line",
+                None => "",
+            }
         ),
         None => "not known: fewer than two of its loads count".to_owned(),
     }

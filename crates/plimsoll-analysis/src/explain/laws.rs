@@ -440,8 +440,11 @@ pub(super) fn downstream_slower(case: &Contrast) -> Option<bool> {
     let waiting = case.past.get(Signal::InFlight)?;
     let at_a_time = case.at_a_time()?;
     // Connections that stand idle are kept, not in use: where nearly none has a call that is not answered, it is not those that wait.
-    // Where that is not told (over unix sockets), at least one call would have to be under way all the time.
-    let in_use = case.past.get(Signal::PeerWaiting).map_or(at_a_time >= 0.6, |calls| calls >= 0.6 * past);
+    // Where that is not told (over unix sockets), at least one call would have to be under way all the time. What waits as much at a low
+    // load (for messages that come one day) is no call of a request.
+    let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= 1.5 * low);
+    let in_use =
+        case.past.get(Signal::PeerWaiting).map_or(at_a_time >= 0.6, |calls| calls >= 0.6 * past && rises(calls));
     let full = pool_full(case)? && at_a_time < 0.7 * past && past > 1.0 && in_use;
     // Who has a connection for each thread has more of them as more requests wait, for whatever that is.
     let asked = !calls_are_few(case).unwrap_or(false);

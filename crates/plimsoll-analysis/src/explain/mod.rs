@@ -143,7 +143,12 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Do
     if let Some(why) = FunctionsSeen::uncaught(loads).filter(|_| functions.is_none()) {
         doubts.add(DoubtKind::Unmeasured, why);
     }
-    let explanation = Explanation { varied, functions, ..explanation };
+    let held = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
+    let sentence = match held {
+        true => explanation.sentence.words("; but it is what the varied setting sets: what is answered follows it"),
+        false => explanation.sentence,
+    };
+    let explanation = Explanation { sentence, varied, functions, ..explanation };
     Doubted::new(doubts, with_experiments(explanation, &before, &weighed, &experiments))
 }
 

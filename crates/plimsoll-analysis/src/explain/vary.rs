@@ -6,6 +6,11 @@
 use super::signals::{LoadSignals, Signal};
 use plimsoll_model::Run;
 
+/// A setting holds the line from this elasticity on: what is answered follows it nearly one to one.
+const HOLDS_MIN: f64 = 0.7;
+/// Up to this one it does not.
+const IDLE_MAX: f64 = 0.1;
+
 /// A load with one value of the setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariedStep {
@@ -39,6 +44,15 @@ impl VariedSetting {
         };
         let steps: Vec<VariedStep> = loads.iter().map(step).collect();
         (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
+    }
+
+    /// Whether what it sets holds the line, whatever that is; `None`: it does something, or it is not known.
+    pub fn holds(&self) -> Option<bool> {
+        match self.elasticity? {
+            elasticity if elasticity >= HOLDS_MIN => Some(true),
+            elasticity if elasticity <= IDLE_MAX => Some(false),
+            _ => None,
+        }
     }
 }
 
@@ -77,6 +91,12 @@ mod tests {
             let steps: Vec<VariedStep> = told.iter().map(step).collect();
             let found = elasticity(&steps);
             assert!(found.zip(expect).map_or(found == expect, |(a, b)| (a - b).abs() < 1e-9), "{told:?}: {found:?}");
+            let holds = expect.and_then(|elasticity| match elasticity {
+                1.0 => Some(true),
+                0.0 => Some(false),
+                _ => None,
+            });
+            assert_eq!(VariedSetting { steps, elasticity: found }.holds(), holds, "{told:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
 /// What changes slowly is read in one of so many samples.
-const SLOW_EVERY: u64 = 5;
+pub const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {
     cpu: CpuLimit,

@@ -2,7 +2,7 @@
 //! those that they have connections to in turn, over TCP or unix sockets. It belongs to the server's work, not to somebody
 //! else's. The quotas that their control groups have, and what databases of one process for each session say in their titles.
 
-use super::cgroup::CpuLimit;
+use super::cgroup::{CpuLimit, SLOW_EVERY};
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
@@ -115,6 +115,9 @@ impl Downstream {
     }
 
     fn read_groups(&mut self, sink: &mut Sink) {
+        if !sink.in_turn(SLOW_EVERY, 3) {
+            return;
+        }
         let Downstream { groups, buffer, .. } = self;
         for (name, limit) in groups.values() {
             let Some(Some(cores)) = limit.quota(buffer) else { continue };

@@ -423,6 +423,49 @@ impl ServerProbe {
         self.before_ns = at_ns;
     }
 
+    /// Tells how many threads run and wait for what: of those whose states were read, and as many more as there are more threads.
+    fn tell_states(&self, sink: &mut Sink) {
+        let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
+        let (told, watched) = (
+            all().map(|threads| threads.told(turns).count()).sum::<usize>(),
+            all().map(|threads| threads.list.len()).sum::<usize>(),
+        );
+        let of_all = |count: usize| count as f64 * watched as f64 / told.max(1) as f64;
+        let in_state = |state: u8| of_all(all().map(|threads| threads.in_state(turns, state)).sum());
+        sink.gauge("server.threads_runnable", "", in_state(b'R'));
+        sink.gauge("server.threads_blocked", "", in_state(b'D'));
+        if !all().any(Threads::tell_waits) {
+            return;
+        }
+        // Processes that one has forked have a lock that they share at one address.
+        let (mut waiting, mut places) = ([0; WAITS.len()], HashMap::new());
+        for threads in all() {
+            let of = threads.waiting_for(turns, WAITS.map(|(_, what)| what), &mut places);
+            waiting = std::array::from_fn(|at| waiting[at] + of[at]);
+        }
+        for ((name, _), waiting) in WAITS.iter().zip(waiting) {
+            sink.gauge(name, "", of_all(waiting));
+        }
+        if all().any(Threads::tell_places) {
+            let same = places.into_values().max().unwrap_or(0);
+            // One that nobody waits with is not many, however few were read.
+            sink.gauge("server.in_same_lock", "", if same > 1 { of_all(same) } else { same as f64 });
+        }
+    }
+
+    /// Tells how many threads are called alike.
+    fn tell_alike(&self, sink: &mut Sink) {
+        let mut alike = BTreeMap::new();
+        for member in &self.members {
+            member.threads.alike(&mut alike);
+        }
+        let mut groups: Vec<(String, usize)> = alike.into_iter().filter(|(_, count)| *count >= ALIKE_MIN).collect();
+        groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        for (stem, count) in groups.into_iter().take(GROUPS_MAX) {
+            sink.gauge(&format!("threads.{stem}"), "", count as f64);
+        }
+    }
+
     /// Cores on which any of its processes may run.
     fn cores_allowed(&self) -> Option<f64> {
         let of = self.members.iter().take(ASKED_FOR_CORES_MAX).filter_map(|member| cores_of(member.pid));
@@ -507,19 +550,14 @@ impl Probe for ServerProbe {
             downstream.sample(&self.members.iter().map(|member| member.pid).collect(), sink);
         }
         let mut sums = self.ended;
-        let (mut pages, mut threads, mut runnable, mut blocked) = (0, 0, 0, 0);
-        self.turns.begin(
-            sink.extent(),
-            sink.effort(),
-            self.members.iter().map(|member| member.threads.list.len()).sum(),
-        );
+        let (mut pages, mut threads) = (0, 0);
+        let watched = self.members.iter().map(|member| member.threads.list.len()).sum();
+        self.turns.begin(sink.extent(), sink.effort(), watched);
         for member in &mut self.members {
             member.threads.sample(&mut self.turns, &mut self.buffer);
             sums.add(member.sums());
             pages += member.last.resident_pages;
             threads += member.last.threads;
-            runnable += member.threads.in_state(b'R');
-            blocked += member.threads.in_state(b'D');
             if member.threads.too_many {
                 sink.unseen_part(&format!("{}: it has too many threads to watch every one", member.name));
             }
@@ -534,32 +572,10 @@ impl Probe for ServerProbe {
         if self.turns.all_states() {
             sink.counter("server.switches_voluntary", "", sums.switches.0 as f64);
             sink.counter("server.switches_involuntary", "", sums.switches.1 as f64);
-            sink.gauge("server.threads_runnable", "", runnable as f64);
-            sink.gauge("server.threads_blocked", "", blocked as f64);
-            if self.members.iter().any(|member| member.threads.tell_waits()) {
-                // Processes that one has forked have a lock that they share at one address.
-                let (mut waiting, mut places) = ([0; WAITS.len()], HashMap::new());
-                for member in &self.members {
-                    let of = member.threads.waiting_for(WAITS.map(|(_, what)| what), &mut places);
-                    waiting = std::array::from_fn(|at| waiting[at] + of[at]);
-                }
-                let same = places.into_values().max().unwrap_or(0);
-                for ((name, _), waiting) in WAITS.iter().zip(waiting) {
-                    sink.gauge(name, "", waiting as f64);
-                }
-                if self.members.iter().any(|member| member.threads.tell_places()) {
-                    sink.gauge("server.in_same_lock", "", same as f64);
-                }
-            }
-            let mut alike = BTreeMap::new();
-            for member in &self.members {
-                member.threads.alike(&mut alike);
-            }
-            let mut groups: Vec<(String, usize)> = alike.into_iter().filter(|(_, count)| *count >= ALIKE_MIN).collect();
-            groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-            for (stem, count) in groups.into_iter().take(GROUPS_MAX) {
-                sink.gauge(&format!("threads.{stem}"), "", count as f64);
-            }
+            self.tell_alike(sink);
+        }
+        if self.turns.tell_states() {
+            self.tell_states(sink);
         }
         if self.turns.any_times() {
             sink.counter("server.run_queue_wait", "ns waiting", sums.wait_ns as f64);

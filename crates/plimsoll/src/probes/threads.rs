@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const THREADS_MAX: usize = 4096;
 /// Threads whose state is read in one sample: reading it takes five times as long as reading the CPU time.
 const STATES_AT_ONCE: usize = 4;
+/// So many states tell how all threads are: of a server with more, a whole round takes longer than a load.
+const STATES_ENOUGH: usize = 128;
 /// Threads whose CPU time is read in one sample, beside the busy ones.
 const TIMES_AT_ONCE: usize = 24;
 /// The same at the edge of a load.
@@ -41,7 +43,9 @@ pub struct Thread {
     pub wait_ns: u64,
     switches_base: Option<(u64, u64)>,
     switches: (u64, u64),
+    /// Its state, what it waits for, and the telling ([`Turns`]) that they were read for.
     state: u8,
+    state_of: u64,
     waits_for: Option<WaitsFor>,
     call: Option<ProcFile>,
     waking_place: Option<WakingPlace>,
@@ -95,6 +99,12 @@ pub struct Turns {
     states: RoundRobin,
     /// Threads passed so far in this sample.
     passed: usize,
+    /// States are told as soon as those of all threads, or of enough of them, have been read since they were last told: the
+    /// number of the telling that they are read for, and how many have been.
+    telling: u64,
+    states_read: usize,
+    /// Whether they are told after this sample.
+    is_told: bool,
 }
 
 impl Turns {
@@ -107,6 +117,16 @@ impl Turns {
         };
         (self.times, self.states) = (self.times.next(times, count), self.states.next(states, count));
         self.passed = 0;
+        if self.is_told || self.telling == 0 {
+            (self.telling, self.states_read) = (self.telling + 1, 0);
+        }
+        self.states_read += self.states.length;
+        self.is_told = self.states.length > 0 && self.states_read >= count.min(STATES_ENOUGH);
+    }
+
+    /// Whether enough states have been read since this was last so: those that [`Threads::told`] finds.
+    pub fn tell_states(&self) -> bool {
+        self.is_told
     }
 
     /// Whether the states of all threads have been read since this was last so.
@@ -170,7 +190,7 @@ impl Threads {
                 thread.sample(buffer);
             }
             if turns.states.has(first + number) {
-                thread.sample_state(self.pid, buffer);
+                thread.sample_state(self.pid, turns.telling, buffer);
             }
         }
         let ended = &mut self.ended;
@@ -193,23 +213,32 @@ impl Threads {
         (self.ended.1 + sum(|thread| thread.switches.0), self.ended.2 + sum(|thread| thread.switches.1))
     }
 
-    /// How many threads were last seen to wait for each of `kinds`. Who waits to be woken, but no longer than a time, and at a place of its
+    /// Threads whose states are told now.
+    pub fn told(&self, turns: &Turns) -> impl Iterator<Item = &Thread> {
+        self.list.iter().filter(move |thread| thread.state_of == turns.telling)
+    }
+
+    /// How many of those told wait for each of `kinds`. Who waits to be woken, but no longer than a time, and at a place of its
     /// own, sleeps: that is how many runtimes do it. `places`: how many wait where, to which these are added.
     pub fn waiting_for<const KINDS: usize>(
         &self,
+        turns: &Turns,
         kinds: [WaitsFor; KINDS],
         places: &mut HashMap<u64, usize>,
     ) -> [usize; KINDS] {
         let mut own: HashMap<u64, usize> = HashMap::new();
+        // Also where those wait that are not told now: a place of two of which one is told is nobody's own.
         for place in self.list.iter().filter_map(|thread| thread.waking_place) {
             *own.entry(place.address).or_default() += 1;
+        }
+        for place in self.told(turns).filter_map(|thread| thread.waking_place) {
             *places.entry(place.address).or_default() += 1;
         }
         let waits_for = |thread: &Thread| match thread.waking_place {
             Some(place) if place.is_timed && own[&place.address] == 1 => Some(WaitsFor::Sleep),
             _ => thread.waits_for,
         };
-        kinds.map(|kind| self.list.iter().filter(|thread| waits_for(thread) == Some(kind)).count())
+        kinds.map(|kind| self.told(turns).filter(|thread| waits_for(thread) == Some(kind)).count())
     }
 
     /// Whether it is known of any thread where it waits to be woken.
@@ -231,9 +260,9 @@ impl Threads {
         }
     }
 
-    /// Threads that were last seen in `state`.
-    pub fn in_state(&self, state: u8) -> usize {
-        self.list.iter().filter(|thread| thread.state == state).count()
+    /// How many of those told are in `state`.
+    pub fn in_state(&self, turns: &Turns, state: u8) -> usize {
+        self.told(turns).filter(|thread| thread.state == state).count()
     }
 }
 
@@ -270,6 +299,7 @@ impl Thread {
             switches_base: from_birth.then_some((0, 0)),
             switches: (0, 0),
             state: b'?',
+            state_of: 0,
             waits_for: None,
             call: None,
             waking_place: None,
@@ -302,7 +332,7 @@ impl Thread {
         }
     }
 
-    fn sample_state(&mut self, pid: u32, buffer: &mut Vec<u8>) {
+    fn sample_state(&mut self, pid: u32, telling: u64, buffer: &mut Vec<u8>) {
         if self.status.is_none() {
             self.status = ProcFile::open(format!("/proc/{pid}/task/{}/status", self.tid)).ok();
         }
@@ -310,7 +340,7 @@ impl Thread {
             return;
         };
         let Status { state, switches_voluntary, switches_involuntary } = status;
-        self.state = state;
+        (self.state, self.state_of) = (state, telling);
         if self.wait_place.is_none() {
             self.wait_place = ProcFile::open(format!("/proc/{pid}/task/{}/wchan", self.tid)).ok();
         }
@@ -346,6 +376,25 @@ mod tests {
             ("42", ""),
         ] {
             assert_eq!(stem_of(name), expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn states_are_told_of_all_threads_or_of_enough_of_them() {
+        // Threads, and samples from one telling to the next; each reads 16.
+        for (count, expect) in [(0, 1), (1, 1), (16, 1), (17, 2), (100, 7), (128, 8), (129, 8), (522, 8), (4000, 8)] {
+            let mut turns = Turns::default();
+            let told: Vec<bool> = (0..4 * expect)
+                .map(|_| {
+                    turns.begin(Extent::Usual, Effort::Thorough, count);
+                    turns.tell_states()
+                })
+                .collect();
+            let every: Vec<bool> = (1..=told.len()).map(|sample| count > 0 && sample % expect == 0).collect();
+            assert_eq!(told, every, "{count}");
+            assert_eq!(turns.telling, if count > 0 { 4 } else { 1 }, "{count}");
+            turns.begin(Extent::Least, Effort::Thorough, count);
+            assert!(!turns.tell_states(), "nothing is read, nothing is told: {count}");
         }
     }
 

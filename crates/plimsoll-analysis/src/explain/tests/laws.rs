@@ -226,6 +226,17 @@ fn who_sleeps_before_it_asks_does_not_wait_for_an_answer() {
     }
 }
 
+/// Calls that wait at a low load as they do past the line are none of a request: a message is waited for, or the answer is not read.
+#[test]
+fn calls_that_wait_at_any_load_explain_nothing() {
+    for (low, stands) in [(0.2, true), (1.2, true), (1.5, false), (2.0, false)] {
+        let case = usual().alone(0.5).peers(2.0, 2.0, 2.0).with(&[(PeerWaiting, low, 2.0, 2.0)]);
+        let weighed = weigh(&case, &BTreeMap::new());
+        let found = weighed.candidates.iter().any(|it| it.cause == Cause::Downstream);
+        assert_eq!(found, stands, "{low}\n{}", tell(&case));
+    }
+}
+
 /// As many are answered as ports to a peer come free: each is held for a minute, or for a second where it may be taken again.
 #[test]
 fn ports_that_come_free_one_after_the_other_are_what_is_answered() {

@@ -5,7 +5,7 @@
 use crate::block::{Report, Tone};
 use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
 use crate::find::{answer, stopped_text};
-use crate::format::{duration, rate, share};
+use crate::format::{duration, rate};
 use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
 use plimsoll_analysis::Doubts;
@@ -84,8 +84,8 @@ fn experiment_row(made: &Intervened) -> Vec<String> {
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
-            "elasticity {elasticity:.2} over the values tried: twice as much of it brings {} of what is answered{}",
-            share(2f64.powf(elasticity)),
+            "elasticity {elasticity:.2} over the values tried: twice as much of it brings {:.2} times what is answered{}",
+            2f64.powf(elasticity),
             match varied.holds() {
                 Some(true) => "; it holds the line",
                 Some(false) => "; it does not hold the line",

@@ -4,7 +4,7 @@ use super::cause::Cause;
 use super::contrast::Contrast;
 use super::laws::{
     collected, comes_in_for_long, database, leaves_unsent, locked_behind, on_the_way, one_cores_worth, queues_behind,
-    reads_late, said_to_wait, spins, stops_to_collect, writes_wait,
+    reads_late, said_to_wait, sessions_waiting, spins, stops_to_collect, writes_wait,
 };
 use super::signals::Signal;
 use super::weigh::Candidate;
@@ -184,7 +184,7 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
         ),
         Cause::Lock => match database(case).filter(|_| locked_behind(case) == Some(true)) {
             Some(peer) => {
-                let calls = match said_to_wait(case) {
+                let calls = match said_to_wait(case).or_else(|| sessions_waiting(case)) {
                     Some(waiting) => format!("{waiting:.0} statements wait there for another's"),
                     None => format!("{:.0} calls wait there", top(Signal::PeerWaiting)),
                 };

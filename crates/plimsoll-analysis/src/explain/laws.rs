@@ -251,9 +251,16 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let more = |sight: &LoadSignals| Some((at_work(sight)? - low.0, served(sight)? - low.1));
     let (line, past) = (more(&case.line)?, more(&case.past)?);
     // What single threads of many do is read in turn, so that a short load shows each of them once: both loads together say it closer.
-    let as_many =
-        |(threads, requests): (f64, f64), within: f64| requests > 0.0 && (threads / requests - 1.0).abs() < within;
-    Some(as_many(line, 0.5) && as_many(past, 0.5) && as_many((line.0 + past.0, line.1 + past.1), 0.25))
+    // Who waits for the interpreter looks again after a moment, as one does who sleeps.
+    let next = if shares_an_interpreter(case) { 1.0 } else { 0.0 };
+    let as_many = |(threads, requests): (f64, f64), within: f64, next: f64| {
+        requests > 0.0 && (requests * (1.0 - within)..requests * (1.0 + within) + next).contains(&threads)
+    };
+    Some(
+        as_many(line, 0.5, next)
+            && as_many(past, 0.5, next)
+            && as_many((line.0 + past.0, line.1 + past.1), 0.25, 2.0 * next),
+    )
 }
 
 /// Whether the threads that wait for work at a low load are all at a request past the line: as many fewer wait as more requests are
@@ -381,7 +388,7 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
 
 /// Whether hardly one of the requests that are under way past the line waits for what is behind the server, which has connections to
 /// spare: they wait before they ask.
-fn calls_are_few(case: &Contrast) -> Option<bool> {
+pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
     let calls = case.past.get(Signal::PeerWaiting)? + case.past.get(Signal::PeerComing).unwrap_or(0.0);
     Some(calls <= 0.2 * case.past.get(Signal::InFlight)? && calls < 0.6 * case.peer()?.1)
 }
@@ -411,14 +418,14 @@ pub(super) fn database(case: &Contrast) -> Option<&str> {
 /// while it neither works nor waits for storage; nothing else keeps a database from answering. Or it says so itself.
 pub(super) fn locked_behind(case: &Contrast) -> Option<bool> {
     let database = database(case)?;
-    if said_to_wait(case).is_some() {
+    let idle = case.top(Signal::DownstreamCores)? < 0.6;
+    let reads = case.reaches(Signal::IoPressure, 0.25).unwrap_or(false);
+    if said_to_wait(case).is_some() || idle && !reads && sessions_waiting(case).is_some() {
         return Some(true);
     }
     let (address, calls) = case.asked_most()?;
     let low = case.low.calls_to_peers.get(address).copied().unwrap_or(0.0);
     let piled_up = calls >= 3.0 * low + 3.0 && case.at_a_time()? < 0.6 * calls;
-    let idle = case.top(Signal::DownstreamCores)? < 0.6;
-    let reads = case.reaches(Signal::IoPressure, 0.25).unwrap_or(false);
     Some(address == database && piled_up && idle && !reads)
 }
 
@@ -427,6 +434,15 @@ pub(super) fn locked_behind(case: &Contrast) -> Option<bool> {
 pub(super) fn said_to_wait(case: &Contrast) -> Option<f64> {
     let (low, past) = (case.low.get(Signal::DownstreamInLock)?, case.past.get(Signal::DownstreamInLock)?);
     (past >= 3.0 * low + 3.0 && past >= 1.5 * case.at_a_time()?).then_some(past)
+}
+
+/// How many more threads of a database than at a low load wait to be woken, where that is most of those that are waited for: more than
+/// are served at a time. One that works for a statement, or sleeps because that says so, is served.
+pub(super) fn sessions_waiting(case: &Contrast) -> Option<f64> {
+    let (low, past) =
+        (case.low.get(Signal::DownstreamThreadsWaiting)?, case.past.get(Signal::DownstreamThreadsWaiting)?);
+    let more = past - low;
+    (more >= 3.0 && more >= 1.5 * case.at_a_time()?).then_some(more)
 }
 
 /// Whether calls to what is behind the server take longer under load: connections are all in use, and fewer requests are

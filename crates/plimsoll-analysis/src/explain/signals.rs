@@ -100,6 +100,8 @@ pub enum Signal {
     DownstreamProcesses,
     /// Those of them that say that they wait for a lock of another's.
     DownstreamInLock,
+    /// Threads of a database behind it, one for each session, that wait to be woken: for another's lock, or with nothing to do.
+    DownstreamThreadsWaiting,
     /// Share of the periods of a control group of what is behind it in which its quota was used up: of the group held back most.
     DownstreamThrottled,
     /// Cores that this group may use.
@@ -227,6 +229,12 @@ impl Signal {
             Signal::DownstreamInLock => {
                 ("downstream_in_lock", "", "statements behind it that wait for another's lock", "titles of processes")
             }
+            Signal::DownstreamThreadsWaiting => (
+                "downstream_threads_waiting",
+                "",
+                "threads of a database behind it that wait to be woken",
+                "what its threads wait in",
+            ),
             Signal::DownstreamThrottled => (
                 "downstream_throttled",
                 "share",
@@ -571,6 +579,7 @@ impl LoadSignals {
         self.put(Signal::DownstreamCores, cores("downstream.cpu"));
         self.put(Signal::DownstreamProcesses, most("downstream.processes"));
         self.put(Signal::DownstreamInLock, mean("downstream.in_lock"));
+        self.put(Signal::DownstreamThreadsWaiting, mean("downstream.threads_waiting"));
         let groups = probes.series.keys().filter_map(|name| name.strip_prefix("downstream.periods."));
         let held_back = groups.filter_map(|name| {
             let throttled = change(&format!("downstream.periods_throttled.{name}"));

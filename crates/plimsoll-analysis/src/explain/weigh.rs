@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 pub const ESTABLISHED: f64 = 4.0;
 /// It is named if it is so much ahead of the next.
 pub const MARGIN: f64 = 2.0;
+/// Changes add so many times what signs say at the most.
+const TIMES_ADDED: f64 = 2.0;
 /// Weights of what has not been ruled out, but not been shown either, are not told from this on downwards.
 const POSSIBLE: f64 = 1.0;
 
@@ -91,7 +93,8 @@ pub fn weigh(case: &Contrast, added: &BTreeMap<Cause, f64>) -> Weighed {
         match read(rule, case) {
             RuleReading::Out(why, sign) => ruled_out.push((rule.cause, why, sign)),
             RuleReading::Stands(mut candidate) => {
-                candidate.weight += added.get(&rule.cause).copied().unwrap_or(0.0);
+                // What is changed strengthens what is seen; it makes no cause of what hardly anything speaks for.
+                candidate.weight += added.get(&rule.cause).copied().unwrap_or(0.0).min(TIMES_ADDED * candidate.weight);
                 // A cause with two rows stands by the better one.
                 match standing.iter_mut().find(|other| other.cause == candidate.cause) {
                     Some(other)

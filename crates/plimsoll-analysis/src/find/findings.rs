@@ -1,7 +1,7 @@
 //! What a search found ([`Findings`]), with everything that speaks against it, and what a budget can give
 //! ([`forecast`]).
 
-use super::evidence::{Evidences, Regimes, rate_of};
+use super::evidence::{Evidences, Regimes, rate_of, rejections};
 use super::failing::Failing;
 use super::gone::Gone;
 use super::grid::index_below;
@@ -259,8 +259,7 @@ const FAR: f64 = 1.1;
 /// another load. A trial that should have had a handful by that share, and had less than half of them, was spared.
 fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed.iter().sum::<u64>() as f64;
-    let rejecting = trials.iter().filter(|t| t.evidence.rejecting && t.offered_rps().is_some());
-    let share = rejecting.map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
+    let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
     let is_spared = |t: &TrialOutcome| {
         let expected = t.evidence.scheduled as f64 * share;
         t.purpose != Purpose::Settle && expected >= 5.0 && failed(t) < expected / 2.0
@@ -281,7 +280,7 @@ fn conflicts(findings: &Findings, evidence: &Evidences) -> Doubts {
         let whole = evidence.open().iter().filter(move |t| t.verdict == verdict);
         whole.filter_map(|t| Some((t.offered_rps()?, t.purpose == Purpose::Climb, t.evidence.primed)))
     };
-    let limiter = findings.attended().iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some());
+    let limiter = rejections(findings.attended()).next().is_some();
     let passed = of(Verdict::Pass).filter(|(_, _, primed)| !limiter || *primed);
     let passed = passed.filter(|(rate, climb, _)| *rate > upper * if *climb { FAR } else { 1.0 });
     if let Some(rate) = passed.map(|p| p.0).max_by(f64::total_cmp) {

@@ -1,13 +1,15 @@
 //! CPU time of what the server itself uses on this machine: processes that it has connections to, such as a database, and
 //! those that they have connections to in turn, over TCP or unix sockets. It belongs to the server's work, not to somebody
-//! else's. The quotas that their control groups have, and what databases of one process for each session say in their titles.
+//! else's. The quotas that their control groups have, what databases of one process for each session say in their titles, and how
+//! many threads of those with a thread for each session wait to be woken.
 
 use super::cgroup::{CpuLimit, SLOW_EVERY};
 use super::sink::{Extent, Seldom, Sink};
+use super::threads::{Threads, Turns};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
-use plimsoll_sys::probe::process::{CpuClock, look_at, numbers_in};
-use std::collections::{BTreeMap, BTreeSet};
+use plimsoll_sys::probe::process::{CpuClock, WaitsFor, look_at, numbers_in};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +24,9 @@ const GROUPS_MAX: usize = 16;
 /// waits for a lock of another's (`update_process_title` of PostgreSQL, which is on by default).
 const TITLED: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
+/// Databases with a thread for each session, by their names: one whose statement waits for a lock of another's waits to be woken, for
+/// a time at most, and one that has nothing to do waits for data.
+const THREADED: [&str; 2] = ["mariadbd", "mysqld"];
 
 /// Addresses on this machine that the server is known to ask, for who looks for processes: a connection that is closed after each call is
 /// gone before it is found among the open files of all.
@@ -37,6 +42,9 @@ pub struct Downstream {
     before: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
+    /// Of the database with a thread for each session, and whose turn it is.
+    sessions: Option<Threads>,
+    turns: Turns,
     /// Control groups that they are in, by their folders: the name of a process there, and its limit.
     groups: BTreeMap<PathBuf, (String, CpuLimit)>,
     buffer: Vec<u8>,
@@ -60,6 +68,8 @@ impl Downstream {
             before: BTreeMap::new(),
             before_ns: 0,
             members: BTreeMap::new(),
+            sessions: None,
+            turns: Turns::default(),
             groups: BTreeMap::new(),
             buffer: Vec::new(),
         }
@@ -97,6 +107,7 @@ impl Downstream {
             sink.gauge("downstream.processes", "", self.members.len() as f64);
         }
         self.read_titles(sink);
+        self.read_sessions(sink);
         self.read_groups(sink);
         if edge {
             self.note_clocks();
@@ -111,6 +122,19 @@ impl Downstream {
         let waits = |pid: &u32| waits_for_a_lock(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
         if let Some(waiting) = self.titles.read(sink, || titled.filter(waits).count()) {
             sink.gauge("downstream.in_lock", "", waiting as f64);
+        }
+    }
+
+    fn read_sessions(&mut self, sink: &mut Sink) {
+        let Downstream { sessions: Some(sessions), turns, buffer, .. } = self else { return };
+        sessions.refresh_seldom(sink, buffer);
+        turns.begin(sink.extent(), sink.effort(), sessions.list.len());
+        sessions.sample(turns, buffer);
+        if turns.tell_states() && sessions.tell_waits() {
+            let waiting = sessions.waiting_for(turns, [WaitsFor::Lock, WaitsFor::Sleep], &mut HashMap::new());
+            let told = sessions.told(turns).count().max(1);
+            let of_all = waiting.iter().sum::<usize>() as f64 * sessions.list.len() as f64 / told as f64;
+            sink.gauge("downstream.threads_waiting", "", of_all);
         }
     }
 
@@ -140,6 +164,9 @@ impl Downstream {
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = look_at(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == TITLED;
+            if THREADED.contains(&name.as_str()) && self.sessions.is_none() {
+                self.sessions = Some(Threads::of(pid));
+            }
             if self.groups.len() < GROUPS_MAX
                 && self.groups.values().all(|(other, _)| *other != name)
                 && let Some((folder, limit)) = CpuLimit::of(pid)

@@ -181,6 +181,11 @@ impl Threads {
         self.look = look;
     }
 
+    /// The same where it is not known how many there are.
+    pub fn refresh_seldom(&mut self, sink: &Sink, buffer: &mut Vec<u8>) {
+        self.follow(u64::MAX, sink, buffer);
+    }
+
     /// Reads the threads that are busy, and those whose turn it is.
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;

@@ -4,7 +4,7 @@
 
 use super::sign::{PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
-use crate::explain::laws::{overflows, ports_in_turn, unaccepted};
+use crate::explain::laws::{overflows, ports_in_turn, unaccepted, writes_wait};
 use crate::explain::signals::{LoadSignals, Signal};
 
 /// A thread that works for this share of the time has long queues before it at times.
@@ -110,6 +110,12 @@ pub(super) const ROWS: &[Rule] = &[
                     let busy = case.top(Signal::FullestThread)? >= BUSY;
                     Some(stopped || busy || case.cores_full()?)
                 },
+            ),
+            must_not(
+                "threads wait until somebody reads what they write: it takes connections late for that",
+                "no thread waits for whoever reads what it writes",
+                &[Signal::InWrite],
+                writes_wait,
             ),
             speaks(2.0, "the kernel turned connections away from a full queue", &[Signal::ListenOverflows], overflows),
             speaks(1.0, "the queue of connections to be accepted was full", &[Signal::ListenQueue], |case| {

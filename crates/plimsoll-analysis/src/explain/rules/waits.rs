@@ -5,10 +5,10 @@
 use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::laws::{
-    alike_as_connections, alike_as_served, comes_in_for_long, downstream_full, downstream_slower, hands_on, locked,
-    locked_behind, more_served_than_worked_on, none_left_idle, on_the_way, one_cores_worth, polls, pool_full,
-    queues_behind, reads_late, shares_an_interpreter, sleeps_unasked, spins, takes_all, takes_turns, thread_each,
-    threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
+    alike_as_connections, alike_as_served, calls_are_few, comes_in_for_long, downstream_full, downstream_slower,
+    hands_on, locked, locked_behind, more_served_than_worked_on, none_left_idle, on_the_way, one_cores_worth, polls,
+    pool_full, queues_behind, reads_late, shares_an_interpreter, sleeps_unasked, spins, takes_all, takes_turns,
+    thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
@@ -346,7 +346,8 @@ pub(super) const ROWS: &[Rule] = &[
                 "it is not data that is waited for",
                 &[Signal::InRead, Signal::InLock],
                 |case| {
-                    let by_themselves = locked(case)? || polls(case).unwrap_or(false);
+                    let by_themselves =
+                        locked(case)? || polls(case).unwrap_or(false) || calls_are_few(case).unwrap_or(false);
                     Some(waits_for_data(case)? || case.peer().is_some_and(|(_, count)| count >= 2.0) && !by_themselves)
                 },
             ),
@@ -419,7 +420,13 @@ pub(super) const ROWS: &[Rule] = &[
                 5.0,
                 "statements wait for each other in a database: it says so, or calls to it pile up while it neither works nor waits for storage",
                 "no database behind it leaves calls unanswered with nothing to do",
-                &[Signal::DownstreamInLock, Signal::PeerWaiting, Signal::DownstreamCores, Signal::IoPressure],
+                &[
+                    Signal::DownstreamInLock,
+                    Signal::DownstreamThreadsWaiting,
+                    Signal::PeerWaiting,
+                    Signal::DownstreamCores,
+                    Signal::IoPressure,
+                ],
                 locked_behind,
             ),
         ],

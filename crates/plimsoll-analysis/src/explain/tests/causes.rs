@@ -467,6 +467,37 @@ fn each_cause_by_its_law() {
             Cause::Lock,
         ),
         (
+            "rows of a database that its threads wait for, over a unix socket, whose calls nobody counts",
+            usual().alone(1.1).peers(87.0, 87.0, 103.0).calls("mariadbd", 0.0, 0.0).with(&[
+                (DownstreamCores, 0.03, 0.13, 0.13),
+                (DownstreamThreadsWaiting, 14.0, 15.0, 60.0),
+                (InFlight, 0.2, 1.5, 53.0),
+            ]),
+            Cause::Lock,
+        ),
+        (
+            "a lock in a runtime whose threads wait for work as they wait for locks, with a connection for each",
+            usual().alone(1.03).peers(200.0, 200.0, 240.0).with(&[
+                (Threads, 222.0, 222.0, 222.0),
+                (InLock, 212.0, 212.0, 212.0),
+                (InFlight, 0.2, 1.5, 60.0),
+                (PeerWaiting, 0.0, 0.7, 1.0),
+                (PeerComing, 1.8, 7.5, 8.3),
+            ]),
+            Cause::Lock,
+        ),
+        (
+            "a log that is read slowly, while connections are not accepted",
+            usual().alone(0.15).with(&[
+                (InWrite, 0.0, 0.0, 13.7),
+                (InLock, 14.2, 5.9, 2.8),
+                (Threads, 21.0, 21.0, 21.0),
+                (Unaccepted, 0.0, 0.0, 400.0),
+                (InFlight, 0.1, 0.2, 420.0),
+            ]),
+            Cause::SlowReader,
+        ),
+        (
             "an own lock that 35 of 40 processes wait for, each with a connection to a store",
             usual().alone(1.1).peers(40.0, 40.0, 40.0).with(&[
                 (Processes, 41.0, 41.0, 41.0),

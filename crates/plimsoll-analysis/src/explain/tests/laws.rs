@@ -1,6 +1,7 @@
 //! Laws by themselves: what each lets stand, and what it takes away.
 
 use super::*;
+use crate::explain::laws::{locked_behind, threads_at_work};
 
 #[test]
 fn a_connection_that_nothing_is_asked_on_is_no_pool() {
@@ -235,6 +236,42 @@ fn calls_that_wait_at_any_load_explain_nothing() {
         let found = weighed.candidates.iter().any(|it| it.cause == Cause::Downstream);
         assert_eq!(found, stands, "{low}\n{}", tell(&case));
     }
+}
+
+/// Of sleeping statements as many are at work as requests are served at a time, of those that wait for rows many more.
+#[test]
+fn statements_that_sleep_are_served() {
+    for (waiting, cores, storage, stands) in
+        [(60.0, 0.1, 0.0, true), (52.0, 0.1, 0.0, false), (60.0, 0.9, 0.0, false), (60.0, 0.1, 0.5, false)]
+    {
+        let served = if waiting > 55.0 { 1.1 } else { 40.0 };
+        let case = usual().alone(served).peers(87.0, 87.0, 103.0).calls("mysqld", 0.0, 0.0).with(&[
+            (DownstreamCores, 0.02, 0.9 * cores, cores),
+            (DownstreamThreadsWaiting, 12.0, 14.0, waiting),
+            (IoPressure, 0.0, storage, storage),
+        ]);
+        assert_eq!(locked_behind(&case) == Some(true), stands, "{waiting} {cores} {storage}\n{}", tell(&case));
+    }
+}
+
+/// One of the threads that take turns at an interpreter waits for that as if it slept.
+#[test]
+fn who_waits_for_the_interpreter_is_not_at_work() {
+    for (server, asleep, expect) in
+        [("python3", 5.3, true), ("python3", 7.0, false), ("api", 5.3, false), ("api", 4.4, true)]
+    {
+        let mut case = usual().alone(4.2).with(&[(InSleep, 0.0, asleep - 0.3, asleep), (InDisk, 0.0, 0.0, 0.0)]);
+        case.past.server = Some(server.into());
+        assert_eq!(threads_at_work(&case), Some(expect), "{server} {asleep}");
+    }
+}
+
+/// What is changed strengthens what signs speak for, and makes no cause of what hardly any does.
+#[test]
+fn experiments_alone_name_nothing() {
+    let case = usual().alone(1.1).peers(87.0, 87.0, 103.0);
+    let weighed = weigh(&case, &BTreeMap::from([(Cause::Workers, 6.0)]));
+    assert!(!weighed.named, "{:?}", weighed.candidates.iter().map(|it| (it.cause, it.weight)).collect::<Vec<_>>());
 }
 
 /// As many are answered as ports to a peer come free: each is held for a minute, or for a second where it may be taken again.

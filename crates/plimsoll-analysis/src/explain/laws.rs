@@ -418,9 +418,12 @@ pub(super) fn database(case: &Contrast) -> Option<&str> {
 /// while it neither works nor waits for storage; nothing else keeps a database from answering. Or it says so itself.
 pub(super) fn locked_behind(case: &Contrast) -> Option<bool> {
     let database = database(case)?;
+    if said_to_wait(case).is_some() {
+        return Some(true);
+    }
     let idle = case.top(Signal::DownstreamCores)? < 0.6;
     let reads = case.reaches(Signal::IoPressure, 0.25).unwrap_or(false);
-    if said_to_wait(case).is_some() || idle && !reads && sessions_waiting(case).is_some() {
+    if idle && !reads && sessions_waiting(case).is_some() {
         return Some(true);
     }
     let (address, calls) = case.asked_most()?;

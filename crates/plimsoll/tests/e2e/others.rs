@@ -174,7 +174,18 @@ fn the_servers_own_database_is_no_stranger() {
     }
     for over in ["tcp", "unix", "elsewhere"].into_iter().filter(|over| is_root || *over != "elsewhere") {
         let server: Server = serve(Command::new("python3").args(["-c", WITH_DATABASE, over]), "python3");
-        let document = json(&["run", &server.url, "-c", "1", "-d", "3s"]);
+        let is_queue = |name: &str| name.starts_with("peer.") && name.ends_with(".queued");
+        let tells_queues = |document: &Value| {
+            let probes = document["server"]["probes"].as_array().expect("probes");
+            probes.iter().any(|probe| probe["name"].as_str().is_some_and(is_queue))
+        };
+        let mut document = json(&["run", &server.url, "-c", "1", "-d", "3s"]);
+        // While other tests have thousands of sockets these are looked at once in a load, and networks elsewhere after that.
+        for _ in 0..2 {
+            if !tells_queues(&document) {
+                document = json(&["run", &server.url, "-c", "1", "-d", "6s"]);
+            }
+        }
         let probes = document["server"]["probes"].as_array().expect("probes");
         let downstream = probes.iter().find(|probe| probe["name"] == "downstream.cpu");
         assert!(downstream.is_some(), "{over}: {:?}", probes.iter().map(|p| &p["name"]).collect::<Vec<_>>());
@@ -183,8 +194,7 @@ fn the_servers_own_database_is_no_stranger() {
         let seen = number(downstream.expect("there"), "mean");
         assert!(cores > 0.05 && seen > 0.5 * cores, "{over}: {seen:.2} cores seen, of {cores:.2}");
         // Who waits to be taken there is counted where the store listens.
-        let is_queue = |name: &str| name.starts_with("peer.") && name.ends_with(".queued");
-        assert!(probes.iter().any(|probe| probe["name"].as_str().is_some_and(is_queue)), "{over}: {probes:#?}");
+        assert!(tells_queues(&document), "{over}: {probes:#?}");
     }
 }
 

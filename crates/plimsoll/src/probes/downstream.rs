@@ -5,7 +5,7 @@
 
 use super::cgroup::{CpuLimit, SLOW_EVERY};
 use super::sink::{Extent, Seldom, Sink};
-use super::threads::{Threads, Turns};
+use super::threads::{Threads, Turns, stands_for};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
 use plimsoll_sys::probe::process::{CpuClock, WaitsFor, look_at, numbers_in};
@@ -132,9 +132,8 @@ impl Downstream {
         sessions.sample(turns, buffer);
         if turns.tell_states() && sessions.tell_waits() {
             let waiting = sessions.waiting_for(turns, [WaitsFor::Lock, WaitsFor::Sleep], &mut HashMap::new());
-            let told = sessions.told(turns).count().max(1);
-            let of_all = waiting.iter().sum::<usize>() as f64 * sessions.list.len() as f64 / told as f64;
-            sink.gauge("downstream.threads_waiting", "", of_all);
+            let each = stands_for(std::iter::once(&*sessions), turns);
+            sink.gauge("downstream.threads_waiting", "", waiting.iter().sum::<usize>() as f64 * each);
         }
     }
 

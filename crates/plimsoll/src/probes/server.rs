@@ -5,7 +5,7 @@ use super::downstream::{AskedAddresses, Downstream};
 use super::finder::{Finder, FoundServer};
 use super::probe::{LiveServer, Probe};
 use super::sink::{Extent, Seldom, Sink};
-use super::threads::{BUSY_SHARE, Threads, Turns};
+use super::threads::{BUSY_SHARE, Threads, Turns, stands_for};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{
@@ -426,11 +426,8 @@ impl ServerProbe {
     /// Tells how many threads run and wait for what: of those whose states were read, and as many more as there are more threads.
     fn tell_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
-        let (told, watched) = (
-            all().map(|threads| threads.told(turns).count()).sum::<usize>(),
-            all().map(|threads| threads.list.len()).sum::<usize>(),
-        );
-        let of_all = |count: usize| count as f64 * watched as f64 / told.max(1) as f64;
+        let each = stands_for(all(), turns);
+        let of_all = |count: usize| count as f64 * each;
         let in_state = |state: u8| of_all(all().map(|threads| threads.in_state(turns, state)).sum());
         sink.gauge("server.threads_runnable", "", in_state(b'R'));
         sink.gauge("server.threads_blocked", "", in_state(b'D'));

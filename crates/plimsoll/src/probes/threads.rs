@@ -140,6 +140,13 @@ impl Turns {
     }
 }
 
+/// How many times over those of `all` whose states are told now stand for all of their threads.
+pub fn stands_for<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
+    let counts = all.map(|threads| (threads.list.len(), threads.told(turns).count()));
+    let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    watched as f64 / told.max(1) as f64
+}
+
 /// All threads of a process.
 pub struct Threads {
     pid: u32,

@@ -79,6 +79,8 @@ impl<'a> Loads<'a> {
 const FULL_IDLE: f64 = 0.1;
 /// ... and to spare from this one on; between the two it depends on whether somebody waits for them.
 const SPARE_IDLE: f64 = 0.15;
+/// So much of what came of an overload is clearly more than that.
+const CLEARLY_MORE: f64 = 1.3;
 /// A thread that works for this share of the time is full where its helpers work while it stands.
 const NEARLY_FULL: f64 = 0.85;
 
@@ -115,6 +117,8 @@ pub struct Contrast {
     pub slo: Slo,
     /// The most that was answered in any load, 1/s.
     pub best_rps: f64,
+    /// The most that was answered while the line was searched by a server that was asked for more than it could, 1/s.
+    pub saturated_rps: Option<f64>,
     /// What is offered: `requests`, or `sessions`, each of so many requests.
     pub counted: &'static str,
     /// See `counted`.
@@ -157,6 +161,8 @@ impl Contrast {
         let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
         let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
+        let overloads = findings.trials.iter().filter(|trial| trial.verdict == Verdict::Fail);
+        let saturated_rps = overloads.filter_map(|trial| trial.evidence.saturated_rps).reduce(f64::max);
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {
             held_past_rps: loads.held_past.and_then(|run| under(run).get(Signal::Offered)),
@@ -165,6 +171,7 @@ impl Contrast {
             stopped_by: findings.stopped_by,
             slo: findings.slo.clone(),
             best_rps,
+            saturated_rps: saturated_rps.map(|rps| rps * requests_each),
             counted: findings.counted,
             requests_each,
             alone_ns,
@@ -254,10 +261,12 @@ impl Contrast {
     }
 
     /// How much of what did not hold while its line was searched the server holds now, if it holds that: 1 or more (or nearly). Of a
-    /// wide bracket what lies inside it was never tried.
+    /// wide bracket what lies inside it was never tried; what came of asking for too much was all that there was, and is passed
+    /// clearly (its scatter is that of one trial).
     pub fn holds_more(&self) -> Option<f64> {
         let share = self.held_past_rps? / self.upper_rps?;
-        (share >= 0.98).then_some(share)
+        let of_overload = self.saturated_rps.map(|rps| self.held_past_rps.unwrap_or(0.0) / rps);
+        (share >= 0.98).then_some(share).or(of_overload.filter(|share| *share >= CLEARLY_MORE))
     }
 
     /// Whether more was asked past the line, and no more came of it. What fails at any load is not asked too much.

@@ -644,6 +644,15 @@ fn each_cause_by_its_law() {
             Cause::WarmUp,
         ),
         (
+            "far more, within a wide bracket, than it could when it was asked for too much",
+            {
+                let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
+                let (alone_first_ns, saturated_rps, upper_rps) = (Some(40e6), Some(800.0), Some(2000.0));
+                Contrast { held_past_rps: Some(1100.0), alone_first_ns, saturated_rps, upper_rps, ..case }
+            },
+            Cause::WarmUp,
+        ),
+        (
             "the highest rate allowed",
             Contrast { stopped_by: StoppedBy::MaxRate, upper_rps: None, ..usual() },
             Cause::None,

@@ -141,6 +141,14 @@ pub struct Evidence {
     pub stalls: Vec<Stall>,
 }
 
+impl Evidence {
+    /// Requests that failed, of whatever kind.
+    pub fn failed_count(&self) -> u64 {
+        // Counts of a file may be any.
+        self.failed.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+}
+
 impl TrialOutcome {
     /// Requests a second asked for, of an open trial.
     pub fn offered_rps(&self) -> Option<f64> {

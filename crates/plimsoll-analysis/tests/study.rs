@@ -221,7 +221,9 @@ fn any_beginning_of_a_recording_goes_on_as_it_did() {
 fn what_is_changed_lies_between_two_loads_without_a_change() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
         let search = search(budget_s * SECOND / 3);
-        Asked::Explain(ExplainAsked { search, budget_ns: budget_s * SECOND, interventions, varied: vec![2.0, 4.0] })
+        let (budget_ns, varied) = (budget_s * SECOND, vec![2.0, 4.0]);
+        let flagged = interventions.iter().copied().filter(|it| *it == Intervention::Identities).collect();
+        Asked::Explain(ExplainAsked { search, budget_ns, interventions, flagged, varied })
     };
     let changes = |recorded: &Recorded| -> Vec<Intervention> {
         recorded.trials.iter().filter_map(|trial| Intervention::of(&trial.tag)).collect()

@@ -119,6 +119,9 @@ pub struct ExplainAsked<P = PlanRecord> {
     /// What may be changed afterwards, to tell causes apart; none: nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
+    /// Those of them that a flag asks for: they are made in any case, and first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flagged: Vec<Intervention>,
     /// The values of a setting of the server's that are tried after that, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub varied: Vec<f64>,
@@ -310,8 +313,14 @@ impl<P> Asked<P> {
                 Asked::Sweep(SweepAsked { base: each(base)?, levels, lengths, warmup_ns })
             }
             Asked::Find(find) => Asked::Find(find.with_plan(each)?),
-            Asked::Explain(ExplainAsked { search, budget_ns, interventions, varied }) => {
-                Asked::Explain(ExplainAsked { search: search.with_plan(each)?, budget_ns, interventions, varied })
+            Asked::Explain(ExplainAsked { search, budget_ns, interventions, flagged, varied }) => {
+                Asked::Explain(ExplainAsked {
+                    search: search.with_plan(each)?,
+                    budget_ns,
+                    interventions,
+                    flagged,
+                    varied,
+                })
             }
             Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries, against }) => {
                 let search = search.with_plan(&mut each)?;

@@ -123,7 +123,7 @@ impl Asked {
             Asked::Explain(explain) => {
                 explain.search.is_bounded()
                     && is_time(explain.budget_ns)
-                    && explain.interventions.len() <= Intervention::ALL.len()
+                    && explain.interventions.len().max(explain.flagged.len()) <= Intervention::ALL.len()
                     && explain.varied.len() <= VARIED_MAX
                     && explain.varied.iter().all(|value| *value > 0.0 && *value <= LEVEL_MAX)
             }

@@ -183,6 +183,7 @@ fn asked(seed: u64) -> Asked {
             search,
             budget_ns: 180_000_000_000,
             interventions: vec![Intervention::Reference, Intervention::Stopped],
+            flagged: vec![Intervention::Stopped],
             varied: vec![2.0, 4.5],
         }),
         5 => Asked::Overload(OverloadAsked {

@@ -394,6 +394,7 @@ mod tests {
                     search,
                     budget_ns: 20_000_000_000,
                     interventions: vec![],
+                    flagged: vec![],
                     varied: vec![],
                 }),
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],

@@ -193,7 +193,8 @@ pub(super) fn at_stake(weighed: &Weighed) -> Vec<Cause> {
 
 /// Which of the changes that can be made tell the causes apart that stand, the most telling first. Where one stands alone, it
 /// is put to the test; where none does, what a path that does little, or more users, say is a beginning.
-pub fn worth_making(weighed: &Weighed, possible: &[Intervention]) -> Vec<Intervention> {
+pub fn worth_making(weighed: &Weighed, possible: &[Intervention], flagged: &[Intervention]) -> Vec<Intervention> {
+    let is_asked_for = |change: Intervention| flagged.contains(&change);
     let standing = at_stake(weighed);
     // What is held against the standing ones where they are few: every other cause that nothing has ruled out; or, of one for which
     // too little speaks, every other one.
@@ -245,12 +246,6 @@ pub fn worth_making(weighed: &Weighed, possible: &[Intervention]) -> Vec<Interve
         kept
     });
     worth.into_iter().map(|(_, intervention)| intervention).collect()
-}
-
-/// Whether it is made only where a flag says with what.
-pub fn is_asked_for(intervention: Intervention) -> bool {
-    use Intervention::{Identities, LargerBody, SmallerBody, Stopped};
-    matches!(intervention, Identities | LargerBody | SmallerBody | Stopped)
 }
 
 /// What the causes that stand predict, as far as they predict anything.
@@ -307,7 +302,9 @@ mod tests {
 
     #[test]
     fn what_tells_the_standing_apart_is_made() {
-        let without_flags: Vec<Intervention> = Intervention::ALL.into_iter().filter(|it| !is_asked_for(*it)).collect();
+        use Intervention::{Identities, LargerBody, SmallerBody, Stopped};
+        let flags = [Identities, LargerBody, SmallerBody, Stopped];
+        let without_flags: Vec<Intervention> = Intervention::ALL.into_iter().filter(|it| !flags.contains(it)).collect();
         let all = without_flags.as_slice();
         for (standing, possible, first) in [
             (vec![(Cause::Pool, 5.0), (Cause::AcceptBacklog, 5.0)], &all[..4], Some(Intervention::Reference)),
@@ -333,16 +330,18 @@ mod tests {
             (vec![], all, Some(Intervention::Reference)),
             (vec![(Cause::Pool, 5.0)], &[], None),
         ] {
-            let chosen = worth_making(&Weighed::standing(&standing), possible);
+            let chosen = worth_making(&Weighed::standing(&standing), possible, &flags);
             assert_eq!(chosen.first().copied(), first, "{standing:?}: {chosen:?}");
             assert!(chosen.len() <= CHANGES_MAX && !chosen.contains(&Intervention::Control));
         }
         let standing = Weighed::standing(&[(Cause::Downstream, 5.0), (Cause::Network, 4.0), (Cause::Limiter, 4.0)]);
-        let chosen = worth_making(&standing, &Intervention::ALL);
-        assert!(
-            Intervention::ALL.into_iter().filter(|it| is_asked_for(*it)).all(|it| chosen.contains(&it)),
-            "{chosen:?}"
-        );
+        let chosen = worth_making(&standing, &Intervention::ALL, &flags);
+        assert!(flags.iter().all(|it| chosen.contains(it)), "{chosen:?}");
+        // And so is a change that is made without one, where one says with what.
+        let limited = Weighed::standing(&[(Cause::Limiter, 6.0)]);
+        let both = [Intervention::Sources, Intervention::Reference];
+        assert_eq!(worth_making(&limited, &both, &[]).first(), Some(&Intervention::Sources));
+        assert_eq!(worth_making(&limited, &both, &[Intervention::Reference]).first(), Some(&Intervention::Reference));
     }
 
     /// What each cause says of the changes that tell of one thing only.

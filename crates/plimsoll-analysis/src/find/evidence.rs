@@ -118,18 +118,17 @@ const WAITING_MANY: f64 = 0.05;
 /// Open trials in which the server rejected what was too much. Few failures are not that where it let more wait at a higher rate, and
 /// failed none of it.
 pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
-    let failed = |t: &TrialOutcome| t.evidence.failed.iter().sum::<u64>();
-    let lets_wait = move |t: &TrialOutcome, rate: f64| {
+    let lets_wait = |t: &TrialOutcome, rate: f64| {
         let waits = match t.purpose {
             Purpose::Settle => t.evidence.unanswered as f64 > WAITING_MANY * t.evidence.scheduled as f64,
             _ => t.evidence.growth > GROWTH_MAX,
         };
         let higher = t.offered_rps().is_some_and(|it| it >= REJECTED_ABOVE * rate);
-        higher && t.verdict == Verdict::Fail && waits && failed(t) == 0
+        higher && t.verdict == Verdict::Fail && waits && t.evidence.failed_count() == 0
     };
     history.iter().filter(move |t| {
         let Some(rate) = t.offered_rps().filter(|_| t.evidence.rejecting) else { return false };
-        let many = failed(t) as f64 >= REJECTED_FEW * t.evidence.scheduled as f64;
+        let many = t.evidence.failed_count() as f64 >= REJECTED_FEW * t.evidence.scheduled as f64;
         many || !history.iter().any(|other| lets_wait(other, rate))
     })
 }

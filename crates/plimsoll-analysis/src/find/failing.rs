@@ -91,7 +91,7 @@ impl FailingLoad {
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
         // Of a load that was cut short some wait rightly for their answers.
         let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
-        let failed = evidence.failed.iter().chain([&unanswered]).map(|count| *count as f64).sum::<f64>();
+        let failed = evidence.failed_count() as f64 + unanswered as f64;
         let asked = evidence.scheduled as f64;
         // What is never answered adds up.
         let keeps_up = evidence.growth <= crate::judge::GROWTH_MAX + LIKE * failed / asked;

@@ -258,7 +258,7 @@ const FAR: f64 = 1.1;
 /// Requests that failed although the server did not fall behind: the largest share of a trial, and whether they were fewer at
 /// another load. A trial that should have had a handful by that share, and had less than half of them, was spared.
 fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
-    let failed = |t: &TrialOutcome| t.evidence.failed.iter().sum::<u64>() as f64;
+    let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
     let is_spared = |t: &TrialOutcome| {
         let expected = t.evidence.scheduled as f64 * share;

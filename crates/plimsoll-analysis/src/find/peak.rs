@@ -63,7 +63,7 @@ pub fn answer_ns(history: &[TrialOutcome]) -> Option<u64> {
 
 /// Whether anybody answered in time, however badly.
 fn answered(trial: &TrialOutcome) -> bool {
-    trial.success_rate > 0.0 || trial.evidence.failed.iter().any(|count| *count > 0)
+    trial.success_rate > 0.0 || trial.evidence.failed_count() > 0
 }
 
 /// There were answers to the first load, and all of them were failures.

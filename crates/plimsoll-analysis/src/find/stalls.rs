@@ -291,7 +291,16 @@ mod tests {
     use crate::judge::{Evidence, Offered};
     use crate::others::Others;
     use crate::sentence::Sentence;
-    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan};
+    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, PlanRecord};
+
+    fn settings(base: PlanRecord, budget_ns: u64) -> Settings {
+        let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
+        Settings { base, slo, budget_ns, max_rate: None, arrivals, first_answer_ns: 0 }
+    }
+
+    fn base() -> PlanRecord {
+        Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
+    }
 
     fn outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
         TrialOutcome {
@@ -316,7 +325,7 @@ mod tests {
     /// Sessions that begin together, and dear requests among cheap ones, are no stalls.
     #[test]
     fn what_scenarios_wait_for_is_no_stall() {
-        let mut base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        let mut base = base();
         base.traffic.routes.push(base.traffic.routes[0].clone());
         let silent = |purpose, ms: u64| {
             let mut trial = outcome(purpose, Verdict::Pass, false);
@@ -330,10 +339,7 @@ mod tests {
             (Choice::Scenarios, silent(Purpose::Climb, 150), false),
         ] {
             base.traffic.choice = choice;
-            let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
-            let settings =
-                Settings { base: base.clone(), slo, budget_ns: SECOND, max_rate: None, arrivals, first_answer_ns: 0 };
-            let stalls = matches!(Stalls::seen(&settings, &[trial]), Silences::Stalls(_));
+            let stalls = matches!(Stalls::seen(&settings(base.clone(), SECOND), &[trial]), Silences::Stalls(_));
             assert_eq!(stalls, expect, "{choice:?}");
         }
     }
@@ -341,9 +347,7 @@ mod tests {
     /// Whom a load has left without an answer, a server that answers in turn answers before those of the next.
     #[test]
     fn what_a_load_left_behind_is_no_stall_of_the_next() {
-        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
-        let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
-        let settings = Settings { base, slo, budget_ns: SECOND, max_rate: None, arrivals, first_answer_ns: 0 };
+        let settings = settings(base(), SECOND);
         // Left unanswered at so many a second, and when the silence of the next began, ms.
         for (left, rps, at_ms, expect) in [
             (100, 100.0, 0, false),
@@ -365,9 +369,7 @@ mod tests {
     /// A limit that lets so many through at times is silent in between only while more is asked than it lets through.
     #[test]
     fn who_is_silent_only_when_full_does_not_stall() {
-        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
-        let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
-        let settings = Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 };
+        let settings = settings(base(), 60 * SECOND);
         // Rates, whether each passed, and how many stalls it met, in a second.
         type Loads = &'static [(f64, bool, usize)];
         const FULL: Loads = &[

@@ -3,7 +3,7 @@
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
 use crate::doubts::{DoubtKind, Doubted, Doubts};
-use crate::explain::interventions::{is_asked_for, worth_making};
+use crate::explain::interventions::worth_making;
 use crate::explain::{Cause, ExperimentLoads, Explanation, Loads, explain, standing};
 use crate::format::unheld;
 use crate::sentence::Sentence;
@@ -40,7 +40,7 @@ pub(super) fn conclude<'a>(
     let made = changed(&experiment.trials, &asked.varied);
     let explained = explained(&searched, &loads, &made);
     let (doubts, found) = explained.open();
-    let worth = worth_making(&standing(&searched.open().1.findings, &loads), &asked.interventions);
+    let worth = worth_making(&standing(&searched.open().1.findings, &loads), &asked.interventions, &asked.flagged);
     let untried = untried(experiment, asked, &made, &worth);
     let doubts = doubts.clone().into_iter().chain(unmade(experiment, asked)).chain(untried);
     Ok(Doubted::new(doubts.collect(), found.clone()))
@@ -55,7 +55,7 @@ fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads
     }
     let unheld = |tag: Tag| is_unheld(&experiment.remarks, tag);
     let was_made = |it: Intervention| made.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
-    for change in asked.interventions.iter().filter(|change| is_asked_for(**change) && !was_made(**change)) {
+    for change in asked.flagged.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
             true => "the budget left no time for it",
             false => "it would not tell apart what may be the cause here",

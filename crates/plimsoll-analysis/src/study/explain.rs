@@ -140,6 +140,8 @@ pub struct Explain {
     pub budget_ns: u64,
     /// What may be changed afterwards.
     pub interventions: Vec<Intervention>,
+    /// Those of them that a flag asks for.
+    pub flagged: Vec<Intervention>,
     /// Values of a setting of the server's that are tried after that.
     pub varied: Vec<f64>,
 }
@@ -151,6 +153,7 @@ impl Explain {
             search: Search::new(&asked.search, slo),
             budget_ns: asked.budget_ns,
             interventions: asked.interventions.clone(),
+            flagged: asked.flagged.clone(),
             varied: asked.varied.clone(),
         }
     }
@@ -240,8 +243,7 @@ impl Explain {
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
         // What somebody gave a flag for is made in any case.
-        let is_asked_for = self.interventions.iter().copied().any(interventions::is_asked_for);
-        let kept_ns = if is_asked_for { self.kept_ns() } else { self.varied_ns() };
+        let kept_ns = if !self.flagged.is_empty() { self.kept_ns() } else { self.varied_ns() };
         let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
@@ -301,7 +303,7 @@ impl Explain {
         let at_a_time = [Intervention::Together, Intervention::Abreast];
         let can_be = |it: &&Intervention| !at_a_time.contains(*it) || Together::of(findings, &loads).is_some();
         let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
-        interventions::worth_making(&standing(findings, &loads), &possible)
+        interventions::worth_making(&standing(findings, &loads), &possible, &self.flagged)
     }
 
     /// What the causes that stand predict of a change, in words; written down before it is made.
@@ -409,8 +411,8 @@ impl Explain {
     /// for that, or it takes that of the changes.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
-        let is_asked_for = self.interventions.iter().copied().any(interventions::is_asked_for);
-        let kept = |loads: u64| without(self.kept_ns(), loads).filter(|it| is_asked_for || *it >= KEPT_FROM_NS);
+        let kept =
+            |loads: u64| without(self.kept_ns(), loads).filter(|it| !self.flagged.is_empty() || *it >= KEPT_FROM_NS);
         let all = loads + u64::from(is_wide);
         let kept = kept(all).or_else(|| kept(loads));
         kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))

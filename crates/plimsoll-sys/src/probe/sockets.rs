@@ -164,6 +164,13 @@ impl Asker {
         opened.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
     }
 
+    /// Ways in the network of the process `pid`, and in our own where that is another one.
+    pub fn open_both(pid: u32) -> io::Result<Vec<Asker>> {
+        let beside = Asker::open_beside(pid)?;
+        let is_ours = network_of(std::process::id()).ok() == network_of(pid).ok();
+        Ok([beside].into_iter().chain(if is_ours { None } else { Asker::open().ok() }).collect())
+    }
+
     /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see [`SocketRow::send_time`].
     pub fn each(
         &mut self,

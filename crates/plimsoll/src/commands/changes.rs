@@ -126,6 +126,17 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
         .collect())
 }
 
+/// Those of `possible` that a flag asks for, by saying with what.
+pub fn flagged(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
+    use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
+    let is_asked_for = |change: &Intervention| match change {
+        Identities | LargerBody | SmallerBody | Stopped => true,
+        Reference => terms.reference.is_some(),
+        _ => false,
+    };
+    possible.iter().copied().filter(is_asked_for).collect()
+}
+
 /// The plans of those that need another one; who has none here and needs one cannot be made of this target, and is left out.
 pub fn variants(
     wanted: &[Intervention],
@@ -436,6 +447,24 @@ mod tests {
         }
         let unasked = Terms { preflight: false, ..Terms::default() };
         assert!(!possible(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
+    }
+
+    /// A flag that says with what asks for the change; and what is made without one anyhow is asked for where one is given.
+    #[test]
+    fn what_a_flag_says_with_what_is_asked_for() {
+        let given = |reference: Option<&str>| ChangeTerms {
+            reference: reference.map(str::to_owned),
+            identities: vec!["X-Api-Key: two".into()],
+            ..ChangeTerms::default()
+        };
+        for (reference, expect) in [
+            (None, vec![Intervention::Identities]),
+            (Some("/ping"), vec![Intervention::Reference, Intervention::Identities]),
+        ] {
+            let terms = with(given(reference));
+            let possible = possible(&plan(), &terms).expect("understood");
+            assert_eq!(flagged(&possible, &terms.changes), expect, "{reference:?}");
+        }
     }
 
     #[test]

@@ -34,13 +34,14 @@ pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), 
         // Users who each wait for their answer ask as fast as they are answered: no rate holds them.
         interventions.clear();
     }
+    let flagged = changes::flagged(&interventions, &terms.changes);
     let varied = changes::values(&args.changes)?;
-    Ok((ExplainAsked { search, budget_ns, interventions, varied }, terms))
+    Ok((ExplainAsked { search, budget_ns, interventions, flagged, varied }, terms))
 }
 
 /// Explains, reports, and says with which code to end.
 pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let ExplainAsked { search, budget_ns, interventions, varied } = asked;
+    let ExplainAsked { search, budget_ns, interventions, flagged, varied } = asked;
     let prepared = PreparedSearch::of(search, terms, Effort::Thorough)?;
     let may_stop = match interventions.contains(&Intervention::Stopped) {
         true => stopped::find(terms, &prepared.base)?,
@@ -48,7 +49,8 @@ pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8,
     };
     let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
     let interventions = changes::made(&interventions, &variants);
-    let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns, interventions, varied });
+    let flagged = flagged.into_iter().filter(|change| interventions.contains(change)).collect();
+    let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns, interventions, flagged, varied });
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, may_stop, ..prepared };
     let mut live = Live::new(terms.output.quiet);

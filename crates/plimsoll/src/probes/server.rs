@@ -292,8 +292,7 @@ impl ServerProbe {
             let is_known = |pid: &u32| self.roots.contains(pid) || self.members.iter().any(|member| member.pid == *pid);
             let unknown: Vec<u32> = family.iter().copied().filter(|pid| !is_known(pid)).collect();
             let (Some(root), false) = (self.roots.first(), unknown.is_empty()) else { return family };
-            let Ok(beside) = Asker::open_beside(*root) else { return family };
-            let mut askers: Vec<Asker> = [beside].into_iter().chain(Asker::open()).collect();
+            let Ok(mut askers) = Asker::open_both(*root) else { return family };
             let serves = |pid: &u32| listener::serves_by_itself(&mut askers, *pid, *root, self.port).unwrap_or(false);
             let found: Vec<u32> = unknown.into_iter().filter(serves).collect();
             if found.is_empty() {

@@ -308,9 +308,9 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
 
 /// The answer.
 pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
-    let line = match (case.lower_rps > 0.0, case.best_rps) {
+    let line = match (case.lower_rps > 0.0, case.sustained_rps) {
         (true, _) => format!("the line at {}", case.offered_text(case.lower_rps)),
-        (false, best) => format!("the server at {}", case.offered_text(best)),
+        (false, most) => format!("the server at {}", case.offered_text(most)),
     };
     let CauseText { subject, several, how } = told(case, cause);
     if let Some(how) = how {

@@ -79,6 +79,8 @@ impl<'a> Loads<'a> {
 const FULL_IDLE: f64 = 0.1;
 /// ... and to spare from this one on; between the two it depends on whether somebody waits for them.
 const SPARE_IDLE: f64 = 0.15;
+/// Who answers less than this part of what is asked does not keep up.
+const KEPT_UP: f64 = 0.985;
 /// So much of what came of an overload is clearly more than that.
 const CLEARLY_MORE: f64 = 1.3;
 /// A thread that works for this share of the time is full where its helpers work while it stands.
@@ -88,6 +90,13 @@ const NEARLY_FULL: f64 = 0.85;
 pub fn level_of(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.lower;
     if line > 0.0 { line } else { findings.peak.map_or(0.0, |peak| peak.rps) }
+}
+
+/// What a server goes on with of the `best_rps` that it answered, where steady loads answered `steady_rps` at the most.
+pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f64>, past: &LoadSignals) -> f64 {
+    let pushed =
+        past.get(Signal::Goodput).zip(past.get(Signal::Offered)).is_some_and(|(got, asked)| got < KEPT_UP * asked);
+    steady_rps.filter(|rps| !has_line && pushed && *rps > 0.0).unwrap_or(best_rps)
 }
 
 /// Everything that rules look at.
@@ -117,6 +126,9 @@ pub struct Contrast {
     pub slo: Slo,
     /// The most that was answered in any load, 1/s.
     pub best_rps: f64,
+    /// The same, as far as the server goes on with it: of one that has no line what steady loads showed that asked for more. Short trials
+    /// meet what it does between its stalls, or on what was left of a quota.
+    pub sustained_rps: f64,
     /// The most that was answered while the line was searched by a server that was asked for more than it could, 1/s.
     pub saturated_rps: Option<f64>,
     /// What is offered: `requests`, or `sessions`, each of so many requests.
@@ -151,7 +163,10 @@ impl Contrast {
         let requests_each = each.unwrap_or(1.0);
         let peak = findings.peak.map_or(0.0, |peak| peak.rps) * requests_each;
         let goodput = [&low, &half, &line, &past].into_iter().filter_map(|sight| sight.get(Signal::Goodput));
-        let best_rps = goodput.fold(peak, f64::max);
+        let steady_rps = goodput.reduce(f64::max);
+        let best_rps = steady_rps.unwrap_or(0.0).max(peak);
+        let has_line = findings.load_line_rps.lower > 0.0;
+        let sustained_rps = sustained_rps(has_line, best_rps, steady_rps, &past);
         // A single user waits for nobody; of a low load only the few who meet another wait.
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
@@ -171,6 +186,7 @@ impl Contrast {
             stopped_by: findings.stopped_by,
             slo: findings.slo.clone(),
             best_rps,
+            sustained_rps,
             saturated_rps: saturated_rps.map(|rps| rps * requests_each),
             counted: findings.counted,
             requests_each,
@@ -277,7 +293,7 @@ impl Contrast {
         // Not more than a little above the line, what was held past it, or what did not hold; where there is no line, whatever it is.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
         let most = if self.lower_rps > 0.0 { known * 1.12 } else { f64::INFINITY };
-        Some(got < asked * 0.985 && got <= most)
+        Some(got < asked * KEPT_UP && got <= most)
     }
 
     /// Whether all cores that there are are in use at or past the line: none is idle, or hardly one, and as many threads of the server

@@ -324,7 +324,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
     let next = case.demands.iter().find(|demand| !is_resource_of(cause, demand.resource))?;
     let line_rps = next.ceiling_rps;
     // A ceiling below what was seen is none.
-    if line_rps < case.best_rps {
+    if line_rps < case.sustained_rps {
         return None;
     }
     let countable = matches!(
@@ -332,7 +332,8 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
         Cause::OneThread | Cause::CpuQuota | Cause::Pool | Cause::Workers | Cause::Limiter | Cause::Cpu
     );
     // A few users may be answered more often than many are: it is the line that moves.
-    let held_rps = if case.lower_rps > 0.0 { case.best_rps.min(1.1 * case.lower_rps) } else { case.best_rps };
+    let most_rps = case.sustained_rps;
+    let held_rps = if case.lower_rps > 0.0 { most_rps.min(1.1 * case.lower_rps) } else { most_rps };
     // Told as the line is.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
     Some(Predicted {
@@ -346,7 +347,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
 fn without_collecting(case: &Contrast) -> Option<Predicted> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
     let share = laws::collected(case).filter(|share| full && (0.0..0.95).contains(share))?;
-    let line_rps = case.best_rps / (1.0 - share) / case.requests_each;
+    let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
     Some(Predicted { line_rps, next_cause: Cause::Cpu, doubled_rps: None })
 }
 

@@ -79,6 +79,7 @@ pub(super) fn usual() -> Contrast {
         stopped_by: StoppedBy::Width,
         slo: Slo::default(),
         best_rps: 1000.0,
+        sustained_rps: 1000.0,
         saturated_rps: None,
         alone_ns: Some(10e6),
         alone_first_ns: Some(10e6),

@@ -58,6 +58,26 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(answer::not_known(&short, &[]).contains("the budget was too short"));
 }
 
+/// Of a server that stalls short trials see what it does in between.
+#[test]
+fn without_a_line_what_is_told_is_what_goes_on() {
+    let past =
+        |asked: f64, got: f64| usual().with(&[(Offered, 150.0, 950.0, asked), (Goodput, 150.0, 950.0, got)]).past;
+    for (has_line, steady_rps, past, expect) in [
+        (false, Some(1000.0), past(2000.0, 1000.0), 1000.0),
+        (true, Some(1000.0), past(2000.0, 1000.0), 1600.0),
+        // What could not be asked for more may be able to do more.
+        (false, Some(1000.0), past(1000.0, 1000.0), 1600.0),
+        (false, None, LoadSignals::default(), 1600.0),
+        (false, Some(0.0), past(2000.0, 0.0), 1600.0),
+    ] {
+        assert_eq!(contrast::sustained_rps(has_line, 1600.0, steady_rps, &past), expect, "{has_line} {steady_rps:?}");
+    }
+    let stalls = Contrast { lower_rps: 0.0, best_rps: 1600.0, ..usual() };
+    let sentence = answer::sentence(&stalls, Cause::Cpu);
+    assert!(sentence.contains("the server at 1 000 requests/s"), "{sentence:?}");
+}
+
 #[test]
 fn what_looks_alike_from_outside_is_told_as_both() {
     let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];

@@ -351,10 +351,15 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
         }
         Cause::WarmUp => {
             let past = case.past.get(Signal::Goodput).unwrap_or(0.0);
-            format!(
-                "the server was not warm while its line was searched: {}, which did not hold then, hold now",
-                case.offered_text(past)
-            )
+            let now = match (case.holds_more(), case.answers_most().and_then(|sight| sight.get(Signal::Goodput))) {
+                (None, Some(closed)) => format!(
+                    "{} were all that it could then, and {} are answered now",
+                    case.offered_text(case.saturated_rps.unwrap_or(0.0)),
+                    case.offered_text(closed)
+                ),
+                _ => format!("{}, which did not hold then, hold now", case.offered_text(past)),
+            };
+            format!("the server was not warm while its line was searched: {now}")
         }
         Cause::Neighbour => {
             let how = case.line.disturbed.clone();

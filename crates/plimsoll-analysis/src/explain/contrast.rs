@@ -285,6 +285,12 @@ impl Contrast {
         (share >= 0.98).then_some(share).or(of_overload.filter(|share| *share >= CLEARLY_MORE))
     }
 
+    /// How much of what came of asking for too much while its line was searched comes now of users who each wait for their answer, none of
+    /// them refused. Of these fewer are in each other's way, so that a little more says nothing.
+    pub fn answers_more(&self) -> Option<f64> {
+        Some(self.answers_most()?.get(Signal::Goodput)? / self.saturated_rps?)
+    }
+
     /// Whether more was asked past the line, and no more came of it. What fails at any load is not asked too much.
     pub fn plateau(&self) -> Option<bool> {
         let (asked, got) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);

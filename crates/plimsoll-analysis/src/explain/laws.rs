@@ -369,6 +369,18 @@ pub(super) fn hands_on(case: &Contrast) -> bool {
     case.peer().is_some() && PROXIES.iter().any(|known| name.starts_with(known))
 }
 
+/// Whether what a proxy hands on fills all cores of the machine, by more than one process: these are the service, and nothing behind it.
+pub(super) fn hands_on_to_cores(case: &Contrast) -> Option<bool> {
+    Some(hands_on(case) && case.top(Signal::DownstreamProcesses)? > 1.0 && case.cores_full()?)
+}
+
+/// Whether threads stand in storage for at least half of the requests that are under way past the line, beyond those of a low load.
+pub(super) fn stand_in_storage(case: &Contrast) -> Option<bool> {
+    let more = case.past.get(Signal::InDisk)? - case.low.get(Signal::InDisk)?;
+    let under_way = case.past.get(Signal::InFlight)?;
+    Some(under_way >= 4.0 && more >= 0.5 * under_way)
+}
+
 /// Whether requests wait for something past the line of which nothing is to be seen: no worker for each that is served, no
 /// thread that sleeps, or waits for another or for storage, nobody whom many of them have asked, and no connection that was not
 /// accepted.

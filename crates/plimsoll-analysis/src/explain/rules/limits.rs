@@ -5,7 +5,9 @@
 use super::sign::{NOTHING_FULL, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
-use crate::explain::laws::{comes_in_for_long, in_lumps, leaves_unsent, on_the_way, unaccepted, waits_unseen};
+use crate::explain::laws::{
+    comes_in_for_long, in_lumps, leaves_unsent, on_the_way, stand_in_storage, unaccepted, waits_unseen,
+};
 use crate::explain::signals::Signal;
 use crate::sentence::{Remedy, SentencePart};
 use plimsoll_model::units::MS;
@@ -119,6 +121,12 @@ pub(super) const ROWS: &[Rule] = &[
                 "connections are accepted",
                 &[Signal::Unaccepted, Signal::InFlight],
                 unaccepted,
+            ),
+            must_not(
+                "threads stand in storage for half of the requests: nobody holds these back",
+                "threads stand in storage for few of the requests",
+                &[Signal::InDisk, Signal::InFlight],
+                stand_in_storage,
             ),
             speaks(1.0, "answers come as evenly as a clock", &[Signal::Dispersion], |case| {
                 Some(case.past.get(Signal::Dispersion)? < 0.3)

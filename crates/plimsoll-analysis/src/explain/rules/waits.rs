@@ -6,9 +6,10 @@ use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage,
 use crate::explain::cause::Cause;
 use crate::explain::laws::{
     alike_as_connections, alike_as_served, calls_are_few, comes_in_for_long, downstream_full, downstream_slower,
-    hands_on, locked, locked_behind, more_served_than_worked_on, none_left_idle, on_the_way, one_cores_worth, polls,
-    pool_full, queues_behind, reads_late, shares_an_interpreter, sleeps_unasked, spins, takes_all, takes_turns,
-    thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line, waits_unseen,
+    hands_on, hands_on_to_cores, locked, locked_behind, more_served_than_worked_on, none_left_idle, on_the_way,
+    one_cores_worth, polls, pool_full, queues_behind, reads_late, shares_an_interpreter, sleeps_unasked, spins,
+    takes_all, takes_turns, thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line,
+    waits_unseen,
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
@@ -289,6 +290,12 @@ pub(super) const ROWS: &[Rule] = &[
                 "connections to it are accepted",
                 &[Signal::PeerQueued, Signal::InFlight],
                 queues_behind,
+            ),
+            must_not(
+                "a proxy hands on to it, and it has all cores of the machine at work",
+                "it is more than what a proxy hands on to, or cores are idle",
+                &[Signal::DownstreamCores, Signal::Idle],
+                hands_on_to_cores,
             ),
             must_not(
                 "it is a database whose statements wait for each other",

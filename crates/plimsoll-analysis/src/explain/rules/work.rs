@@ -14,6 +14,8 @@ use crate::sentence::{Remedy, SentencePart};
 const WARMER: f64 = 2.0;
 /// Collectors that requests have to stop for take so much of a core at the least where that is felt.
 const STOPPED_CORES: f64 = 0.15;
+/// So many cores are idle where somebody else could still work.
+const IDLE_SOME: f64 = 0.2;
 /// A server that uses so many cores has more than one thread that works.
 const MORE_THAN_ONE: f64 = 1.25;
 
@@ -32,7 +34,8 @@ pub(super) const ROWS: &[Rule] = &[
                     // Where it was pushed on to what it cannot answer, a little more than before is the work of chance, or of a compiler
                     // that goes on: what ends it now is what holds the line.
                     let more = case.holds_more().unwrap_or(0.0);
-                    Some(more >= WARMER || more > 0.0 && case.plateau() != Some(true))
+                    let answers = case.answers_more().unwrap_or(0.0);
+                    Some(more.max(answers) >= WARMER || more > 0.0 && case.plateau() != Some(true))
                 },
             ),
             // A line that lay too low by chance is passed later, too: what is warm now was slower before, or compiled code.
@@ -99,6 +102,10 @@ pub(super) const ROWS: &[Rule] = &[
                     // What was too much has left it with more than it can collect.
                     let unanswered = case.low.get(Signal::Goodput)? < 0.5 * case.low.get(Signal::Offered)?;
                     let stops = stops || unanswered && case.collects_alone().unwrap_or(false);
+                    // What it took at a low load nobody wanted; of full cores it takes most from requests.
+                    let top_share = case.top(Signal::Gc).unwrap_or(0.0);
+                    let stops =
+                        stops || top_share >= 0.5 && case.low.get(Signal::Idle)? >= IDLE_SOME && case.cores_full()?;
                     // Idle cores collect at a low load as well, so that it does not grow as requests do.
                     Some(top >= 1.2 * low && top > 0.0 || stops)
                 },

@@ -147,6 +147,20 @@ fn each_cause_by_its_law() {
             Cause::Workers,
         ),
         (
+            "a proxy before processes that use up all cores",
+            {
+                let mut case = usual().alone(4.5).peers(1.0, 5.0, 10.0).with(&[
+                    (DownstreamCores, 0.5, 3.6, 3.75),
+                    (DownstreamProcesses, 10.0, 10.0, 10.0),
+                    (Idle, 3.3, 0.2, 0.02),
+                    (ServerCores, 0.02, 0.1, 0.1),
+                ]);
+                case.past.server = Some("nginx".into());
+                case
+            },
+            Cause::Cpu,
+        ),
+        (
             "the same over TCP, where all connections are shown, and calls pile up",
             usual()
                 .alone(4.5)
@@ -368,6 +382,15 @@ fn each_cause_by_its_law() {
             Cause::Cpu,
         ),
         (
+            "a collector that takes all cores at a low load already, as nobody else wants them",
+            beside(usual().with(&cores_full).with(&[
+                (Gc, 0.96, 0.9, 0.88),
+                (ServerCores, 3.3, 3.7, 3.8),
+                (Idle, 0.6, 0.05, 0.02),
+            ])),
+            Cause::Gc,
+        ),
+        (
             "a collector that all stop for, on one of four cores, after which one is answered at a time",
             usual().alone(1.0).with(&[
                 (Gc, 0.5, 0.9, 0.9),
@@ -440,6 +463,16 @@ fn each_cause_by_its_law() {
                 (BytesIn, 3e6, 19e6, 20e6),
             ]),
             Cause::Network,
+        ),
+        (
+            "storage that lets writes through as evenly as a clock, with a thread in it for each request",
+            usual().alone(0.5).with(&[
+                (InDisk, 0.0, 0.5, 400.0),
+                (Blocked, 0.0, 0.5, 400.0),
+                (IoPressure, 0.02, 0.06, 0.94),
+                (Dispersion, 0.9, 0.5, 0.1),
+            ]),
+            Cause::Disk,
         ),
         (
             "another who reads slowly what the server sends him besides",
@@ -649,6 +682,16 @@ fn each_cause_by_its_law() {
                 let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
                 let (alone_first_ns, saturated_rps, upper_rps) = (Some(40e6), Some(800.0), Some(2000.0));
                 Contrast { held_past_rps: Some(1100.0), alone_first_ns, saturated_rps, upper_rps, ..case }
+            },
+            Cause::WarmUp,
+        ),
+        (
+            "far more for users who wait than it could when it was asked for too much, whose line has no upper end",
+            {
+                let mut case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
+                case.closed.values = [(Goodput, 9000.0), (Failed, 0.0)].into();
+                let (alone_first_ns, saturated_rps) = (Some(40e6), Some(1200.0));
+                Contrast { alone_first_ns, saturated_rps, upper_rps: None, stopped_by: StoppedBy::Budget, ..case }
             },
             Cause::WarmUp,
         ),

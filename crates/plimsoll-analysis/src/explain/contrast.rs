@@ -280,9 +280,9 @@ impl Contrast {
     /// wide bracket what lies inside it was never tried; what came of asking for too much was all that there was, and is passed
     /// clearly (its scatter is that of one trial).
     pub fn holds_more(&self) -> Option<f64> {
-        let share = self.held_past_rps? / self.upper_rps?;
-        let of_overload = self.saturated_rps.map(|rps| self.held_past_rps.unwrap_or(0.0) / rps);
-        (share >= 0.98).then_some(share).or(of_overload.filter(|share| *share >= CLEARLY_MORE))
+        let (held_rps, upper_rps) = (self.held_past_rps?, self.upper_rps?);
+        let of_upper = Some(held_rps / upper_rps).filter(|share| *share >= 0.98);
+        of_upper.or(self.saturated_rps.map(|rps| held_rps / rps).filter(|share| *share >= CLEARLY_MORE))
     }
 
     /// How much of what came of asking for too much while its line was searched comes now of users who each wait for their answer, none of

@@ -165,6 +165,32 @@ impl TrialOutcome {
             Offered::Users(users) => Some(users),
         }
     }
+
+    /// One of a second whose requests all succeeded at once; a test sets what it is about.
+    #[cfg(test)]
+    pub(crate) fn of_a_second(purpose: Purpose, load: Offered, verdict: Verdict) -> TrialOutcome {
+        let achieved_rps = match load {
+            Offered::Rate(rate) => rate,
+            Offered::Users(_) => 1000.0,
+        };
+        TrialOutcome {
+            purpose,
+            load,
+            start_ns: 0,
+            duration_ns: 1_000_000_000,
+            planned_ns: 1_000_000_000,
+            stopped: false,
+            achieved_rps,
+            success_rate: 1.0,
+            p50_ns: 1_000_000,
+            p99_ns: 1_000_000,
+            lag_p99_ns: 0,
+            verdict,
+            reason: Sentence::default(),
+            evidence: Evidence::default(),
+            others: Others::default(),
+        }
+    }
 }
 
 /// Judges the run of a trial that began `start_ns` after the search did.

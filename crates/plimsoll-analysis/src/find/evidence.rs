@@ -544,22 +544,7 @@ mod tests {
             ..Evidence::default()
         };
         evidence.failed[RequestFailure::Reset as usize] = *failed;
-        TrialOutcome {
-            purpose: *purpose,
-            load: Offered::Rate(*rate),
-            start_ns: 0,
-            duration_ns: 1,
-            planned_ns: 1,
-            stopped: false,
-            achieved_rps: *rate,
-            success_rate: 1.0,
-            p50_ns: 0,
-            p99_ns: 0,
-            lag_p99_ns: 0,
-            verdict: if failed + unanswered > 0 { Verdict::Fail } else { Verdict::Pass },
-            reason: Default::default(),
-            evidence,
-            others: Default::default(),
-        }
+        let verdict = if failed + unanswered > 0 { Verdict::Fail } else { Verdict::Pass };
+        TrialOutcome { evidence, ..TrialOutcome::of_a_second(*purpose, Offered::Rate(*rate), verdict) }
     }
 }

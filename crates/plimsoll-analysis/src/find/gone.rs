@@ -75,21 +75,11 @@ mod tests {
                 let mut evidence = Evidence { scheduled: 100, ..Evidence::default() };
                 evidence.failed[RequestFailure::Connect as usize] = refused;
                 TrialOutcome {
-                    purpose: Purpose::Climb,
-                    load: Offered::Rate(100.0),
                     start_ns: start_s * SECOND,
-                    duration_ns: SECOND,
-                    planned_ns: SECOND,
-                    stopped: false,
                     achieved_rps: succeeded as f64,
                     success_rate: succeeded as f64 / 100.0,
-                    p50_ns: 0,
-                    p99_ns: 0,
-                    lag_p99_ns: 0,
-                    verdict: Verdict::Fail,
-                    reason: Default::default(),
                     evidence,
-                    others: Default::default(),
+                    ..TrialOutcome::of_a_second(Purpose::Climb, Offered::Rate(100.0), Verdict::Fail)
                 }
             };
             let history: Vec<TrialOutcome> = loads.iter().map(trial).collect();

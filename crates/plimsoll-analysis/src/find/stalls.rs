@@ -288,9 +288,8 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::Slo;
-    use crate::judge::{Evidence, Offered};
+    use crate::judge::Offered;
     use crate::others::Others;
-    use crate::sentence::Sentence;
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, PlanRecord};
 
     fn settings(base: PlanRecord, budget_ns: u64) -> Settings {
@@ -304,21 +303,9 @@ mod tests {
 
     fn outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
         TrialOutcome {
-            purpose,
-            load: Offered::Users(16),
-            start_ns: 0,
-            duration_ns: SECOND,
-            planned_ns: SECOND,
-            stopped: false,
-            achieved_rps: 1000.0,
-            success_rate: 1.0,
-            p50_ns: MS,
             p99_ns: 60 * MS,
-            lag_p99_ns: 0,
-            verdict,
-            reason: Sentence::default(),
-            evidence: Evidence::default(),
             others: Others { disturbed, steal_share: Some(0.0), ..Others::default() },
+            ..TrialOutcome::of_a_second(purpose, Offered::Users(16), verdict)
         }
     }
 

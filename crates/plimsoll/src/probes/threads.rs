@@ -1,5 +1,5 @@
-//! The threads of one process: CPU time and waiting of each, and their states. Of many threads those that are busy are
-//! read at every sample, the others in turn, which goes round the threads of all processes of the server ([`Turns`]).
+//! The threads of one process: CPU time and waiting of each, and their states. Of many threads those that are busy, or have done
+//! much so far, are read at every sample, the others in turn, which goes round the threads of all processes of the server ([`Turns`]).
 
 use super::sink::{Effort, Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
@@ -22,6 +22,8 @@ const TIMES_AT_ONCE: usize = 24;
 const TIMES_AT_EDGE: usize = 256;
 /// A thread is busy from this share of a core on.
 pub const BUSY_SHARE: f64 = 0.05;
+/// A thread has done much from this share on of all that the threads of its process have done so far.
+const MUCH_SHARE: f64 = 0.05;
 
 /// One thread.
 pub struct Thread {
@@ -193,12 +195,14 @@ impl Threads {
         self.follow(u64::MAX, sink, buffer);
     }
 
-    /// Reads the threads that are busy, and those whose turn it is.
+    /// Reads the threads that are busy, those that have done much before, and those whose turn it is. One that does the work of
+    /// thousands rests between two loads, and would not have its turn before the next is over.
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
+        let much_ns = much_ns(self.list.iter().map(|thread| thread.cpu_ns));
         for (number, thread) in self.list.iter_mut().enumerate() {
-            if turns.times.has(first + number) || thread.share() >= BUSY_SHARE {
+            if turns.times.has(first + number) || thread.share() >= BUSY_SHARE || thread.cpu_ns >= much_ns {
                 thread.sample(buffer);
             }
             if turns.states.has(first + number) {
@@ -276,6 +280,11 @@ impl Threads {
     pub fn in_state(&self, turns: &Turns, state: u8) -> usize {
         self.told(turns).filter(|thread| thread.state == state).count()
     }
+}
+
+/// CPU time from which on a thread of those that took `cpu_ns` has done much of it, in ns: no more than 20 have.
+fn much_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
+    ((cpu_ns.sum::<u64>() as f64 * MUCH_SHARE) as u64).max(1)
 }
 
 fn name_of(pid: u32, tid: u32) -> String {
@@ -388,6 +397,21 @@ mod tests {
             ("42", ""),
         ] {
             assert_eq!(stem_of(name), expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn who_has_done_much_is_few() {
+        // What threads have done in ms, and how many of them have done much.
+        for (name, done_ms, expect) in [
+            ("none has done anything", vec![0; 2000], 0),
+            ("one works for all", [vec![3000], vec![1; 2000]].concat(), 1),
+            ("all alike, and many", vec![10; 2000], 0),
+            ("all alike, and few", vec![10; 16], 16),
+            ("no more than these", vec![10; 20], 20),
+        ] {
+            let much_ns = much_ns(done_ms.iter().map(|ms| ms * 1_000_000));
+            assert_eq!(done_ms.iter().filter(|ms| **ms * 1_000_000 >= much_ns).count(), expect, "{name}");
         }
     }
 

@@ -70,7 +70,8 @@ pub struct Folders {
     pub usage: Option<PathBuf>,
 }
 
-/// The folders that `/proc/PID/cgroup` names, below `root` (`/sys/fs/cgroup`). Only those that are there are given.
+/// The folders that `/proc/PID/cgroup` names, below `root` (`/sys/fs/cgroup`), or of the groups around them that allow less: a limit holds
+/// for all that a group has in it. Only those that are there are given.
 pub fn folders(text: &[u8], root: &Path) -> Folders {
     let mut found = Folders::default();
     let there = |folder: PathBuf, file: &str| folder.join(file).exists().then_some(folder);
@@ -85,8 +86,11 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
         }
         if controllers.is_empty() {
             for base in [root.to_owned(), root.join("unified")] {
-                found.cpu = found.cpu.or_else(|| there(base.join(path), "cpu.stat"));
-                found.memory = found.memory.or_else(|| there(base.join(path), "memory.current"));
+                let of = |file: &str, limit: fn(&Path) -> Option<f64>| {
+                    there(base.join(path), file).map(|folder| tightest(folder, &base, limit))
+                };
+                found.cpu = found.cpu.or_else(|| of("cpu.stat", cores_of));
+                found.memory = found.memory.or_else(|| of("memory.current", memory_of));
             }
             continue;
         }
@@ -96,15 +100,42 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
                 let below = there(root.join(controller).join(path), file);
                 below.or_else(|| there(root.join(controller), file))
             };
+            let of = |file: &str, limit: fn(&Path) -> Option<f64>| {
+                place(file).map(|folder| tightest(folder, &root.join(controller), limit))
+            };
             match controller {
-                "cpu" => found.cpu = place("cpu.cfs_quota_us").or(found.cpu),
-                "memory" => found.memory = place("memory.usage_in_bytes").or(found.memory),
+                "cpu" => found.cpu = of("cpu.cfs_quota_us", cores_of).or(found.cpu),
+                "memory" => found.memory = of("memory.usage_in_bytes", memory_of).or(found.memory),
                 "cpuacct" => found.usage = place("cpuacct.usage").or(found.usage),
                 _ => {}
             }
         }
     }
     found
+}
+
+/// Of a group's folder and those around it, up to `top`, that with the least limit; the group's own where none has one.
+fn tightest(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> PathBuf {
+    let groups = folder.ancestors().take_while(|group| group.starts_with(top));
+    let limited = groups.filter_map(|group| Some((limit(group)?, group)));
+    let least = limited.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, group)| group.to_owned());
+    least.unwrap_or(folder)
+}
+
+/// Cores that a group may use, where it has a quota.
+fn cores_of(group: &Path) -> Option<f64> {
+    let read = |name: &str| std::fs::read(group.join(name)).ok();
+    let quota = match read("cpu.max") {
+        Some(max) => parse_cpu_max(&max),
+        None => parse_cfs(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?),
+    };
+    quota?
+}
+
+/// Bytes of memory that a group may use, where it has a limit.
+fn memory_of(group: &Path) -> Option<f64> {
+    let limit = ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| std::fs::read(group.join(name)).ok())?;
+    parse_bytes(&limit).map(|bytes| bytes as f64)
 }
 
 #[cfg(test)]
@@ -165,6 +196,27 @@ mod tests {
         assert_eq!(v1.memory, Some(root.join("memory")));
         assert_eq!(v1.usage, Some(root.join("cpuacct/x")));
         assert_eq!(folders(b"0::/../other\nrubbish\n", &root), Folders::default());
+
+        // Limits of the groups around one.
+        let write = |file: &str, text: &str| std::fs::write(root.join(file), text).expect("written");
+        for (file, text, expect) in [
+            ("a/b/cpu.max", "max 100000\n", "a/b"),
+            ("a/cpu.max", "150000 100000\n", "a"),
+            ("a/b/cpu.max", "150000 100000\n", "a/b"),
+            ("a/b/cpu.max", "160000 100000\n", "a"),
+        ] {
+            write(file, text);
+            assert_eq!(folders(b"0::/a/b\n", &root).cpu, Some(root.join(expect)), "{file} {text}");
+        }
+        for (file, text) in [
+            ("cpu/x/cpu.cfs_quota_us", "-1\n"),
+            ("cpu/x/cpu.cfs_period_us", "100000\n"),
+            ("cpu/cpu.cfs_quota_us", "40000\n"),
+            ("cpu/cpu.cfs_period_us", "100000\n"),
+        ] {
+            write(file, text);
+        }
+        assert_eq!(folders(b"3:cpu,cpuacct:/x\n", &root).cpu, Some(root.join("cpu")));
         std::fs::remove_dir_all(&root).expect("removed");
     }
 }

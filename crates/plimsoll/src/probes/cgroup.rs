@@ -1,4 +1,4 @@
-//! The control group of the server, or one that is named: its quota, and how it was held back.
+//! The control group of the server, that around it which limits it more, or one that is named: its quota, and how it was held back.
 
 use super::probe::Probe;
 use super::sink::Sink;
@@ -37,7 +37,7 @@ impl Folder {
         Ok(Folder::open(&cgroup::Folders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
     }
 
-    /// The group of a process; `None` where nothing is to be seen of it.
+    /// The group that limits a process; `None` where nothing is to be seen of it.
     pub fn of(pid: u32) -> Option<Folder> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folders = cgroup::folders(&text, Path::new(ROOT));
@@ -77,7 +77,7 @@ impl CpuLimit {
         CpuLimit { throttling: open(folder, "cpu.stat"), quota }
     }
 
-    /// That of the group of a process, with the group's folder.
+    /// That of the group that limits a process, with the group's folder.
     pub fn of(pid: u32) -> Option<(PathBuf, CpuLimit)> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folder = cgroup::folders(&text, Path::new(ROOT)).cpu?;

@@ -340,9 +340,10 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
             return Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
         }
         Cause::Delay => {
-            let how = match case.low.get(Signal::P99) {
+            let low = case.late_low();
+            let how = match low.get(Signal::P99) {
                 Some(p99) => {
-                    let rate = format::rate(case.low.get(Signal::Goodput).unwrap_or(0.0));
+                    let rate = format::rate(low.get(Signal::Goodput).unwrap_or(0.0));
                     format!("p99 is {} at {rate} requests/s, where nobody waits", format::duration(p99))
                 }
                 None => format!("a request alone takes {}", format::duration(case.alone_ns.unwrap_or(0.0))),
@@ -350,14 +351,15 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
             format!("answers take longer than promised by themselves: {how}")
         }
         Cause::WarmUp => {
-            let past = case.past.get(Signal::Goodput).unwrap_or(0.0);
-            let now = match (case.holds_more(), case.answers_most().and_then(|sight| sight.get(Signal::Goodput))) {
-                (None, Some(closed)) => format!(
-                    "{} were all that it could then, and {} are answered now",
-                    case.offered_text(case.saturated_rps.unwrap_or(0.0)),
-                    case.offered_text(closed)
-                ),
-                _ => format!("{}, which did not hold then, hold now", case.offered_text(past)),
+            let past = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
+            let then = case.offered_text(case.saturated_rps.unwrap_or(0.0));
+            let closed = case.answers_most().and_then(|sight| sight.get(Signal::Goodput));
+            let now = match (case.holds_upper(), case.holds_more(), closed) {
+                (Some(_), ..) => format!("{past}, which did not hold then, hold now"),
+                (None, None, Some(closed)) => {
+                    format!("{then} were all that it could then, and {} are answered now", case.offered_text(closed))
+                }
+                (None, ..) => format!("{then} were all that it could then, and {past} hold now"),
             };
             format!("the server was not warm while its line was searched: {now}")
         }

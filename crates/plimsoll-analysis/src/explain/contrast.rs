@@ -276,13 +276,16 @@ impl Contrast {
         Some(most >= 1.0 && (all || lost))
     }
 
-    /// How much of what did not hold while its line was searched the server holds now, if it holds that: 1 or more (or nearly). Of a
-    /// wide bracket what lies inside it was never tried; what came of asking for too much was all that there was, and is passed
-    /// clearly (its scatter is that of one trial).
+    /// How much of what did not hold while its line was searched the server holds now, if it holds that: 1 or more (or nearly).
+    pub fn holds_upper(&self) -> Option<f64> {
+        Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= 0.98)
+    }
+
+    /// The same; or how much of what came of asking for too much then. Of a wide bracket what lies inside it was never tried, and one without
+    /// an upper end has taken back what did not hold; but all that there was is passed clearly (its scatter is that of one trial).
     pub fn holds_more(&self) -> Option<f64> {
-        let (held_rps, upper_rps) = (self.held_past_rps?, self.upper_rps?);
-        let of_upper = Some(held_rps / upper_rps).filter(|share| *share >= 0.98);
-        of_upper.or(self.saturated_rps.map(|rps| held_rps / rps).filter(|share| *share >= CLEARLY_MORE))
+        let of_saturated = || Some(self.held_past_rps? / self.saturated_rps?).filter(|share| *share >= CLEARLY_MORE);
+        self.holds_upper().or_else(of_saturated)
     }
 
     /// How much of what came of asking for too much while its line was searched comes now of users who each wait for their answer, none of
@@ -471,15 +474,40 @@ impl Contrast {
 
     /// Whether the low load breaks the latency promised by itself. What answers take by themselves they take at half the line,
     /// too: where that load is in time, the low one met a stall. Of a server so slow that a low load has no request, a single user
-    /// tells it.
+    /// tells it; and of a part of the answers a low load of a few requests may have none.
     pub fn slow_when_low(&self) -> Option<bool> {
         let broken = self.slo.latency.iter().filter_map(|bound| {
+            let bound_ns = bound.bound_ns as f64;
             // A bound on less than the tail is held against the median, which it is at least.
             let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };
-            let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound.bound_ns as f64);
-            let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound.bound_ns as f64);
-            Some(late(&self.low).or_else(alone)? && late(&self.half).unwrap_or(true))
+            let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound_ns);
+            let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound_ns);
+            let low = late(&self.low).or_else(alone)? && late(&self.half).unwrap_or(true);
+            Some(low || signal == Signal::P99 && self.late_alike(bound_ns).unwrap_or(false))
         });
         broken.reduce(|a, b| a || b)
+    }
+
+    /// The load that tells that answers are late where nobody waits.
+    pub fn late_low(&self) -> &LoadSignals {
+        let few = self.few_when_low() && self.slow_when_low() == Some(true);
+        if few && self.half.get(Signal::P99) > self.low.get(Signal::P99) { &self.half } else { &self.low }
+    }
+
+    /// Whether a part of the answers is later than `bound_ns` by as much at half of the line as far past it, while the others come as soon
+    /// as ever, and not in lumps as after a stall: whoever waits for others waits longer where there are more.
+    fn late_alike(&self, bound_ns: f64) -> Option<bool> {
+        let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
+        let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];
+        let late = half_ns.min(line_ns).min(past_ns) > bound_ns;
+        let alike = past_ns <= 1.25 * half_ns && half_ns <= 1.25 * past_ns;
+        let more = self.past.get(Signal::Goodput)? >= 2.0 * self.half.get(Signal::Goodput)?;
+        let soon = self.past.get(Signal::P50)? <= 2.0 * self.half.get(Signal::P50)?;
+        Some(self.few_when_low() && late && alike && more && soon && self.past.get(Signal::Dispersion)? <= 2.0)
+    }
+
+    /// Whether the low load has too few answers to tell how late one in a hundred is.
+    fn few_when_low(&self) -> bool {
+        self.low.get(Signal::Goodput).is_some_and(|rps| rps * self.low.seconds < 100.0)
     }
 }

@@ -1,6 +1,7 @@
 //! Each cause on histories made up by its law.
 
 use super::*;
+use crate::explain::answer::sentence;
 
 /// Threads that poll, so many asleep and so many requests under way at the line and past it.
 fn polling(asleep: (f64, f64), under_way: (f64, f64)) -> Contrast {
@@ -686,6 +687,17 @@ fn each_cause_by_its_law() {
             Cause::WarmUp,
         ),
         (
+            "far more than it could when it was asked for too much, whose line has no upper end",
+            {
+                let case = usual().with(&[(Goodput, 150.0, 950.0, 2500.0)]);
+                let (alone_first_ns, saturated_rps) = (Some(40e6), Some(600.0));
+                let held_past_rps = Some(2500.0);
+                let case = Contrast { alone_first_ns, saturated_rps, held_past_rps, ..case };
+                Contrast { upper_rps: None, stopped_by: StoppedBy::Budget, ..case }
+            },
+            Cause::WarmUp,
+        ),
+        (
             "far more for users who wait than it could when it was asked for too much, whose line has no upper end",
             {
                 let mut case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
@@ -780,4 +792,40 @@ fn each_cause_by_its_law() {
         .map(|(what, case, cause)| format!("{what}: {}, not {cause}\n{}", named(case), tell(case)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// One in sixteen answers takes a second, of a low load so small that it has none of them.
+#[test]
+fn a_part_of_the_answers_is_late_at_any_load_or_waits() {
+    // Response time p99 and p50 at half of the line, at it and past it; variance over mean of the answers; seconds of the low load.
+    type Seen = ([f64; 3], [f64; 3], f64, f64);
+    const LATE: [f64; 3] = [1.002e9, 1.002e9, 1.003e9];
+    const SOON: [f64; 3] = [0.6e6, 0.6e6, 0.6e6];
+    let cases: [(&str, Seen, Cause); 6] = [
+        ("late by as much at any load", (LATE, SOON, 1.0, 4.0), Cause::Delay),
+        ("late where there are more", ([0.6e9, 1.0e9, 2.0e9], SOON, 1.0, 4.0), Cause::Unknown),
+        ("late at the line", ([0.1e9, 1.0e9, 1.0e9], SOON, 1.0, 4.0), Cause::Unknown),
+        ("all wait past the line", (LATE, [0.6e6, 0.6e6, 300e6], 1.0, 4.0), Cause::Unknown),
+        ("after stalls", (LATE, SOON, 6.0, 4.0), Cause::Unknown),
+        ("a low load that would have some", (LATE, SOON, 1.0, 60.0), Cause::Unknown),
+    ];
+    for (name, (p99, p50, dispersion, low_s), expect) in cases {
+        let mut case = usual().alone(0.6).with(&[
+            (Goodput, 3.5, 24.0, 69.0),
+            (Offered, 3.5, 24.0, 69.0),
+            (P99, 1e6, p99[1], p99[2]),
+            (P50, 0.6e6, p50[1], p50[2]),
+            (Dispersion, 1.0, 1.0, dispersion),
+        ]);
+        case.half.values.extend([(P99, p99[0]), (P50, p50[0]), (Goodput, 12.0), (Offered, 12.0)]);
+        (case.lower_rps, case.upper_rps, case.best_rps, case.sustained_rps) = (23.0, Some(48.0), 69.0, 69.0);
+        case.low.seconds = low_s;
+        assert_eq!(named(&case), expect, "{name}: {}", tell(&case));
+        if expect == Cause::Delay {
+            assert_eq!(
+                sentence(&case, Cause::Delay).spelled(|_| ""),
+                "answers take longer than promised by themselves: p99 is 1.00 s at 12.0 requests/s, where nobody waits"
+            );
+        }
+    }
 }

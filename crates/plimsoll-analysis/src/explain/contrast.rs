@@ -299,10 +299,20 @@ impl Contrast {
         let (asked, got) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let asked = asked * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // Not more than a little above the line, what was held past it, or what did not hold; where there is no line, whatever it is.
+        // Not more than a little above the line, what was held past it, or what did not hold; where there is no line, or some queues were
+        // full long before all are, whatever it is.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
-        let most = if self.lower_rps > 0.0 { known * 1.12 } else { f64::INFINITY };
+        let most = if self.lower_rps > 0.0 && !self.queues_unevenly() { known * 1.12 } else { f64::INFINITY };
         Some(got < asked * KEPT_UP && got <= most)
+    }
+
+    /// Whether some wait long past the line while most are answered as soon as at a low load: each of its processes has a queue of its own
+    /// (connections that are kept stay with the process that accepted them), and some are full before others.
+    fn queues_unevenly(&self) -> bool {
+        let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
+        let soon = p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= 1.5 * low_ns);
+        let wait = self.past.get(Signal::P99).zip(p50(&self.past)).is_some_and(|(p99, p50)| p99 >= 5.0 * p50);
+        soon && wait && self.held_past_rps.is_none() && self.worker_processes().is_some_and(|count| count >= 2.0)
     }
 
     /// Whether all cores that there are are in use at or past the line: none is idle, or hardly one, and as many threads of the server

@@ -104,6 +104,26 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
             1200.0,
             true,
         ),
+        (
+            "far above a line at which one of several queues was full",
+            case(950.0, Some(960.0)).with(&[
+                (P50, 9e6, 9e6, 10e6),
+                (P99, 12e6, 200e6, 3e9),
+                (Processes, 3.0, 3.0, 3.0),
+            ]),
+            1200.0,
+            true,
+        ),
+        (
+            "far above a line at which all wait",
+            case(950.0, Some(960.0)).with(&[
+                (P50, 9e6, 9e6, 400e6),
+                (P99, 12e6, 200e6, 3e9),
+                (Processes, 3.0, 3.0, 3.0),
+            ]),
+            1200.0,
+            false,
+        ),
         ("a little above what did not hold", case(950.0, Some(1150.0)), 1200.0, true),
         ("between what held and what did not", case(950.0, Some(1900.0)), 1200.0, true),
         ("without a line", case(0.0, None), 1200.0, true),

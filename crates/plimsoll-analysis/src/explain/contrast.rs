@@ -498,10 +498,10 @@ impl Contrast {
         broken.reduce(|a, b| a || b)
     }
 
-    /// The load that tells that answers are late where nobody waits.
+    /// The load that tells how late answers are where nobody waits: half of the line, where it met later ones than a low load of few.
     pub fn late_low(&self) -> &LoadSignals {
-        let few = self.few_when_low() && self.slow_when_low() == Some(true);
-        if few && self.half.get(Signal::P99) > self.low.get(Signal::P99) { &self.half } else { &self.low }
+        let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
+        if self.few_when_low() && later { &self.half } else { &self.low }
     }
 
     /// Whether a part of the answers is later than `bound_ns` by as much at half of the line as far past it, while the others come as soon

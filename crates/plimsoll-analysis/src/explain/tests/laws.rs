@@ -95,6 +95,11 @@ fn what_waits_before_it_asks_stands() {
 #[test]
 fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
+    // Two processes, where most are answered so soon past the line.
+    let several = |past_ns: f64| {
+        let (p50, p99) = ((P50, 9e6, 9e6, past_ns), (P99, 12e6, 200e6, 3e9));
+        case(950.0, Some(960.0)).with(&[p50, p99, (Processes, 3.0, 3.0, 3.0)])
+    };
     for (what, case, got, expect) in [
         ("at the line", case(950.0, Some(960.0)), 960.0, true),
         ("far above a line that is known", case(950.0, Some(960.0)), 1200.0, false),
@@ -104,26 +109,8 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
             1200.0,
             true,
         ),
-        (
-            "far above a line at which one of several queues was full",
-            case(950.0, Some(960.0)).with(&[
-                (P50, 9e6, 9e6, 10e6),
-                (P99, 12e6, 200e6, 3e9),
-                (Processes, 3.0, 3.0, 3.0),
-            ]),
-            1200.0,
-            true,
-        ),
-        (
-            "far above a line at which all wait",
-            case(950.0, Some(960.0)).with(&[
-                (P50, 9e6, 9e6, 400e6),
-                (P99, 12e6, 200e6, 3e9),
-                (Processes, 3.0, 3.0, 3.0),
-            ]),
-            1200.0,
-            false,
-        ),
+        ("far above a line at which one of several queues was full", several(10e6), 1200.0, true),
+        ("far above a line at which all wait", several(400e6), 1200.0, false),
         ("a little above what did not hold", case(950.0, Some(1150.0)), 1200.0, true),
         ("between what held and what did not", case(950.0, Some(1900.0)), 1200.0, true),
         ("without a line", case(0.0, None), 1200.0, true),

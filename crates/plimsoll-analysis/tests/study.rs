@@ -287,6 +287,21 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     }
 }
 
+/// Where others are at work all the time each load is tried again, the low one after what went too far: the first ones tell.
+#[test]
+fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
+    use plimsoll_analysis::study::explain::{HoldLevel, loads};
+    let search = search(20 * SECOND);
+    let slo: plimsoll_analysis::Slo = search.slo.parse().expect("a promise");
+    let (interventions, flagged, varied) = (Vec::new(), Vec::new(), Vec::new());
+    let asked = Asked::Explain(ExplainAsked { search, budget_ns: 60 * SECOND, interventions, flagged, varied });
+    let recorded = simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, |_| 1.4);
+    let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == HoldLevel::Low.tag()).collect();
+    assert!(lows.len() > 1, "{} loads", recorded.trials.len());
+    let told = loads(&recorded.trials, &slo).low.expect("was made");
+    assert!(std::ptr::eq(told, &raw const lows[0].run));
+}
+
 /// The load below the line is made once, at the rate that leaves the headroom, within the budget.
 #[test]
 fn headroom_is_measured_below_the_line() {

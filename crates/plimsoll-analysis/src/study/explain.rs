@@ -516,14 +516,15 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
 
 /// The steady loads of a record.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // The first that nobody disturbed, or the last.
+    // The first that nobody disturbed; where somebody did all the time, the first of all: another one comes after what went too
+    // far, and may meet its backlog.
     let chosen = |level: HoldLevel| {
         let calm = of(trials, level).find(|trial| !Others::of(&trial.run).disturbed);
-        calm.or_else(|| of(trials, level).last()).map(|trial| &trial.run)
+        calm.or_else(|| of(trials, level).next()).map(|trial| &trial.run)
     };
     // Of several past the line each is higher than the one before: the last one that counts.
     let calm = of(trials, HoldLevel::Past).filter(|trial| !Others::of(&trial.run).disturbed).last();
-    let past = calm.map(|trial| &trial.run).or_else(|| chosen(HoldLevel::Past));
+    let past = calm.or_else(|| of(trials, HoldLevel::Past).last()).map(|trial| &trial.run);
     let held = |trial: &&Trial| judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
     let held_past = of(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
     let closed = made(trials, Intervention::Control).map(|trial| &trial.run).collect();

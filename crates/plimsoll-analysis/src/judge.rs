@@ -107,6 +107,8 @@ pub struct Evidence {
     pub excess: f64,
     /// Bad requests for that bound.
     pub bad: u64,
+    /// Slower than this is bad for it, in ns; `None`: only failures are, or the bound is one of single requests.
+    pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KINDS],
     /// Requests never sent.
@@ -332,7 +334,7 @@ fn open_verdict(
 
     // The bounds. At the end of a whole trial what is unanswered is bad; of a trial cut short only what is overdue.
     let whole = !outcome.stopped;
-    let mut worst: Option<(f64, u64, String)> = None;
+    let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
     for (at, allowance) in watch.allowances().enumerate() {
         let asked = watch.ledger_of(at, ledger);
@@ -340,11 +342,12 @@ fn open_verdict(
         let excess = bad as f64 / (allowance.share * asked.scheduled as f64).max(1.0);
         bounds_hold &= bad <= allowance.count_of(asked.scheduled);
         if worst.as_ref().is_none_or(|w| excess > w.0) {
-            worst = Some((excess, bad, broken(allowance, bad, asked.scheduled)));
+            let bound_ns = allowance.bound_ns.filter(|_| allowance.route.is_none());
+            worst = Some((excess, bad, bound_ns, broken(allowance, bad, asked.scheduled)));
         }
     }
-    let (excess, bad, sentence) = worst.unwrap_or_default();
-    (evidence.excess, evidence.bad) = (excess, bad);
+    let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
+    (evidence.excess, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
 
     // The backlog.
     let [_, second, _, last] = evidence.in_flight;

@@ -170,15 +170,19 @@ impl FromStr for Slo {
     }
 }
 
+/// As it is given: `p99<=500ms`.
+impl fmt::Display for LatencyBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let statistic = if self.quantile >= 1.0 { Statistic::Max } else { Statistic::Quantile(self.quantile) };
+        write!(f, "{statistic}<={}", duration_syntax(self.bound_ns as f64))
+    }
+}
+
 impl fmt::Display for Slo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "success>={}", share_syntax(self.success_min))?;
         let bounds = |of: &str, latency: &[LatencyBound], f: &mut fmt::Formatter<'_>| {
-            latency.iter().try_for_each(|bound| {
-                let statistic =
-                    if bound.quantile >= 1.0 { Statistic::Max } else { Statistic::Quantile(bound.quantile) };
-                write!(f, ", {of}{statistic}<={}", duration_syntax(bound.bound_ns as f64))
-            })
+            latency.iter().try_for_each(|bound| write!(f, ", {of}{bound}"))
         };
         bounds("", &self.latency, f)?;
         for RoutePromise { route, success_min, latency } in &self.by_route {

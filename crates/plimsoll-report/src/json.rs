@@ -12,7 +12,7 @@ use crate::remedy::spelled;
 use crate::replay::{self, ReplayFields, ReplayLineFields};
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
-use plimsoll_analysis::find::Bracket;
+use plimsoll_analysis::find::{Bracket, FailingHow};
 use plimsoll_analysis::finding::{
     HeldBy, Needed, PlannedLoad, RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel, held_by,
 };
@@ -618,6 +618,7 @@ struct FailingFields {
     share: f64,
     from_rps: f64,
     to_rps: f64,
+    later_than_ns: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -708,6 +709,10 @@ pub(crate) fn find(
             share: failing.share,
             from_rps: failing.from_rps,
             to_rps: failing.to_rps,
+            later_than_ns: match failing.how {
+                FailingHow::Failed => None,
+                FailingHow::Late(bound) => Some(bound.bound_ns),
+            },
         }),
         slo: findings.slo.to_string(),
         peak: findings.peak.as_ref().map(|peak| PeakFields { rps: peak.rps, concurrency: peak.concurrency }),

@@ -5,7 +5,7 @@
 
 use super::demands::{ServiceDemand, UsedResource, demands};
 use super::signals::{FULL, LoadSignals, Signal};
-use crate::find::{Failing, Findings, Gone, StoppedBy};
+use crate::find::{Failing, FailingHow, Findings, Gone, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::{Purpose, Run};
@@ -193,7 +193,7 @@ impl Contrast {
             alone_ns,
             alone_first_ns,
             held_back_ns,
-            failing: findings.failing,
+            failing: findings.failing.filter(|failing| failing.how == FailingHow::Failed),
             gone: findings.gone,
             killed: loads.killed,
             demands,

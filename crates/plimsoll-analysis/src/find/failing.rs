@@ -1,11 +1,12 @@
-//! Requests that fail whatever the load ([`Failing`]), as by a server that leaves one in two hundred without an answer: no
-//! rate keeps a promise of fewer, and it is not load that ends it.
+//! Requests that fail, or are answered late, whatever the load ([`Failing`]), as by a server that leaves one in two hundred
+//! without an answer, or asks somebody who is gone first for one in sixteen: no rate keeps a promise of fewer, and it is not
+//! load that ends it.
 //!
-//! Not here: a limiter, which refuses a larger share of a larger load.
+//! Not here: a limiter, which refuses a larger share of a larger load; queues, where more are late the longer they get.
 
 use crate::format;
-use crate::judge::{TrialOutcome, Verdict};
-use crate::slo::Slo;
+use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
+use crate::slo::{LatencyBound, Slo};
 use plimsoll_model::Purpose;
 
 /// So many failures tell a share, at the lowest loads that have them together.
@@ -22,9 +23,11 @@ const SPARED_MAX: f64 = 4.0;
 /// Standard deviations by which chance may differ.
 const SURE: f64 = 2.33;
 
-/// Requests that fail at low loads as at higher ones.
+/// Requests that fail, or are late, at low loads as at higher ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Failing {
+    /// What becomes of them.
+    pub how: FailingHow,
     /// The share of the requests, 0..1.
     pub share: f64,
     /// The lowest load at which some did, a second.
@@ -33,38 +36,56 @@ pub struct Failing {
     pub to_rps: f64,
 }
 
+/// How requests break a promise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FailingHow {
+    /// They get no answer, or none that is a success.
+    Failed,
+    /// They are answered later than a bound.
+    Late(LatencyBound),
+}
+
 impl Failing {
-    /// Of the open trials of a search; `None`: none fail, or the more the higher the load, or too few were seen to tell.
+    /// Of the open trials of a search; `None`: none fail or are late, or the more the higher the load, or too few were seen
+    /// to tell.
     pub fn seen(slo: &Slo, history: &[TrialOutcome]) -> Option<Failing> {
-        Failing::of(1.0 - slo.success_min, history.iter().filter_map(FailingLoad::of).collect())
+        let of = |how, allowed: f64| {
+            Failing::of(how, allowed, history.iter().filter_map(|trial| FailingLoad::of(trial, how)).collect())
+        };
+        let late = |bound: &LatencyBound| of(FailingHow::Late(*bound), 1.0 - bound.quantile);
+        of(FailingHow::Failed, 1.0 - slo.success_min).or_else(|| slo.latency.iter().find_map(late))
     }
 
     /// In a few words: `0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)`.
     pub fn text(&self) -> String {
         let (from, to) = (format::rate(self.from_rps), format::rate(self.to_rps));
         let share = format::rough_share(format::rounded(self.share, 2));
-        format!("{share} of the requests fail whatever the load (at {from} a second as at {to})")
+        let how = match self.how {
+            FailingHow::Failed => "fail".to_owned(),
+            FailingHow::Late(bound) => format!("take longer than {}", format::duration(bound.bound_ns as f64)),
+        };
+        format!("{share} of the requests {how} whatever the load (at {from} a second as at {to})")
     }
 
     /// `allowed`: share of the requests that may fail.
-    fn of(allowed: f64, mut loads: Vec<FailingLoad>) -> Option<Failing> {
+    fn of(how: FailingHow, allowed: f64, mut loads: Vec<FailingLoad>) -> Option<Failing> {
         loads.sort_by(|a, b| a.rps.total_cmp(&b.rps));
         let first = loads.iter().position(|load| load.failed > 0.0)?;
         let (spared, loads) = loads.split_at(first);
         let from_rps = loads[0].rps;
         // The lowest loads that have enough failures together.
         let (mut low, mut failed) = (0.0, 0.0);
+        let sure = |low: f64, failed: f64| failed >= FAILED_MIN && failed - SURE * failed.sqrt() > allowed * low;
         for (at, load) in loads.iter().enumerate() {
-            if failed >= FAILED_MIN && load.rps > loads[at - 1].rps {
+            if sure(low, failed) && load.rps > loads[at - 1].rps {
                 break;
             }
             (low, failed) = (low + load.asked, failed + load.failed);
         }
         let share = failed / low;
-        let sure = failed - SURE * failed.sqrt() > allowed * low;
         // At lower loads there were too few requests for some to fail.
         let any = spared.iter().map(|load| load.asked * share).sum::<f64>() < SPARED_MAX;
-        if failed < FAILED_MIN || share > SHARE_MAX || !sure || !any {
+        if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;
         }
         let alike = |load: &&FailingLoad| {
@@ -72,7 +93,7 @@ impl Failing {
             load.failed > 0.0 && load.failed <= at_most + SURE * at_most.sqrt()
         };
         let to_rps = loads.iter().filter(alike).map(|load| load.rps).fold(0.0, f64::max);
-        (to_rps >= OTHER * from_rps).then_some(Failing { share, from_rps, to_rps })
+        (to_rps >= OTHER * from_rps).then_some(Failing { how, share, from_rps, to_rps })
     }
 }
 
@@ -85,23 +106,34 @@ struct FailingLoad {
 }
 
 impl FailingLoad {
-    /// `None` of a load that says nothing of failures: nobody was asked, others disturbed, or the server fell behind.
-    fn of(trial: &TrialOutcome) -> Option<FailingLoad> {
+    /// `None` of a load that says nothing of it: nobody was asked, others disturbed, or the server fell behind.
+    fn of(trial: &TrialOutcome, how: FailingHow) -> Option<FailingLoad> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
-        // Of a load that was cut short some wait rightly for their answers.
-        let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
-        let failed = evidence.failed_count() as f64 + unanswered as f64;
-        let asked = evidence.scheduled as f64;
-        // What is never answered adds up.
-        let keeps_up = evidence.growth <= crate::judge::GROWTH_MAX + LIKE * failed / asked;
-        (counts && keeps_up && evidence.unsent == 0).then_some(FailingLoad { rps, asked, failed })
+        let scheduled = evidence.scheduled as f64;
+        let (asked, failed) = match how {
+            FailingHow::Failed => {
+                // Of a load that was cut short some wait rightly for their answers.
+                let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
+                (scheduled, evidence.failed_count() as f64 + unanswered as f64)
+            }
+            FailingHow::Late(bound) => {
+                // Those of its last moments cannot be late yet.
+                let to_come = if trial.stopped { bound.bound_ns as f64 / trial.duration_ns.max(1) as f64 } else { 0.0 };
+                let of_bound = evidence.bad_bound_ns == Some(bound.bound_ns);
+                (scheduled * (1.0 - to_come), if of_bound { evidence.bad as f64 } else { 0.0 })
+            }
+        };
+        // What is never answered, or late, adds up.
+        let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / asked;
+        (counts && asked > 0.0 && keeps_up && evidence.unsent == 0).then_some(FailingLoad { rps, asked, failed })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Offered;
 
     #[test]
     fn what_fails_whatever_the_load_is_told_from_a_limit() {
@@ -128,8 +160,48 @@ mod tests {
             ("nothing was tried", 0.001, &[], None),
         ] {
             let loads = loads.iter().map(|&(rps, asked, failed)| FailingLoad { rps, asked, failed }).collect();
-            let seen = Failing::of(allowed, loads).map(|failing| (failing.from_rps, failing.to_rps));
+            let seen =
+                Failing::of(FailingHow::Failed, allowed, loads).map(|failing| (failing.from_rps, failing.to_rps));
             assert_eq!(seen, expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_late_whatever_the_load_is_counted_of_those_that_could_be() {
+        let bound = LatencyBound { quantile: 0.99, bound_ns: 500_000_000 };
+        let slo = Slo { success_min: 0.999, latency: vec![bound], by_route: Vec::new() };
+        // (rate, seconds, whether cut short, late, growth)
+        type Loads = &'static [(f64, f64, bool, u64, f64)];
+        const ONE_OF_16: Loads = &[
+            (24.0, 1.0, false, 0, 0.0),
+            (48.0, 2.0, false, 6, 0.02),
+            (90.0, 1.0, true, 3, 0.06),
+            (370.0, 1.0, true, 12, 0.06),
+        ];
+        const ALMOST_NONE: Loads =
+            &[(48.0, 2.0, false, 0, 0.0), (370.0, 1.0, false, 3, 0.0), (800.0, 1.0, false, 8, 0.0)];
+        const SPARED: Loads = &[(24.0, 4.0, false, 0, 0.0), (48.0, 2.0, false, 6, 0.02), (370.0, 1.0, true, 12, 0.06)];
+        const QUEUE: Loads = &[(50.0, 4.0, false, 8, 0.0), (75.0, 1.0, true, 4, 0.3), (100.0, 1.0, true, 5, 0.5)];
+        for (name, loads, expect) in [
+            ("one of 16, of which a load of 24 had none", ONE_OF_16, Some((48.0, 370.0))),
+            ("as many as may", ALMOST_NONE, None),
+            ("none where there should have been", SPARED, None),
+            ("a queue that grows", QUEUE, None),
+        ] {
+            let history: Vec<TrialOutcome> = loads
+                .iter()
+                .map(|&(rps, seconds, stopped, bad, growth)| {
+                    let mut trial = TrialOutcome::of_a_second(Purpose::Climb, Offered::Rate(rps), Verdict::Fail);
+                    (trial.stopped, trial.duration_ns) = (stopped, (seconds * 1e9) as u64);
+                    trial.evidence.scheduled = (rps * seconds) as u64;
+                    (trial.evidence.bad, trial.evidence.bad_bound_ns) = (bad, Some(bound.bound_ns));
+                    trial.evidence.growth = growth;
+                    trial
+                })
+                .collect();
+            let seen = Failing::seen(&slo, &history);
+            assert_eq!(seen.map(|failing| (failing.from_rps, failing.to_rps)), expect, "{name}");
+            assert!(seen.is_none_or(|failing| failing.text().contains("take longer than 500 ms whatever")), "{name}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! ([`forecast`]).
 
 use super::evidence::{Evidences, Regimes, rate_of, rejections};
-use super::failing::Failing;
+use super::failing::{Failing, FailingHow};
 use super::gone::Gone;
 use super::grid::index_below;
 use super::line::{self, Ceiling};
@@ -64,7 +64,7 @@ pub struct Findings {
     pub stopped_by: StoppedBy,
     /// Stalls longer than the promise allows.
     pub stalls: Option<Stalls>,
-    /// Requests that fail whatever the load, more than the promise allows.
+    /// Requests that fail or are late whatever the load, more than the promise allows.
     pub failing: Option<Failing>,
     /// Since when nobody is there, where that ended the search.
     pub gone: Option<Gone>,
@@ -401,8 +401,11 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
         );
     }
     if let Some(failing) = findings.failing {
-        let promise = share_syntax(settings.slo.success_min);
-        doubts.add(DoubtKind::Server, format!("{}: no rate holds success>={promise}.", failing.text()));
+        let promise = match failing.how {
+            FailingHow::Failed => format!("success>={}", share_syntax(settings.slo.success_min)),
+            FailingHow::Late(bound) => bound.to_string(),
+        };
+        doubts.add(DoubtKind::Server, format!("{}: no rate holds {promise}.", failing.text()));
     }
     // Who is gone refuses connections, but nothing for being too much.
     match rejected(trials).filter(|_| findings.failing.is_none() && findings.gone.is_none()) {

@@ -32,7 +32,7 @@ mod stalls;
 mod terms;
 
 pub use at_line::AtLine;
-pub use failing::Failing;
+pub use failing::{Failing, FailingHow};
 pub use findings::{Bracket, Findings, Forecast, forecast};
 pub use gate::{Demand, DemandError};
 pub use gone::Gone;

@@ -1,7 +1,7 @@
 //! What is said: the sentence, what would follow, why nothing is known, and functions held against each other.
 
 use super::*;
-use crate::find::Failing;
+use crate::find::{Failing, FailingHow};
 
 #[test]
 fn of_a_server_that_its_search_has_broken_nothing_is_told() {
@@ -43,7 +43,8 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(!told(&failing(0.001)).0, "by chance");
     let text = answer::not_known(&failing(0.05), &[]);
     assert!(text.contains("5.0 % of the requests fail at a low load already (reset)"), "{text}");
-    let searched = Contrast { failing: Some(Failing { share: 0.005, from_rps: 250.0, to_rps: 4000.0 }), ..usual() };
+    let failing = Failing { how: FailingHow::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
+    let searched = Contrast { failing: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
     let text = answer::not_known(&searched, &[]);
     assert!(text.contains("0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)"), "{text}");

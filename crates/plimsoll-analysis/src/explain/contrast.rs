@@ -89,7 +89,14 @@ const NEARLY_FULL: f64 = 0.85;
 /// The rate that loads are measured by: the line, or where there is none, what the server can answer at most.
 pub fn level_of(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.lower;
-    if line > 0.0 { line } else { findings.peak.map_or(0.0, |peak| peak.rps) }
+    if line > 0.0 {
+        return line;
+    }
+    let peak = findings.peak.map_or(0.0, |peak| peak.rps);
+    // Where one user waits for too long no more are tried: what that one gets says little of what the server can answer.
+    let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
+    let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != Purpose::Settle);
+    measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
 }
 
 /// What a server goes on with of the `best_rps` that it answered, where steady loads answered `steady_rps` at the most.

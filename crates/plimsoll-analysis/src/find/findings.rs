@@ -224,7 +224,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     };
     let mut doubts: Doubts = findings.others.doubt().into_iter().collect();
     doubts.extend(of_the_end(&findings, &evidence));
-    if slower_index.is_some() {
+    if slower_index.is_some() && lower > 0.0 {
         let text = "The lower end is what the slower regime did under overload; no trial held just that load.";
         doubts.add(DoubtKind::Server, text);
     }
@@ -377,7 +377,8 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
         };
         doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.text()));
     }
-    if let Some(regimes) = evidence.regimes.filter(Regimes::likely) {
+    // Where no line is left, none is that of a regime.
+    if let Some(regimes) = evidence.regimes.filter(Regimes::likely).filter(|_| findings.load_line_rps.lower > 0.0) {
         let sure = if regimes.certain() { "The server alternates" } else { "The server may alternate" };
         doubts.add(DoubtKind::Server, format!(
             "{sure} between two regimes: some trials held the load, in others it did only about {} a second. The line is that of the slower.",

@@ -1,7 +1,9 @@
 //! What is said: the sentence, what would follow, why nothing is known, and functions held against each other.
 
 use super::*;
-use crate::find::{Failing, FailingHow};
+use crate::find::{self, Failing, FailingHow, Settings};
+use crate::judge::{Offered, TrialOutcome, Verdict};
+use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
 
 #[test]
 fn of_a_server_that_its_search_has_broken_nothing_is_told() {
@@ -175,4 +177,26 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
     }
     // What there was no load of is told as that.
     assert_eq!(FunctionsSeen::uncaught(&Loads::default()), None);
+}
+
+#[test]
+fn without_a_line_loads_are_shares_of_the_most_that_was_answered() {
+    let base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+    let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
+    let settings = Settings { base, slo, budget_ns: 60_000_000_000, max_rate: None, arrivals, first_answer_ns: 0 };
+    let made = |purpose, load, achieved_rps| {
+        let trial = TrialOutcome::of_a_second(purpose, load, Verdict::Fail);
+        TrialOutcome { achieved_rps, ..trial }
+    };
+    let users = |users: u64, rps: f64| made(Purpose::Peak, Offered::Users(users), rps);
+    let open = |rate: f64, rps: f64| made(Purpose::Climb, Offered::Rate(rate), rps);
+    for (name, trials, expect) in [
+        ("several users tell it", vec![users(1, 100.0), users(4, 300.0), open(500.0, 320.0)], 300.0),
+        ("the one user met the answer that is late", vec![users(1, 1.0), open(50.0, 47.0)], 47.0),
+        ("and was not answered in time", vec![users(1, 0.0), open(50.0, 47.0), open(12.0, 11.0)], 47.0),
+        ("nobody was answered", vec![users(1, 0.0)], 0.0),
+    ] {
+        let level = level_of(&find::conclude(&settings, &trials, 1_000_000_000));
+        assert_eq!(level, expect, "{name}");
+    }
 }

@@ -167,7 +167,17 @@ pub(super) fn held_to_cores(case: &Contrast) -> Option<bool> {
     let waiting = case.top(Signal::RunQueue)?;
     let for_each_other = case.past.get(Signal::InLock).unwrap_or(0.0) - case.low.get(Signal::InLock).unwrap_or(0.0);
     let in_turn = takes_turns(case).unwrap_or(false);
-    Some(near && waiting >= 0.5 && for_each_other < waiting && !in_turn && case.cores_spare()?)
+    // As many wait where cores are nearly all in use, by chance.
+    let by_chance = [&case.line, &case.past].into_iter().filter_map(wait_by_chance).reduce(f64::max)?;
+    Some(near && waiting >= by_chance + 0.5 && for_each_other < waiting && !in_turn && case.cores_spare()?)
+}
+
+/// Threads that wait for a core by chance where cores are as busy as in this load: Lq of M/M/c by Sakasegawa's approximation
+/// (An approximation formula Lq = a b^rho / (1 - rho), Ann. Inst. Stat. Math. 29, 1977).
+fn wait_by_chance(sight: &LoadSignals) -> Option<f64> {
+    let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
+    let busy = (1.0 - idle / cores).clamp(0.0, 0.99);
+    Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
 }
 
 /// Whether the server asks its main peer for requests.

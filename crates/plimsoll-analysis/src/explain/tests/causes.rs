@@ -92,6 +92,17 @@ fn each_cause_by_its_law() {
             Cause::Cpu,
         ),
         (
+            "one connection for all, on two cores of which client and server leave little idle",
+            usual().peers(1.0, 1.0, 1.0).with(&[
+                (Cores, 2.0, 2.0, 2.0),
+                (ServerCores, 0.1, 0.66, 0.93),
+                (Idle, 1.78, 0.87, 0.34),
+                (RunQueue, 0.09, 0.69, 1.01),
+                (DownstreamCores, 0.03, 0.1, 0.2),
+            ]),
+            Cause::Pool,
+        ),
+        (
             "three full threads of a machine with four cores",
             usual().with(&[(FullestThread, 0.2, 0.97, 1.0), (FullThreads, 0.0, 3.0, 3.0), (Idle, 3.3, 0.9, 0.8)]),
             Cause::Workers,

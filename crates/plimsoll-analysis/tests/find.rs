@@ -115,6 +115,19 @@ fn of_two_regimes_the_slower_is_the_line() {
     assert!(named, "{}", simulator::tell(&findings, model.capacity));
 }
 
+/// A server that has become slower since the climb fails at every load near where that ended: its line lies far below, and is found.
+#[test]
+fn a_server_that_becomes_slower_has_a_line() {
+    let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
+    for seed in seed()..seed() + 6 {
+        let model = Model { kind: Kind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
+        let truth = 0.8 * model.capacity;
+        let findings = simulator::search(model, seed, 60 * SECOND, None);
+        let tell = || format!("seed {seed}\n{}", simulator::tell(&findings, truth));
+        assert!((0.9..=1.06).contains(&(findings.load_line_rps.lower / truth)), "{}", tell());
+    }
+}
+
 /// The name, whether a line exists; how many of so many searches may state one above it.
 fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
     let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model of this name");

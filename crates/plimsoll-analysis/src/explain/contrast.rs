@@ -75,6 +75,8 @@ impl<'a> Loads<'a> {
     }
 }
 
+/// So much more than what was held past the line is asked in the step after it, at the most.
+const NEXT_STEP: f64 = 1.5;
 /// Cores are full up to this idle share of them in any case...
 const FULL_IDLE: f64 = 0.1;
 /// ... and to spare from this one on; between the two it depends on whether somebody waits for them.
@@ -309,7 +311,10 @@ impl Contrast {
         // Not more than a little above the line, what was held past it, or what did not hold; where there is no line, or some queues were
         // full long before all are, whatever it is.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
-        let most = if self.lower_rps > 0.0 && !self.queues_unevenly() { known * 1.12 } else { f64::INFINITY };
+        // Between what was held past the line and the step after it, which was not, the line may be anywhere by now.
+        let next_step = self.held_past_rps.is_some_and(|held| asked <= NEXT_STEP * held);
+        let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
+        let most = if anywhere { f64::INFINITY } else { known * 1.12 };
         Some(got < asked * KEPT_UP && got <= most)
     }
 

@@ -18,6 +18,8 @@ const AGREE: f64 = 0.015;
 const SHOWS: f64 = 1.02;
 /// A trial is set aside as disturbed from this probability on.
 const DISTURBED_FROM: f64 = 0.9;
+/// So many trials near the line that fail one after the other are not disturbed by chance.
+const FAILS_IN_A_ROW: usize = 3;
 /// Capacities known to this relative standard error can be compared.
 const PRECISE: f64 = 0.006;
 /// A capacity shows as such only below this share of the load; above, it may be the load itself.
@@ -185,6 +187,7 @@ impl<'a> Evidences<'a> {
         evidence.regimes = if limiter { None } else { evidence.find_regimes() };
         let slower = evidence.regimes.filter(|r| r.odds >= regime_odds).map(|r| r.slower_rps);
         let voice_ns = known.pace.line_ns;
+        let failing_from_ns = evidence.failing_now().and_then(|failing| failing.last().map(|t| t.start_ns));
         for trial in evidence.open.clone() {
             let Some(rate) = trial.offered_rps() else { continue };
             let pass = trial.verdict == Verdict::Pass;
@@ -199,7 +202,8 @@ impl<'a> Evidences<'a> {
                 evidence.set_aside += 1;
                 continue;
             }
-            let suspect = !pass && evidence.suspect(trial);
+            let lasts = failing_from_ns.is_some_and(|from_ns| trial.start_ns >= from_ns);
+            let suspect = !pass && !lasts && evidence.suspect(trial);
             if suspect && evidence.refuted(trial, rate) {
                 evidence.set_aside += 1;
                 continue;
@@ -235,6 +239,22 @@ impl<'a> Evidences<'a> {
         }
         // Where the server stalls, a trial that met a stall was not disturbed.
         (!self.stalls_recur || trial.evidence.stalls.is_empty()) && posterior.disturbed(&sight) > DISTURBED_FROM
+    }
+
+    /// The trials near the line of a server that fails in each by now, if there are so many that it has become slower: chance does not
+    /// disturb one after the other.
+    fn failing_now(&self) -> Option<Vec<&'a TrialOutcome>> {
+        let near = self.open.iter().rev().filter(|t| t.purpose != Purpose::Climb);
+        let failing: Vec<&TrialOutcome> = near.take_while(|t| t.verdict == Verdict::Fail).copied().collect();
+        (failing.len() >= FAILS_IN_A_ROW).then_some(failing)
+    }
+
+    /// The lowest load that a server failed which has become slower, if it is one that it held before: what passed then is no bound.
+    pub fn lost(&self) -> Option<i32> {
+        let failing = self.failing_now()?;
+        let lowest = failing.iter().filter_map(|t| t.offered_rps()).fold(f64::INFINITY, f64::min);
+        let held = self.near.iter().any(|n| n.pass && n.rate >= 0.999 * lowest);
+        held.then(|| index_below(lowest))
     }
 
     /// Whether a failing trial met a stall that does not recur, long enough to break a bound.

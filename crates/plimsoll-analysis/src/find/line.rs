@@ -232,6 +232,9 @@ fn choose(evidence: &Evidences, decide_s: f64, plans: &Planner, rate_max: f64) -
         }
         _ => {}
     }
+    if let Some(lost) = evidence.lost() {
+        below = below.min(lost - reach(evidence, false));
+    }
     (below, above) = (below.min(top), above.min(top));
     let open = |k: i32| evidence.class(k, decide_s) == LoadClass::Open;
     let last = plans.history.iter().rev().find(|t| t.purpose == Purpose::Line).and_then(TrialOutcome::offered_rps);

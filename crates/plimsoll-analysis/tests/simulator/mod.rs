@@ -33,6 +33,8 @@ pub enum Kind {
     DeepQueue,
     /// Capacity is drawn anew for every trial: the nominal one, or this many times that.
     Regimes(f64),
+    /// A deep queue whose server makes so many times its nominal rate from 12 s on, once the climb is over.
+    Changes(f64),
     /// A deep queue that stands still now and then.
     Stalls(Stalling),
 }
@@ -297,6 +299,11 @@ impl Server {
             && self.rng.next_f64() < 0.5
         {
             self.speed *= faster;
+        }
+        if let Kind::Changes(share) = self.model.kind
+            && now_ns >= 12 * SECOND
+        {
+            self.speed *= share;
         }
         let mut stalls = Vec::new();
         let mut stall = |rng: &mut Rng, min_ms: u64, max_ms: u64| {

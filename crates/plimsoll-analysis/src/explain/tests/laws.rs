@@ -109,6 +109,12 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
             1200.0,
             true,
         ),
+        (
+            "in the first step that was not held",
+            Contrast { held_past_rps: Some(1050.0), ..case(950.0, Some(960.0)) },
+            1290.0,
+            true,
+        ),
         ("far above a line at which one of several queues was full", several(10e6), 1200.0, true),
         ("far above a line at which all wait", several(400e6), 1200.0, false),
         ("a little above what did not hold", case(950.0, Some(1150.0)), 1200.0, true),

@@ -20,6 +20,8 @@ const SHOWS: f64 = 1.02;
 const DISTURBED_FROM: f64 = 0.9;
 /// So many trials near the line that fail one after the other are not disturbed by chance.
 const FAILS_IN_A_ROW: usize = 3;
+/// ... where each showed so much less than the server held before.
+const SLOWER: f64 = 1.05;
 /// Capacities known to this relative standard error can be compared.
 const PRECISE: f64 = 0.006;
 /// A capacity shows as such only below this share of the load; above, it may be the load itself.
@@ -246,7 +248,9 @@ impl<'a> Evidences<'a> {
     fn failing_now(&self) -> Option<Vec<&'a TrialOutcome>> {
         let near = self.open.iter().rev().filter(|t| t.purpose != Purpose::Climb);
         let failing: Vec<&TrialOutcome> = near.take_while(|t| t.verdict == Verdict::Fail).copied().collect();
-        (failing.len() >= FAILS_IN_A_ROW).then_some(failing)
+        let shown = |t: &&&TrialOutcome| self.capacity(t).is_some_and(|rps| self.held_rps() > SLOWER * rps);
+        let far_off = failing.iter().filter(shown).count();
+        (far_off >= FAILS_IN_A_ROW).then_some(failing)
     }
 
     /// The lowest load that a server failed which has become slower, if it is one that it held before: what passed then is no bound.
@@ -265,9 +269,14 @@ impl<'a> Evidences<'a> {
 
     /// Whether the server held for a whole trial what it did not hold in this failing one.
     fn refuted(&self, trial: &TrialOutcome, rate: f64) -> bool {
+        self.held_rps() > self.capacity(trial).map_or(rate * 0.9, |shown| shown * 1.02)
+    }
+
+    /// The most that the server held for a whole trial; 0 where there is none.
+    fn held_rps(&self) -> f64 {
         let held = self.open.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != Purpose::Climb);
         let held = held.filter(|t| !self.limiter || t.evidence.primed).filter_map(|t| t.offered_rps());
-        held.fold(0.0, f64::max) > self.capacity(trial).map_or(rate * 0.9, |shown| shown * 1.02)
+        held.fold(0.0, f64::max)
     }
 
     /// The lowest load that a failing trial speaks for: one that met the slower of two regimes at a higher load would have

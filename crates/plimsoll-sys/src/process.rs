@@ -26,6 +26,9 @@ extern "C" fn look_at_stdout() {
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
+/// So many processes are asked on which cores they may run; what they start inherits it.
+const ASKED_FOR_CORES_MAX: usize = 64;
+
 /// Cores that this process may run on (its affinity mask).
 pub fn cores() -> u32 {
     cores_of(0).map_or(0, |cores| cores.iter().map(|bits| bits.count_ones()).sum()).max(1)
@@ -39,6 +42,18 @@ pub fn cores_of(pid: u32) -> Option<[u64; 16]> {
         libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&cores), std::ptr::from_mut(&mut cores).cast())
     };
     (asked == 0).then_some(cores)
+}
+
+/// Cores on which any of these processes may run, as of [`cores_of`].
+pub fn cores_of_any(pids: impl Iterator<Item = u32>) -> Option<[u64; 16]> {
+    pids.take(ASKED_FOR_CORES_MAX).filter_map(cores_of).reduce(|a, b| std::array::from_fn(|at| a[at] | b[at]))
+}
+
+/// Cores that this machine has in use, whoever may run on them.
+pub fn cores_online() -> u32 {
+    // SAFETY: a plain question, with an answer by value.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(online).unwrap_or(1).max(1)
 }
 
 /// Restricts the calling thread (and threads it starts later) to the given cores.

@@ -95,14 +95,19 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
             let downstream = downstream.map_or_else(String::new, |cores| format!(", what is behind it {cores:.2}"));
             let own = top(Signal::ServerCores);
             let all = case.cores_full() == Some(true);
+            let count = match (all, case.allowed_full()) {
+                (true, _) => top(Signal::Cores),
+                (false, Some(true)) => top(Signal::CoresAllowed),
+                (false, _) => own,
+            };
+            let cores = number(count, "core", "cores");
+            let several = count.round() != 1.0;
+            let of_them = if several { "of them" } else { "of it" };
             CauseText::one(
-                match all {
-                    true => format!("the {:.0} cores of this machine", top(Signal::Cores)),
-                    false => format!("the {} that {server} may use", number(own, "core", "cores")),
-                },
-                format!("the server uses {own:.2} of them{downstream}, plimsoll {:.2}", top(Signal::ClientCores)),
+                if all { format!("the {cores} of this machine") } else { format!("the {cores} that {server} may use") },
+                format!("the server uses {own:.2} {of_them}{downstream}, plimsoll {:.2}", top(Signal::ClientCores)),
             )
-            .several(all || own.round() > 1.0)
+            .several(several)
         }
         Cause::CpuQuota if case.quota_full() != Some(true) => CauseText::one(
             format!(

@@ -3,7 +3,7 @@
 //!
 //! Not here: the rules.
 
-use super::demands::{ServiceDemand, UsedResource, demands};
+use super::demands::{ServiceDemand, UsedResource, demands, used_of_allowed};
 use super::signals::{FULL, LoadSignals, Signal};
 use crate::find::{Failing, FailingHow, Findings, Gone, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
@@ -350,10 +350,12 @@ impl Contrast {
         (for_each_other(sight) - for_each_other(&self.low) < waiting).then_some(waiting)
     }
 
-    /// Whether the server may run on some of the cores only, and uses these up at or past the line.
+    /// Whether the server may run on some of the cores only, and these are used up at or past the line, by itself and by what is
+    /// behind it and may use no others.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.top(Signal::CoresAllowed)?;
-        Some(allowed < self.top(Signal::Cores)? && self.top(Signal::ServerCores)? >= 0.9 * allowed)
+        let used = [&self.line, &self.past].into_iter().filter_map(used_of_allowed).reduce(f64::max)?;
+        Some(allowed < self.top(Signal::Cores)? && used >= 0.9 * allowed)
     }
 
     /// Whether the server may run on one core only, and there are others: of a thread that fills it nobody knows whether a second

@@ -69,7 +69,7 @@ impl UsedResource {
             }
             UsedResource::Allowed => {
                 let allowed = sight.get(Signal::CoresAllowed)?;
-                (allowed < sight.get(Signal::Cores)?).then_some((sight.get(Signal::ServerCores)?, allowed))
+                (allowed < sight.get(Signal::Cores)?).then_some((used_of_allowed(sight)?, allowed))
             }
             UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
             // Of several processes it is not known how their work is divided.
@@ -79,6 +79,11 @@ impl UsedResource {
             UsedResource::Client => Some((sight.get(Signal::Generator)?, 1.0)),
         }
     }
+}
+
+/// Cores that are used of those that the server may use: by itself, and by what is behind it and may use no others.
+pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
+    Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
 
 /// What a request demands of a resource.

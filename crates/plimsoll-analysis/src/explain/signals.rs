@@ -96,6 +96,8 @@ pub enum Signal {
     WindowWaiting,
     /// Cores that what is behind the server used on this machine.
     DownstreamCores,
+    /// Those of them that are cores which the server may use, by processes that may use no others.
+    DownstreamOnItsCores,
     /// Processes of that.
     DownstreamProcesses,
     /// Those of them that say that they wait for a lock of another's.
@@ -225,6 +227,12 @@ impl Signal {
             Signal::WindowLimited => ("window_limited", "share", "time that the reader's window was full", "sockets"),
             Signal::WindowWaiting => ("window_waiting", "", "connections whose reader's window is full", "sockets"),
             Signal::DownstreamCores => ("downstream_cores", "cores", "cores of what is behind it", "processes"),
+            Signal::DownstreamOnItsCores => (
+                "downstream_on_its_cores",
+                "cores",
+                "cores of what is behind it, of those that it may use",
+                "processes",
+            ),
             Signal::DownstreamProcesses => ("downstream_processes", "", "processes behind it", "processes"),
             Signal::DownstreamInLock => {
                 ("downstream_in_lock", "", "statements behind it that wait for another's lock", "titles of processes")
@@ -577,6 +585,7 @@ impl LoadSignals {
         let alike = probes.series.keys().filter_map(|name| Some((name.strip_prefix("threads.")?, most(name)?)));
         self.alike.extend(alike.map(|(stem, count)| (stem.to_owned(), count)));
         self.put(Signal::DownstreamCores, cores("downstream.cpu"));
+        self.put(Signal::DownstreamOnItsCores, cores("downstream.cpu_on_its_cores"));
         self.put(Signal::DownstreamProcesses, most("downstream.processes"));
         self.put(Signal::DownstreamInLock, mean("downstream.in_lock"));
         self.put(Signal::DownstreamThreadsWaiting, mean("downstream.threads_waiting"));

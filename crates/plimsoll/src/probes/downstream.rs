@@ -9,6 +9,7 @@ use super::threads::{Threads, Turns, stands_for};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
 use plimsoll_sys::probe::process::{CpuClock, WaitsFor, look_at, numbers_in};
+use plimsoll_sys::process::{cores_of, cores_of_any, cores_online};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -52,6 +53,8 @@ pub struct Downstream {
 
 struct DownstreamProcess {
     is_titled: bool,
+    /// It may run on no other cores than those that the server may run on, and these are not all.
+    shares_cores: bool,
     clock: CpuClock,
     base_ns: u64,
     cpu_ns: u64,
@@ -92,18 +95,22 @@ impl Downstream {
         });
         if let Some(Ok(found)) = found {
             name_takers(&found.takers, sink);
-            self.take_up(found.pids, sink);
+            self.take_up(found.pids, server, sink);
         }
         let at_ns = monotonic_ns();
-        let mut cpu_ns = 0;
+        let (mut cpu_ns, mut sharing_ns) = (0, 0);
         for member in self.members.values_mut() {
             if let Ok(now_ns) = member.clock.read_ns() {
                 member.cpu_ns = now_ns.saturating_sub(member.base_ns).max(member.cpu_ns);
             }
             cpu_ns += member.cpu_ns;
+            sharing_ns += if member.shares_cores { member.cpu_ns } else { 0 };
         }
         if !self.members.is_empty() {
             sink.counter_at("downstream.cpu", "ns", at_ns, cpu_ns as f64);
+            if self.members.values().any(|member| member.shares_cores) {
+                sink.counter_at("downstream.cpu_on_its_cores", "ns", at_ns, sharing_ns as f64);
+            }
             sink.gauge("downstream.processes", "", self.members.len() as f64);
         }
         self.read_titles(sink);
@@ -151,8 +158,11 @@ impl Downstream {
         }
     }
 
-    fn take_up(&mut self, found: BTreeSet<u32>, sink: &mut Sink) {
+    fn take_up(&mut self, found: BTreeSet<u32>, server: &BTreeSet<u32>, sink: &mut Sink) {
         let first = self.members.is_empty();
+        let its_cores = cores_of_any(server.iter().copied());
+        let held = its_cores.filter(|cores| cores.iter().map(|bits| bits.count_ones()).sum::<u32>() < cores_online());
+        let within = |own: [u64; 16], all: [u64; 16]| own.iter().zip(all).all(|(own, all)| own & !all == 0);
         let known = !self.before.is_empty();
         for pid in found {
             if self.members.contains_key(&pid) {
@@ -172,7 +182,9 @@ impl Downstream {
             {
                 self.groups.entry(folder).or_insert((name, limit));
             }
-            self.members.insert(pid, DownstreamProcess { is_titled, clock, base_ns: base_ns.unwrap_or(0), cpu_ns: 0 });
+            let shares_cores = held.zip(cores_of(pid)).is_some_and(|(all, own)| within(own, all));
+            let base_ns = base_ns.unwrap_or(0);
+            self.members.insert(pid, DownstreamProcess { is_titled, shares_cores, clock, base_ns, cpu_ns: 0 });
         }
         if first && known && !self.members.is_empty() {
             sink.counter_at("downstream.cpu", "ns", self.before_ns, 0.0);

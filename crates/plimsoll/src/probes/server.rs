@@ -14,7 +14,7 @@ use plimsoll_sys::probe::process::{
 };
 use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::probe::{ProcFile, listener};
-use plimsoll_sys::process::cores_of;
+use plimsoll_sys::process::cores_of_any;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +23,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LIVE_SAMPLES: usize = 10;
 /// Busy threads get a series of their own, up to so many.
 const THREADS_SHOWN_MAX: usize = 24;
-/// So many processes are asked on which cores they may run; what they start inherits it.
-const ASKED_FOR_CORES_MAX: usize = 64;
 /// Of more processes than this, states and sizes are read in turn: their CPU clocks cost much less.
 const STATS_AT_ONCE: usize = 8;
 /// Threads that are called alike are a group from so many on, and these are the largest groups that are told of.
@@ -464,8 +462,7 @@ impl ServerProbe {
 
     /// Cores on which any of its processes may run.
     fn cores_allowed(&self) -> Option<f64> {
-        let of = self.members.iter().take(ASKED_FOR_CORES_MAX).filter_map(|member| cores_of(member.pid));
-        let all = of.reduce(|a, b| std::array::from_fn(|at| a[at] | b[at]))?;
+        let all = cores_of_any(self.members.iter().map(|member| member.pid))?;
         Some(all.iter().map(|bits| bits.count_ones()).sum::<u32>().into())
     }
 

@@ -163,7 +163,13 @@ pub(super) const ROWS: &[Rule] = &[
                 4.0,
                 "all cores that it may use are in use",
                 "cores are idle",
-                &[Signal::Idle, Signal::ServerCores, Signal::CoresAllowed, Signal::RunQueue],
+                &[
+                    Signal::Idle,
+                    Signal::ServerCores,
+                    Signal::DownstreamOnItsCores,
+                    Signal::CoresAllowed,
+                    Signal::RunQueue,
+                ],
                 |case| Some(case.cores_full()? || case.allowed_full().unwrap_or(false) || held_to_cores(case)?),
             ),
             must(

@@ -92,6 +92,21 @@ fn each_cause_by_its_law() {
             Cause::Cpu,
         ),
         (
+            "held to one core of two, with what is behind it",
+            usual().peers(1.0, 1.0, 398.0).with(&[
+                (Cores, 2.0, 2.0, 2.0),
+                (CoresAllowed, 1.0, 1.0, 1.0),
+                (ServerCores, 0.08, 0.35, 0.62),
+                (FullestThread, 0.03, 0.23, 0.62),
+                (DownstreamCores, 0.05, 0.23, 0.37),
+                (DownstreamOnItsCores, 0.05, 0.23, 0.37),
+                (PeerWaiting, 0.0, 0.0, 7.0),
+                (Idle, 1.82, 1.29, 0.87),
+                (RunQueue, 0.1, 0.38, 0.47),
+            ]),
+            Cause::Cpu,
+        ),
+        (
             "one connection for all, on two cores of which client and server leave little idle",
             usual().peers(1.0, 1.0, 1.0).with(&[
                 (Cores, 2.0, 2.0, 2.0),

@@ -348,7 +348,8 @@ pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
             let low = case.late_low();
             let how = match low.get(Signal::P99) {
                 Some(p99) => {
-                    let rate = format::rate(low.get(Signal::Goodput).unwrap_or(0.0));
+                    // Of few requests that take long none may have been answered in the time that counts.
+                    let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
                     format!("p99 is {} at {rate} requests/s, where nobody waits", format::duration(p99))
                 }
                 None => format!("a request alone takes {}", format::duration(case.alone_ns.unwrap_or(0.0))),

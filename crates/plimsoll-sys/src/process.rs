@@ -29,24 +29,44 @@ static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 /// So many processes are asked on which cores they may run; what they start inherits it.
 const ASKED_FOR_CORES_MAX: usize = 64;
 
-/// Cores that this process may run on (its affinity mask).
-pub fn cores() -> u32 {
-    cores_of(0).map_or(0, |cores| cores.iter().map(|bits| bits.count_ones()).sum()).max(1)
+/// The cores that somebody may run on, of the first 1024 of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreSet([u64; 16]);
+
+impl CoreSet {
+    /// How many they are.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|bits| bits.count_ones()).sum()
+    }
+
+    /// Whether every one of them is one of `all`.
+    pub fn is_within(&self, all: &CoreSet) -> bool {
+        self.0.iter().zip(all.0).all(|(own, all)| own & !all == 0)
+    }
+
+    fn or(&self, other: &CoreSet) -> CoreSet {
+        CoreSet(std::array::from_fn(|at| self.0[at] | other.0[at]))
+    }
 }
 
-/// Which cores a process (0: this one) may run on, one bit each, of the first 1024; `None` where it is gone or may not be asked.
-pub fn cores_of(pid: u32) -> Option<[u64; 16]> {
-    let mut cores = [0; 16];
-    // SAFETY: `cores` has the size given; a cpu_set_t is such an array of words, and any bits are one.
+/// Cores that this process may run on (its affinity mask).
+pub fn cores() -> u32 {
+    cores_of(0).map_or(0, |cores| cores.count()).max(1)
+}
+
+/// Which cores a process (0: this one) may run on; `None` where it is gone or may not be asked.
+pub fn cores_of(pid: u32) -> Option<CoreSet> {
+    let mut cores = CoreSet::default();
+    // SAFETY: the array has the size given; a cpu_set_t is such an array of words, and any bits are one.
     let asked = unsafe {
-        libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&cores), std::ptr::from_mut(&mut cores).cast())
+        libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&cores.0), std::ptr::from_mut(&mut cores.0).cast())
     };
     (asked == 0).then_some(cores)
 }
 
 /// Cores on which any of these processes may run, as of [`cores_of`].
-pub fn cores_of_any(pids: impl Iterator<Item = u32>) -> Option<[u64; 16]> {
-    pids.take(ASKED_FOR_CORES_MAX).filter_map(cores_of).reduce(|a, b| std::array::from_fn(|at| a[at] | b[at]))
+pub fn cores_of_any(pids: impl Iterator<Item = u32>) -> Option<CoreSet> {
+    pids.take(ASKED_FOR_CORES_MAX).filter_map(cores_of).reduce(|a, b| a.or(&b))
 }
 
 /// Cores that this machine has in use, whoever may run on them.

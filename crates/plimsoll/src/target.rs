@@ -5,6 +5,7 @@ use plimsoll_model::Origin;
 use plimsoll_model::addresses::{is_metadata, is_private, reached};
 use plimsoll_model::redact::{self, Redact, percent_decoded};
 use plimsoll_model::traffic::bracketed;
+use plimsoll_sys::probe::listener::is_of_this_machine;
 use plimsoll_sys::signal;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -121,7 +122,7 @@ pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<Socke
         let is = if name == ip { "is".to_owned() } else { format!("is {ip}, which is") };
         return Err(Failure::usage(format!("'{named}' {is} {what}: add --allow-public if you may put load on it")));
     }
-    let local = addresses.iter().all(|a| plimsoll_sys::tcp::is_local(&a.ip()));
+    let local = addresses.iter().all(|address| is_of_this_machine(*address));
     Ok((addresses, local))
 }
 

@@ -2,8 +2,9 @@
 //! and which processes belong together.
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
-use super::sockets::{Asker, Filter, SocketRow, Version, network_of, states};
+use super::sockets::{Asker, Filter, SocketRow, Version, in_network_of, network_of, states};
 use super::unix_diag::{UnixSocket, shown_name};
+use crate::tcp::is_local;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
@@ -120,6 +121,25 @@ pub fn other_networks(pid: u32) -> Vec<u32> {
     let mut seen: BTreeSet<(u64, u64)> = network_of(pid).into_iter().collect();
     let all = numbers_in("/proc").unwrap_or_default().into_iter();
     all.filter(|pid| network_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
+}
+
+/// The way to the sockets of whoever may listen on `address` on this machine: in our own network namespace where the address is ours, else
+/// in that of a container, say, that has the address and a listener there; `None` where nobody has that is seen.
+pub fn asker_at(address: SocketAddr) -> io::Result<Option<Asker>> {
+    if is_local(&address.ip()) {
+        return Asker::open().map(Some);
+    }
+    let there = move || {
+        let mut asker = Asker::open()?;
+        let listens = is_local(&address.ip()) && asker.listener_at(address)?.is_some();
+        Ok(listens.then_some(asker))
+    };
+    Ok(other_networks(std::process::id()).into_iter().find_map(|pid| in_network_of(pid, there).ok().flatten()))
+}
+
+/// Whether `address` is one of this machine's, be it that of a container in which somebody listens there.
+pub fn is_of_this_machine(address: SocketAddr) -> bool {
+    is_local(&address.ip()) || asker_at(address).is_ok_and(|asker| asker.is_some())
 }
 
 /// The sockets of a network namespace.

@@ -127,6 +127,21 @@ pub(super) fn network_of(pid: u32) -> io::Result<(u64, u64)> {
     std::fs::metadata(format!("/proc/{pid}/ns/net")).map(|it| (it.dev(), it.ino()))
 }
 
+/// Does something in the network of the process `pid`. A thread of its own goes there and ends there, so that nothing else of ours is
+/// moved.
+pub(super) fn in_network_of<T: Send + 'static>(
+    pid: u32,
+    task: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let there = move || {
+        let network = std::fs::File::open(format!("/proc/{pid}/ns/net"))?;
+        // SAFETY: no memory is passed; the descriptor is open until after the call.
+        check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
+        task()
+    };
+    std::thread::spawn(there).join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+}
+
 impl Asker {
     /// Opens the way. Fails where netlink is not to be had.
     pub fn open() -> io::Result<Asker> {
@@ -154,14 +169,7 @@ impl Asker {
         if network_of(std::process::id())? == network_of(pid)? {
             return Asker::open();
         }
-        // A thread of its own goes there and ends there, so that nothing else of ours is moved.
-        let opened = std::thread::spawn(move || {
-            let network = std::fs::File::open(format!("/proc/{pid}/ns/net"))?;
-            // SAFETY: no memory is passed; the descriptor is open until after the call.
-            check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
-            Asker::open()
-        });
-        opened.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+        in_network_of(pid, Asker::open)
     }
 
     /// Ways in the network of the process `pid`, and in our own where that is another one.

@@ -160,14 +160,13 @@ impl Downstream {
 
     fn take_up(&mut self, found: BTreeSet<u32>, server: &BTreeSet<u32>, sink: &mut Sink) {
         let first = self.members.is_empty();
-        let its_cores = cores_of_any(server.iter().copied());
-        let held = its_cores.filter(|cores| cores.iter().map(|bits| bits.count_ones()).sum::<u32>() < cores_online());
-        let within = |own: [u64; 16], all: [u64; 16]| own.iter().zip(all).all(|(own, all)| own & !all == 0);
         let known = !self.before.is_empty();
-        for pid in found {
-            if self.members.contains_key(&pid) {
-                continue;
-            }
+        let new: Vec<u32> = found.into_iter().filter(|pid| !self.members.contains_key(pid)).collect();
+        if new.is_empty() {
+            return;
+        }
+        let held = cores_of_any(server.iter().copied()).filter(|cores| cores.count() < cores_online());
+        for pid in new {
             let Ok(clock) = CpuClock::of(pid) else { continue };
             // One that was not there at the edge was started since.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
@@ -182,7 +181,7 @@ impl Downstream {
             {
                 self.groups.entry(folder).or_insert((name, limit));
             }
-            let shares_cores = held.zip(cores_of(pid)).is_some_and(|(all, own)| within(own, all));
+            let shares_cores = held.zip(cores_of(pid)).is_some_and(|(all, own)| own.is_within(&all));
             let base_ns = base_ns.unwrap_or(0);
             self.members.insert(pid, DownstreamProcess { is_titled, shares_cores, clock, base_ns, cpu_ns: 0 });
         }

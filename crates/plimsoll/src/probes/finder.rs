@@ -6,7 +6,6 @@ use crate::target::system_text;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, Holders};
 use plimsoll_sys::probe::process::look_at;
-use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::probe::unix;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -115,7 +114,11 @@ impl Finder {
             None => self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or "),
         };
         if !self.local {
-            return Err("the target is not on this machine (--metrics URL reads what it tells of itself)".into());
+            return Err(
+                "the target is not on this machine, as far as it is seen (--metrics URL reads what it tells of itself; in a container, \
+                 give --pid or run plimsoll as root)"
+                    .into(),
+            );
         }
         let blocked =
             |error: std::io::Error| format!("who listens on {shown} cannot be found out: {}", system_text(&error));
@@ -127,10 +130,11 @@ impl Finder {
                 (found.iter().map(|socket| socket.inode).collect(), owner)
             }
             None => {
-                let mut asker = Asker::open().map_err(blocked)?;
                 let mut sockets = Vec::new();
                 for address in &self.addresses {
-                    sockets.extend(listener::listening_on(&mut asker, *address).map_err(blocked)?);
+                    if let Some(mut asker) = listener::asker_at(*address).map_err(blocked)? {
+                        sockets.extend(listener::listening_on(&mut asker, *address).map_err(blocked)?);
+                    }
                 }
                 let user = sockets.first().map(|socket| socket.user);
                 (sockets.iter().map(|socket| socket.inode).collect::<BTreeSet<u32>>(), user)

@@ -7,6 +7,7 @@ use super::probe::Probe;
 use super::sink::Sink;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::probe::{ProcFile, host};
+use plimsoll_sys::tcp::is_local;
 use std::net::{IpAddr, SocketAddr};
 
 pub struct Host {
@@ -50,19 +51,16 @@ const NETSTAT: [(&str, &str); 10] = [
 
 impl Host {
     /// `server`: the process whose network is of interest, if one is known.
-    pub fn new(server: Option<u32>, addresses: &[SocketAddr], local: bool) -> Host {
+    pub fn new(server: Option<u32>, addresses: &[SocketAddr]) -> Host {
         let net = server
             .map(|pid| format!("/proc/{pid}/net"))
             .filter(|folder| ProcFile::open(format!("{folder}/dev")).is_ok());
         let net = net.unwrap_or_else(|| "/proc/net".into());
-        let interface = if local {
-            Some("lo".to_owned())
-        } else {
-            addresses.iter().find_map(|address| match address.ip() {
-                IpAddr::V4(v4) => host::route_interface(&std::fs::read("/proc/net/route").ok()?, v4),
-                IpAddr::V6(_) => None,
-            })
-        };
+        let interface = addresses.first().and_then(|address| match address.ip() {
+            own if is_local(&own) => Some("lo".to_owned()),
+            IpAddr::V4(v4) => host::route_interface(&std::fs::read("/proc/net/route").ok()?, v4),
+            IpAddr::V6(_) => None,
+        });
         let cores = plimsoll_sys::process::cores();
         let frequency = |core| format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         Host {
@@ -70,7 +68,8 @@ impl Host {
             memory: OptionalFile::open("/proc/meminfo"),
             load: OptionalFile::open("/proc/loadavg"),
             frequencies: (0..cores.min(64)).filter_map(|core| ProcFile::open(frequency(core)).ok()).collect(),
-            traffic: OptionalFile::open(&format!("{net}/dev")),
+            // Of the interface that the load goes through, which is in our own network.
+            traffic: OptionalFile::open("/proc/net/dev"),
             interface,
             snmp: OptionalFile::open(&format!("{net}/snmp")),
             netstat: OptionalFile::open(&format!("{net}/netstat")),

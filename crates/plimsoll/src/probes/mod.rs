@@ -118,7 +118,8 @@ impl Watcher {
         let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
         {
             let (shared, live, addresses) = (Arc::clone(&shared), live.clone(), base.plan.carriage.addresses.clone());
-            let local = base.local;
+            // Where its process is seen here, it is on this machine, whatever the address says.
+            let local = base.local || finder.first().is_ok();
             let watch = move || {
                 // Its own table of files: thousands of threads' files must not be taken from the load's connections.
                 // Refused in some containers: then the table is shared, which is no reason not to look.
@@ -129,7 +130,7 @@ impl Watcher {
                 let (roots, tables, asked) = (server.roots().to_vec(), server.tables(), server.asked());
                 probes.push(Box::new(server));
                 probes.push(Box::new(machine::MachineProbe::with(local, Arc::clone(&shared.ours))));
-                probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses, local)));
+                probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses)));
                 if let Some(group) = cgroup.or_else(|| roots.first().and_then(|pid| cgroup::Folder::of(*pid))) {
                     probes.push(Box::new(group));
                 }

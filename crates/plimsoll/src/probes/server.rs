@@ -462,8 +462,7 @@ impl ServerProbe {
 
     /// Cores on which any of its processes may run.
     fn cores_allowed(&self) -> Option<f64> {
-        let all = cores_of_any(self.members.iter().map(|member| member.pid))?;
-        Some(all.iter().map(|bits| bits.count_ones()).sum::<u32>().into())
+        Some(cores_of_any(self.members.iter().map(|member| member.pid))?.count().into())
     }
 
     fn tell_files(&mut self, sink: &mut Sink) {

@@ -237,6 +237,54 @@ fn a_target_elsewhere_is_said_to_be() {
     assert!(probe(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
 }
 
+/// A server in a network of its own, as in a container, that is reached through a pair of interfaces, by an address that is not ours. The
+/// pair ends with the network, and that with the server.
+const IN_A_NETWORK: &str = "
+import ctypes, http.server, os, subprocess, time
+us, libc = os.getppid(), ctypes.CDLL(None)
+if libc.unshare(0x40000000): raise SystemExit('no network of its own')
+name, number = 'plim%d' % os.getpid(), os.getpid() % 16384 * 4
+here, there = ('10.83.%d.%d' % ((number + which) // 256, (number + which) % 256) for which in (1, 2))
+def ip(words): subprocess.run(['ip'] + words.split(), check=True)
+ip('link add %s type veth peer name %s netns %d' % (name, name, us))
+ip('addr add %s/30 dev %s' % (there, name))
+ip('link set %s up' % name)
+def back():
+    if libc.setns(os.open('/proc/%d/ns/net' % us, os.O_RDONLY), 0x40000000): raise OSError('no way back')
+for words in ('addr add %s/30 dev %s' % (here, name), 'link set %s up' % name):
+    subprocess.run(['ip'] + words.split(), check=True, preexec_fn=back)
+class H(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        end = time.process_time() + 0.01
+        while time.process_time() < end: pass
+        self.send_response(200)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+    def log_message(self, *a): pass
+s = http.server.HTTPServer((there, 0), H)
+print('http://%s:%d' % s.server_address, flush=True)
+s.serve_forever()
+";
+
+#[test]
+#[allow(clippy::print_stderr, reason = "what is not tested is said")]
+fn a_server_in_a_network_of_its_own_is_seen() {
+    if std::fs::read_dir("/proc/1/fd").is_err() {
+        eprintln!("not root: a server in a network of its own is not tried");
+        return;
+    }
+    let server: Server = serve(Command::new("python3").args(["-c", IN_A_NETWORK]), "python3");
+    let document = json(&["run", &server.url, "-c", "1", "-d", "2s"]);
+    assert_eq!(document["server"]["pid"], server.pid(), "{}", document["server"]);
+    let cost_us = number(&document, "server.cpu_us_per_request");
+    assert!((9_900.0..20_000.0).contains(&cost_us), "{cost_us} us");
+    // Its work is its own, and no stranger's.
+    assert!(number(&document, "others.cores") >= 0.0, "{}", document["others"]);
+    assert!(number(probe(&document, "listen.backlog"), "mean") > 0.0);
+    assert!(number(probe(&document, &format!("net.plim{}.packets_in", server.pid())), "mean") > 0.0);
+}
+
 /// The binary where every user can run it.
 fn public_binary() -> PathBuf {
     let folder = std::env::temp_dir().join(format!("plimsoll-e2e-{}", std::process::id()));

@@ -3,8 +3,8 @@
 use super::cause::Cause;
 use super::contrast::Contrast;
 use super::laws::{
-    collected, comes_in_for_long, database, leaves_unsent, locked_behind, on_the_way, one_cores_worth, queues_behind,
-    reads_late, said_to_wait, sessions_waiting, spins, stops_to_collect, writes_wait,
+    calls_as_served, collected, comes_in_for_long, database, leaves_unsent, locked_behind, on_the_way, one_cores_worth,
+    pool_full, queues_behind, reads_late, said_to_wait, sessions_waiting, spins, stops_to_collect, writes_wait,
 };
 use super::signals::Signal;
 use super::weigh::Candidate;
@@ -123,7 +123,8 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
         ),
         Cause::Pool => {
             let under_way = format!("while {:.0} requests are under way{idle}", top(Signal::InFlight));
-            match case.peer() {
+            let fixed = pool_full(case) == Some(true);
+            match case.peer().filter(|_| fixed) {
                 Some((peer, count)) => {
                     let several = count.round() != 1.0;
                     CauseText::one(
@@ -136,10 +137,18 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
                     )
                     .several(several)
                 }
-                None => CauseText::one(
-                    format!("a pool of {:.0} in {server}", case.at_a_time().unwrap_or(0.0).round()),
-                    format!("all of it is in use {under_way}"),
-                ),
+                None => {
+                    let calls = case.asked_most().filter(|_| calls_as_served(case) == Some(true));
+                    let calls = calls.map(|(peer, _)| format!(", for calls to {}", peer_text(case, peer)));
+                    CauseText::one(
+                        format!(
+                            "a pool of {:.0} in {server}{}",
+                            case.at_a_time().unwrap_or(0.0).round(),
+                            calls.unwrap_or_default()
+                        ),
+                        format!("all of it is in use {under_way}"),
+                    )
+                }
             }
         }
         Cause::Workers if top(Signal::FullThreads) >= 2.0 => CauseText::one(

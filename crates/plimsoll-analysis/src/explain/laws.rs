@@ -415,6 +415,25 @@ pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
     Some(calls <= 0.2 * case.past.get(Signal::InFlight)? && calls < 0.6 * case.peer()?.1)
 }
 
+/// Whether as many calls to what is behind the server are under way past the line as requests are served at a time, of many more that
+/// wait: they are let through so many at a time before it asks, and what it asks answers as fast as ever.
+pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
+    let calls = past + case.past.get(Signal::PeerComing).unwrap_or(0.0);
+    let as_many = (0.75..=1.25).contains(&(calls / case.at_a_time()?));
+    Some(calls >= 1.6 && past >= 2.0 * low && as_many && case.past.get(Signal::InFlight)? >= 2.0 * calls)
+}
+
+/// Whether the server has a process or a thread for each request that is served at a time, as far as that is seen.
+pub(super) fn worker_each(case: &Contrast) -> Option<bool> {
+    let served = case.at_a_time()?;
+    let processes =
+        case.worker_processes().is_some_and(|workers| workers > 1.0 && (served / workers - 1.0).abs() <= 0.25);
+    let threads = [none_left_idle(case), alike_as_served(case), threads_at_work(case)];
+    let reading = case.past.get(Signal::InRead).is_some_and(|reading| reading >= 0.75 * served);
+    Some(processes || reading || threads.into_iter().flatten().any(|it| it))
+}
+
 /// Whether calls that are not answered become more than what is served at a time (Little's law): each takes longer than alone.
 fn calls_pile_up(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);

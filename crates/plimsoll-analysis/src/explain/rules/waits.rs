@@ -5,11 +5,11 @@
 use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::laws::{
-    alike_as_connections, alike_as_served, calls_are_few, comes_in_for_long, downstream_full, downstream_slower,
-    hands_on, hands_on_to_cores, locked, locked_behind, more_served_than_worked_on, none_left_idle, on_the_way,
-    one_cores_worth, polls, pool_full, queues_behind, reads_late, shares_an_interpreter, sleeps_unasked, spins,
-    takes_all, takes_turns, thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line,
-    waits_unseen,
+    alike_as_connections, alike_as_served, calls_are_few, calls_as_served, comes_in_for_long, downstream_full,
+    downstream_slower, hands_on, hands_on_to_cores, locked, locked_behind, more_served_than_worked_on, none_left_idle,
+    on_the_way, one_cores_worth, polls, pool_full, queues_behind, reads_late, shares_an_interpreter, sleeps_unasked,
+    spins, takes_all, takes_turns, thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line,
+    waits_unseen, worker_each,
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
@@ -191,6 +191,43 @@ pub(super) const ROWS: &[Rule] = &[
             ),
         ],
         yields_to: &[],
+        to_tell: PROBES,
+    },
+    // Of connections that come and go, as of a proxy that has a fixed number of requests at a server: their number says nothing, that of
+    // the calls on them does.
+    Rule {
+        cause: Cause::Pool,
+        stage: RuleStage::Server,
+        signs: &[
+            NOTHING_FULL,
+            PLATEAU,
+            must(
+                4.0,
+                "as many calls to what is behind it are under way as requests are served at a time, however many wait",
+                "other calls to what is behind it are under way than requests are served at a time",
+                &[Signal::PeerWaiting, Signal::PeerComing, Signal::Service, Signal::InFlight],
+                calls_as_served,
+            ),
+            must_not(
+                "what is behind it is full: more calls to it would bring no more answers",
+                "what is behind it has room",
+                &[Signal::DownstreamCores],
+                downstream_full,
+            ),
+            must_not(
+                "connections to it wait there to be accepted: it is its workers that are few",
+                "connections to it are accepted",
+                &[Signal::PeerQueued, Signal::InFlight],
+                queues_behind,
+            ),
+            must_not(
+                "each of its processes or threads has one",
+                "they are not those of its processes or threads, one each",
+                &[Signal::Processes, Signal::InLock, Signal::InRead],
+                worker_each,
+            ),
+        ],
+        yields_to: &[Cause::Lock, Cause::Disk, Cause::Network, Cause::SlowReader],
         to_tell: PROBES,
     },
     // By Little's law alone: places in its code that nobody sees from outside (of coroutines, say). Requests at once decide, and nothing

@@ -90,6 +90,36 @@ fn what_waits_before_it_asks_stands() {
     }
 }
 
+/// A proxy that has eight requests at a server at a time, on connections that come and go: the calls are what stays the same.
+#[test]
+fn calls_that_are_so_many_at_a_time_are_places() {
+    let proxy = usual().alone(8.5).peers(9.0, 17.0, 9.0).with(&[
+        (Threads, 2.0, 2.0, 2.0),
+        (InFlight, 1.2, 7.6, 101.0),
+        (PeerComing, 0.0, 0.5, 0.5),
+        (InRead, 0.0, 0.0, 0.0),
+    ]);
+    for (calls, reading, stands) in [
+        (7.5, 0.0, true),
+        // Each of eight threads has asked.
+        (7.5, 7.8, false),
+        // All that wait have asked.
+        (95.0, 0.0, false),
+        // One at a time.
+        (1.0, 0.0, false),
+    ] {
+        let case = proxy.clone().with(&[
+            (PeerWaiting, 1.0, 7.0, calls),
+            (InRead, 0.0, 0.9 * reading, reading),
+            (Threads, 2.0, 2.0 + reading, 2.0 + reading),
+        ]);
+        let weighed = weigh(&case, &BTreeMap::new());
+        // A limit that lets them wait has as many calls under way: requests at once tell.
+        let pool = weighed.candidates.iter().any(|it| it.cause == Cause::Pool && it.weight >= 4.0);
+        assert_eq!(pool, stands, "{calls} {reading}\n{}", tell(&case));
+    }
+}
+
 /// Where there is no line, or one between two rates that lie far apart, more answers past what was called the line are no sign that
 /// nothing is full.
 #[test]

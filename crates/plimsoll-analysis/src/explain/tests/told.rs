@@ -96,6 +96,22 @@ fn what_looks_alike_from_outside_is_told_as_both() {
 }
 
 #[test]
+fn a_pool_is_of_what_is_a_fixed_number() {
+    let calls = |past: f64| {
+        usual().alone(8.0).calls("node", 1.0, past).with(&[(PeerWaiting, 1.0, 7.0, past), (PeerComing, 0.0, 0.0, 0.0)])
+    };
+    for (case, expect) in [
+        (calls(8.0).peers(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
+        // They come and go.
+        (calls(8.0).peers(9.0, 17.0, 9.0), "a pool of 8 in api, for calls to node at 127.0.0.1:6379"),
+        // The others wait for something else.
+        (calls(3.0).peers(9.0, 17.0, 9.0), "a pool of 8 in api"),
+    ] {
+        assert_eq!(answer::told(&case, Cause::Pool).subject, expect);
+    }
+}
+
+#[test]
 fn words_are_the_vocabulary() {
     let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();

@@ -138,16 +138,13 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
                     .several(several)
                 }
                 None => {
-                    let calls = case.asked_most().filter(|_| calls_as_served(case) == Some(true));
-                    let calls = calls.map(|(peer, _)| format!(", for calls to {}", peer_text(case, peer)));
-                    CauseText::one(
-                        format!(
-                            "a pool of {:.0} in {server}{}",
-                            case.at_a_time().unwrap_or(0.0).round(),
-                            calls.unwrap_or_default()
-                        ),
-                        format!("all of it is in use {under_way}"),
-                    )
+                    let places = format!("a pool of about {:.0} in {server}", case.at_a_time().unwrap_or(0.0));
+                    let asked = case.asked_most().filter(|_| calls_as_served(case) == Some(true));
+                    let subject = match asked {
+                        Some((peer, _)) => format!("{places}, for calls to {}", peer_text(case, peer)),
+                        None => places,
+                    };
+                    CauseText::one(subject, format!("all of it is in use {under_way}"))
                 }
             }
         }

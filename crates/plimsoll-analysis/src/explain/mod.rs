@@ -184,13 +184,18 @@ fn with_experiments(
     Explanation { ruled_out, interventions: experiments.0.iter().map(intervened).collect(), ..explanation }
 }
 
-fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation {
+/// Whether a cause may be told of a server that does not come back, or of which requests fail at any load.
+fn may_be_told(case: &Contrast, first: &Candidate) -> bool {
+    // What it has used up says why it does not come back; nothing else that is seen afterwards is of a server that works.
+    let is_used_up = matches!(first.cause, Cause::Memory | Cause::Files | Cause::Ports);
     // What ends with errors of its own names its cause, and what is late by itself may be given up; else no limit is told of what
     // fails at any load.
-    let by_itself = |first: &&Candidate| first.rule.stage <= RuleStage::Errors || first.cause == Cause::Delay;
-    let works = case.broken_since().is_none();
-    let tells = |first: &&Candidate| works && (case.fails_anyhow().is_none() || by_itself(first));
-    let first = weighed.candidates.first().filter(|_| weighed.named).filter(tells);
+    let by_itself = first.rule.stage <= RuleStage::Errors || first.cause == Cause::Delay;
+    (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
+}
+
+fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation {
+    let first = weighed.candidates.first().filter(|first| weighed.named && may_be_told(case, first));
     let shown: Vec<&Candidate> = match first {
         // Others are told that are established as well.
         Some(first) => std::iter::once(first)

@@ -284,6 +284,9 @@ pub(super) fn none_left_idle(case: &Contrast) -> Option<bool> {
     Some(low >= 1.6 && past <= 0.1 * low && as_many)
 }
 
+/// Requests that are served at a time where it is one after the other, as far as the time of one that is alone tells.
+pub(super) const ONE_AT_A_TIME: std::ops::Range<f64> = 0.7..1.35;
+
 /// What waking whoever serves a request, and us when it is answered, may add to the time of one that is alone, ns: some tens of
 /// microseconds each on machines that are virtual.
 const WAKING_NS: f64 = 1e5;
@@ -294,6 +297,13 @@ pub(super) fn more_served_than_worked_on(case: &Contrast) -> Option<bool> {
     let served_ns = case.taken_ns()? - WAKING_NS;
     case.at_a_time()?;
     Some(case.best_rps * served_ns / 1e9 >= 1.3 * case.top(Signal::ServerCores)?)
+}
+
+/// Whether it may be that one request is served at a time: as far as the time of one that is alone tells, without what waking takes of it.
+pub(super) fn may_be_one_at_a_time(case: &Contrast) -> Option<bool> {
+    let served = case.at_a_time()?;
+    let waking = case.best_rps * WAKING_NS / 1e9;
+    Some(served >= ONE_AT_A_TIME.start && served - waking < ONE_AT_A_TIME.end)
 }
 
 /// Whether more threads wait for each other past the line than at a low load.

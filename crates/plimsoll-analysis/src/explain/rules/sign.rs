@@ -103,8 +103,6 @@ pub(super) const NOTHING_FULL: Sign = must(
     &[Signal::Idle, Signal::FullestThread],
     Contrast::nothing_full,
 );
-/// Requests that are served at a time where it is one after the other, as far as the time of one that is alone tells.
-pub(super) const ONE_AT_A_TIME: std::ops::Range<f64> = 0.7..1.35;
 /// More is asked, and no more is answered.
 pub(super) const PLATEAU: Sign = must(
     0.0,

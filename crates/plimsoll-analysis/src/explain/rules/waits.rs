@@ -2,14 +2,14 @@
 //!
 //! Not here: what a row is, and the other rows (`rules`).
 
-use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
+use super::sign::{NOTHING_FULL, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::laws::{
-    alike_as_connections, alike_as_served, calls_are_few, calls_as_served, comes_in_for_long, downstream_full,
-    downstream_slower, hands_on, hands_on_to_cores, locked, locked_behind, more_served_than_worked_on, none_left_idle,
-    on_the_way, one_cores_worth, polls, pool_full, queues_behind, reads_late, shares_an_interpreter, sleeps_unasked,
-    spins, takes_all, takes_turns, thread_each, threads_at_work, waits_at_one_place, waits_for_data, waits_in_line,
-    waits_unseen, worker_each,
+    ONE_AT_A_TIME, alike_as_connections, alike_as_served, calls_are_few, calls_as_served, comes_in_for_long,
+    downstream_full, downstream_slower, hands_on, hands_on_to_cores, locked, locked_behind, more_served_than_worked_on,
+    none_left_idle, on_the_way, one_cores_worth, polls, pool_full, queues_behind, reads_late, shares_an_interpreter,
+    sleeps_unasked, spins, takes_all, takes_turns, thread_each, threads_at_work, waits_at_one_place, waits_for_data,
+    waits_in_line, waits_unseen, worker_each,
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};

@@ -2,11 +2,11 @@
 //!
 //! Not here: what a row is, and the other rows (`rules`).
 
-use super::sign::{NOTHING_FULL, ONE_AT_A_TIME, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
+use super::sign::{NOTHING_FULL, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
 use crate::explain::laws::{
-    comes_in_for_long, leaves_unsent, on_the_way, overflows, reads_late, window_full, writes_wait,
+    comes_in_for_long, leaves_unsent, may_be_one_at_a_time, on_the_way, overflows, reads_late, window_full, writes_wait,
 };
 use crate::explain::signals::Signal;
 
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Rule] = &[
                         case.top(signal).map(|top| top >= least && more(top))
                     };
                     // Where one request is served at a time, less of it is a large part of what is done.
-                    let one = case.at_a_time().is_some_and(|count| ONE_AT_A_TIME.contains(&count));
+                    let one = may_be_one_at_a_time(case) == Some(true);
                     let own = [rises(Signal::Blocked, 0.4), rises(Signal::InDisk, 0.4)];
                     let machine = rises(Signal::IoPressure, if one { 0.25 } else { 0.3 });
                     let seen = own.into_iter().chain([machine]).flatten();

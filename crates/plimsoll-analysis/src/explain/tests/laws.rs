@@ -120,6 +120,21 @@ fn calls_that_are_so_many_at_a_time_are_places() {
     }
 }
 
+/// A journal of one thread that takes as long to wake as to write: that one is served at a time is not to be seen, nor that it is not.
+#[test]
+fn a_third_of_the_time_in_storage_is_much_of_what_is_served_one_by_one() {
+    for (alone_ms, pressure, expect) in
+        [(0.07, 0.28, true), (0.147, 0.28, true), (0.4, 0.28, false), (0.147, 0.2, false), (0.4, 0.31, true)]
+    {
+        let storage = (IoPressure, 0.1, 0.8 * pressure, pressure);
+        let case = usual().alone(alone_ms).with(&[storage, (Blocked, 0.1, 0.3, 0.34), (InDisk, 0.1, 0.3, 0.34)]);
+        let case = Contrast { best_rps: 15_000.0, ..case };
+        let weighed = weigh(&case, &BTreeMap::new());
+        let stands = weighed.candidates.iter().any(|it| it.cause == Cause::Disk);
+        assert_eq!(stands, expect, "{alone_ms} {pressure}\n{}", tell(&case));
+    }
+}
+
 /// Where there is no line, or one between two rates that lie far apart, more answers past what was called the line are no sign that
 /// nothing is full.
 #[test]

@@ -22,8 +22,11 @@ if (set.cpu_us) {
     perUs = Math.max(perUs, 100000 / (Number(process.hrtime.bigint() - from) / 1000))
   }
 }
+const began = Date.now()
 function burn (us) {
-  turns(us * perUs)
+  // For so long, in s, a request costs five times as much.
+  const times = Date.now() - began < (set.warm_s || 0) * 1000 ? 5 : 1
+  turns(us * times * perUs)
 }
 
 // So many may be inside at a time; the others wait in a line.

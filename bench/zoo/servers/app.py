@@ -5,6 +5,7 @@ Not here: which limit is the truth of which case (../truth.json).
 """
 
 import json
+import mmap
 import os
 import random
 import socket
@@ -28,27 +29,53 @@ def burn(us):
         pass
 
 
+def mapped(path, mib):
+    """A file that is read as memory, here and there; None where there is none."""
+    if not mib:
+        return None
+    with open(path, "w+b") as file:
+        for _ in range(mib):
+            file.write(os.urandom(1 << 20))
+        file.flush()
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        pages = mmap.mmap(file.fileno(), mib << 20, prot=mmap.PROT_READ)
+    pages.madvise(mmap.MADV_RANDOM)
+    return pages
+
+
+MAPPED = mapped(SET.get("map_file"), SET.get("map_mb", 0))
+
+
 class Links:
-    """Connections to the store, so many and no more."""
+    """Connections to the store, so many and no more; 0: one for each request."""
 
     def __init__(self, count):
         self.free, self.idle = threading.Semaphore(count), []
 
     def ask(self):
+        if not SET.get("conns", 1):
+            with self._new() as link:
+                self._call(link)
+            return
         with self.free:
             link = self.idle.pop() if self.idle else self._new()
-            link.write(SET["call"].encode() + b"\r\n")
-            link.flush()
-            line = link.readline()
-            if line.startswith(b"$") and not line.startswith(b"$-1"):
-                link.readline()
+            self._call(link)
             self.idle.append(link)
+
+    def _call(self, link):
+        link.write(SET["call"].encode() + b"\r\n")
+        link.flush()
+        line = link.readline()
+        if line.startswith(b"$") and not line.startswith(b"$-1"):
+            link.readline()
 
     def _new(self):
         host, port = SET["store"].rsplit(":", 1)
         link = socket.create_connection((host, int(port)))
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return link.makefile("rwb")
+        with link:
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # It stays open as long as what is made of it.
+            return link.makefile("rwb")
 
 
 LINKS = Links(SET.get("conns", 1)) if "store" in SET else None
@@ -69,8 +96,15 @@ class Handler(BaseHTTPRequestHandler):
             if SET.get("shared_us"):
                 with SHARED:
                     time.sleep(SET["shared_us"] / 1e6)
+            if MAPPED:
+                for _ in range(16):
+                    MAPPED[random.randrange(len(MAPPED) // 4096) * 4096]
             if LINKS:
-                LINKS.ask()
+                try:
+                    LINKS.ask()
+                except OSError:
+                    self._answer(502, b"no")
+                    return
             if SET.get("file"):
                 journal = os.open(SET["file"], os.O_CREAT | os.O_WRONLY | (0 if PAGES else os.O_APPEND), 0o600)
                 if PAGES:

@@ -72,9 +72,10 @@ pub fn prediction(intervention: Intervention, cause: Cause) -> Prediction {
         }
         // A limit may be for some paths only.
         (Intervention::Reference, Limiter) => Prediction { effects: &[Rises, Stays], speaks: 0.0, denies: 1.0 },
-        // The few connections that it has files for carry more of what takes less.
-        (Intervention::Reference, Files) => OPEN,
-        (Intervention::Reference, Client | AcceptBacklog | Ports) => firm(&[Stays]),
+        // The few connections that it has files for carry more of what takes less; ports are missed by whoever asks others, which
+        // such a path may not.
+        (Intervention::Reference, Files | Ports) => OPEN,
+        (Intervention::Reference, Client | AcceptBacklog) => firm(&[Stays]),
         // What is full answers no more when more ask; who waits for a time answers twice as many.
         (Intervention::MoreUsers, Delay) => firm(&[Rises]),
         (Intervention::MoreUsers, SlowReader) => loose(&[Rises]),

@@ -109,7 +109,10 @@ pub(super) const ROWS: &[Rule] = &[
                     if on_the_way(case) == Some(true) || comes_in_for_long(case) == Some(true) {
                         return Some(true);
                     }
-                    let (low, top) = (case.low.get(Signal::SendQueue)?, case.top(Signal::SendQueue)?);
+                    // It is dear to read, so that a short load may have no reading of it.
+                    let below = [&case.low, &case.half, &case.line];
+                    let low = below.into_iter().find_map(|sight| sight.get(Signal::SendQueue))?;
+                    let top = case.top(Signal::SendQueue)?;
                     // More waits than a few answers, and a noticeable part of what is sent in a second.
                     let waits = top >= 64e3 && top >= 10.0 * low && top >= 0.02 * case.top(Signal::BytesIn)?;
                     let lost = case.top(Signal::Retransmits).unwrap_or(0.0);

@@ -135,6 +135,20 @@ fn a_third_of_the_time_in_storage_is_much_of_what_is_served_one_by_one() {
     }
 }
 
+/// What lies ready to leave is read seldom: without a reading at the low load the next one is what it is held against.
+#[test]
+fn answers_that_lie_ready_are_seen_without_a_reading_at_the_low_load() {
+    for (at_line, past, expect) in [(0.0, 270e4, true), (250e3, 270e4, true), (250e3, 500e3, false)] {
+        let mut case = usual().with(&[(SendQueue, 0.0, at_line, past), (BytesIn, 1e6, 6e6, 6e6)]);
+        for sight in [&mut case.low, &mut case.half] {
+            sight.values.remove(&SendQueue);
+        }
+        let weighed = weigh(&case, &BTreeMap::new());
+        let stands = weighed.candidates.iter().any(|it| it.cause == Cause::Network && it.weight >= 4.0);
+        assert_eq!(stands, expect, "{at_line} {past}\n{}", tell(&case));
+    }
+}
+
 /// Where there is no line, or one between two rates that lie far apart, more answers past what was called the line are no sign that
 /// nothing is full.
 #[test]

@@ -418,10 +418,15 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     Some(!workers && !none_left && !threads && !asked && !queued)
 }
 
+/// Calls to what is behind the server that are not answered past the line, or of which the answer is still coming in.
+fn calls_under_way(case: &Contrast) -> Option<f64> {
+    Some(case.past.get(Signal::PeerWaiting)? + case.past.get(Signal::PeerComing).unwrap_or(0.0))
+}
+
 /// Whether hardly one of the requests that are under way past the line waits for what is behind the server, which has connections to
 /// spare: they wait before they ask.
 pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
-    let calls = case.past.get(Signal::PeerWaiting)? + case.past.get(Signal::PeerComing).unwrap_or(0.0);
+    let calls = calls_under_way(case)?;
     Some(calls <= 0.2 * case.past.get(Signal::InFlight)? && calls < 0.6 * case.peer()?.1)
 }
 
@@ -429,7 +434,7 @@ pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
 /// wait: they are let through so many at a time before it asks, and what it asks answers as fast as ever.
 pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
-    let calls = past + case.past.get(Signal::PeerComing).unwrap_or(0.0);
+    let calls = calls_under_way(case)?;
     let as_many = (0.75..=1.25).contains(&(calls / case.at_a_time()?));
     Some(calls >= 1.6 && past >= 2.0 * low && as_many && case.past.get(Signal::InFlight)? >= 2.0 * calls)
 }

@@ -126,20 +126,22 @@ pub fn other_networks(pid: u32) -> Vec<u32> {
 /// The way to the sockets of whoever may listen on `address` on this machine: in our own network namespace where the address is ours, else
 /// in that of a container, say, that has the address and a listener there; `None` where nobody has that is seen.
 pub fn asker_at(address: SocketAddr) -> io::Result<Option<Asker>> {
-    if is_local(&address.ip()) {
-        return Asker::open().map(Some);
-    }
+    if is_local(&address.ip()) { Asker::open().map(Some) } else { Ok(asker_elsewhere(address)) }
+}
+
+/// Whether `address` is one of this machine's, be it that of a container in which somebody listens there.
+pub fn is_of_this_machine(address: SocketAddr) -> bool {
+    is_local(&address.ip()) || asker_elsewhere(address).is_some()
+}
+
+/// The way to another network namespace that has `address` and a listener there, as far as this user may look.
+fn asker_elsewhere(address: SocketAddr) -> Option<Asker> {
     let there = move || {
         let mut asker = Asker::open()?;
         let listens = is_local(&address.ip()) && asker.listener_at(address)?.is_some();
         Ok(listens.then_some(asker))
     };
-    Ok(other_networks(std::process::id()).into_iter().find_map(|pid| in_network_of(pid, there).ok().flatten()))
-}
-
-/// Whether `address` is one of this machine's, be it that of a container in which somebody listens there.
-pub fn is_of_this_machine(address: SocketAddr) -> bool {
-    is_local(&address.ip()) || asker_at(address).is_ok_and(|asker| asker.is_some())
+    other_networks(std::process::id()).into_iter().find_map(|pid| in_network_of(pid, there).ok().flatten())
 }
 
 /// The sockets of a network namespace.

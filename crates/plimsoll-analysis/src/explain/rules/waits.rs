@@ -2,7 +2,7 @@
 //!
 //! Not here: what a row is, and the other rows (`rules`).
 
-use super::sign::{NOTHING_FULL, PLATEAU, PROBES, Rule, RuleStage, must, must_not, speaks, words};
+use super::sign::{NOTHING_FULL, PLATEAU, PROBES, Rule, RuleStage, Sign, must, must_not, speaks, words};
 use crate::explain::cause::Cause;
 use crate::explain::laws::{
     ONE_AT_A_TIME, alike_as_connections, alike_as_served, calls_are_few, calls_as_served, comes_in_for_long,
@@ -13,6 +13,14 @@ use crate::explain::laws::{
 };
 use crate::explain::signals::{LoadSignals, Signal};
 use crate::sentence::{Remedy, SentencePart};
+
+/// What is behind the server takes the connections to it: what is waited for is not its workers.
+const ACCEPTED_BEHIND: Sign = must_not(
+    "connections to it wait there to be accepted: it is its workers that are few",
+    "connections to it are accepted",
+    &[Signal::PeerQueued, Signal::InFlight],
+    queues_behind,
+);
 
 /// The rows.
 pub(super) const ROWS: &[Rule] = &[
@@ -145,12 +153,7 @@ pub(super) const ROWS: &[Rule] = &[
                 &[Signal::DownstreamCores],
                 downstream_full,
             ),
-            must_not(
-                "connections to it wait there to be accepted: it is its workers that are few",
-                "connections to it are accepted",
-                &[Signal::PeerQueued, Signal::InFlight],
-                queues_behind,
-            ),
+            ACCEPTED_BEHIND,
             must_not(
                 "each worker has one of its own",
                 "they are shared",
@@ -214,12 +217,7 @@ pub(super) const ROWS: &[Rule] = &[
                 &[Signal::DownstreamCores],
                 downstream_full,
             ),
-            must_not(
-                "connections to it wait there to be accepted: it is its workers that are few",
-                "connections to it are accepted",
-                &[Signal::PeerQueued, Signal::InFlight],
-                queues_behind,
-            ),
+            ACCEPTED_BEHIND,
             must_not(
                 "each of its processes or threads has one",
                 "they are not those of its processes or threads, one each",
@@ -322,12 +320,7 @@ pub(super) const ROWS: &[Rule] = &[
                 &[Signal::InSleep, Signal::InRead],
                 sleeps_unasked,
             ),
-            must_not(
-                "connections to it wait there to be accepted: it is its workers that are few",
-                "connections to it are accepted",
-                &[Signal::PeerQueued, Signal::InFlight],
-                queues_behind,
-            ),
+            ACCEPTED_BEHIND,
             must_not(
                 "a proxy hands on to it, and it has all cores of the machine at work",
                 "it is more than what a proxy hands on to, or cores are idle",

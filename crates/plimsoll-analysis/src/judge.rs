@@ -141,6 +141,40 @@ pub struct Evidence {
     pub work_share: f64,
     /// Stretches in which nobody was answered although requests waited.
     pub stalls: Vec<Stall>,
+    /// What each bound of the SLO counted, in the order of [`Slo::allowances`]; of an open trial.
+    pub bounds: Vec<BoundEvidence>,
+    /// Growth of the backlog from the second to the last quarter of the judged window, in requests.
+    pub growth_requests: f64,
+    /// What the server completed while its queue never emptied; of a closed trial.
+    pub saturation: Option<Saturation>,
+}
+
+/// What a trial showed of one bound of the SLO.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BoundEvidence {
+    /// Slower than this is bad, ns; `None`: only failures are.
+    pub bound_ns: Option<u64>,
+    /// Share of the scheduled requests that may be bad, 0..=1.
+    pub share: f64,
+    /// Requests scheduled.
+    pub scheduled: u64,
+    /// Bad ones.
+    pub bad: u64,
+    /// How many bad requests make one independent observation, at least 1.
+    pub bunch_size: f64,
+}
+
+/// Completions of a server whose queue never emptied.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Saturation {
+    /// Successful completions.
+    pub completed: f64,
+    /// In so many seconds.
+    pub seconds: f64,
+    /// Variance over mean of the completions in pieces of time: 1 for exponential service, 0 for constant.
+    pub dispersion: f64,
+    /// How many pieces that is of.
+    pub pieces: f64,
 }
 
 impl Evidence {
@@ -287,6 +321,11 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             outcome.evidence.stalls = stalls::of(whole_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated(&series[..inside], &window, failures > 0).map(|s| s.0 / summary.requests_each);
+            if purpose == Purpose::Saturate {
+                let piece_ns = slo.bound_min_ns().unwrap_or(SECOND);
+                outcome.evidence.saturation =
+                    saturation(&series[..inside], &window, summary.whole.service.mean_ns, piece_ns, summary.requests_each);
+            }
         }
     }
     if purpose != Purpose::Settle {
@@ -348,6 +387,17 @@ fn open_verdict(
     }
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
     (evidence.excess, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
+    let counted = |(at, allowance): (usize, &crate::slo::Allowance)| {
+        let asked = watch.ledger_of(at, ledger);
+        BoundEvidence {
+            bound_ns: allowance.bound_ns,
+            share: allowance.share,
+            scheduled: asked.scheduled,
+            bad: if whole { watch.ended_bad(at) + asked.in_flight } else { watch.bad(at) },
+            bunch_size: watch.bunch_size(at),
+        }
+    };
+    evidence.bounds = watch.allowances().enumerate().map(counted).collect();
 
     // The backlog.
     let [_, second, _, last] = evidence.in_flight;
@@ -360,6 +410,7 @@ fn open_verdict(
     let [_, second_held, _, last_held] = evidence.held_back;
     let growth = (last - last_held) - (second - second_held);
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
+    evidence.growth_requests = growth;
     let grows = growth > GROWTH_MAX * arrivals && growth > guard;
 
     let rejections = ledger.failed_total() - ledger.failed[RequestFailure::Timeout as usize];
@@ -426,6 +477,40 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
         .collect();
     let inside = series.iter().take_while(|(inside, _)| *inside).count();
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
+}
+
+/// Pieces that a saturated trial is cut into, at the least: fewer tell no dispersion.
+const PIECES_MIN: usize = 8;
+
+/// What a server completed while its queue never emptied. The first answers of users who all began together come in step, and are
+/// left out. Dispersion is of pieces as long as the bound, since that is how long a queue has to even it out; of shorter ones where
+/// that would leave too few.
+fn saturation(
+    series: &[TickFigures],
+    window: &Window,
+    response_mean_ns: f64,
+    piece_ns: u64,
+    requests_each: f64,
+) -> Option<Saturation> {
+    // A server that still works on what an earlier load left answers nobody at first.
+    let first = series.iter().position(|seen| seen.succeeded > 0)? + 1;
+    let in_step = ((response_mean_ns / window.tick_ns as f64).ceil() as usize).min(series.len() / 4);
+    let skip = first.max(in_step);
+    let ticks: Vec<f64> = series.get(skip..)?.iter().map(|seen| seen.succeeded as f64).collect();
+    let completed: f64 = ticks.iter().sum();
+    if ticks.len() < 2 || completed <= 0.0 {
+        return None;
+    }
+    let each = (piece_ns.div_ceil(window.tick_ns) as usize).min(ticks.len() / PIECES_MIN).max(1);
+    let pieces: Vec<f64> = ticks.chunks_exact(each).map(|piece| piece.iter().sum()).collect();
+    let mean = pieces.iter().sum::<f64>() / pieces.len() as f64;
+    let variance = pieces.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (pieces.len() as f64 - 1.0);
+    Some(Saturation {
+        completed: completed / requests_each,
+        seconds: ticks.len() as f64 * window.tick_ns as f64 / 1e9,
+        dispersion: if mean > 0.0 { variance / mean / requests_each } else { 0.0 },
+        pieces: pieces.len() as f64,
+    })
 }
 
 /// Successes a second while the server did all it could: after its queue had filled, or after it had begun to reject.

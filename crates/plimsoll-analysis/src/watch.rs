@@ -108,6 +108,48 @@ struct WatchedBound {
     ended_bad: u64,
     /// All requests of its route in the judged window.
     ledger: Ledger,
+    /// How bunched the bad requests are.
+    bunches: Bunches,
+}
+
+/// How bunched events are: counts in pieces of time, each as long as the bound. Requests that are late come in bunches, one for
+/// each time that the queue was long, and a bunch is one observation, not as many as it has requests.
+#[derive(Debug, Clone, Default)]
+struct Bunches {
+    ticks_each: usize,
+    ticks: usize,
+    piece: u64,
+    pieces: u64,
+    sum: f64,
+    sum_of_squares: f64,
+}
+
+impl Bunches {
+    fn new(bound_ns: u64, tick_ns: u64) -> Bunches {
+        Bunches { ticks_each: bound_ns.div_ceil(tick_ns.max(1)).clamp(1, 1000) as usize, ..Bunches::default() }
+    }
+
+    fn push(&mut self, count: u64) {
+        self.piece += count;
+        self.ticks += 1;
+        if self.ticks >= self.ticks_each {
+            let piece = self.piece as f64;
+            (self.sum, self.sum_of_squares) = (self.sum + piece, self.sum_of_squares + piece * piece);
+            self.pieces += 1;
+            (self.ticks, self.piece) = (0, 0);
+        }
+    }
+
+    /// Index of dispersion of the counts (variance over mean), at least 1: how many events make one observation.
+    fn size(&self) -> f64 {
+        if self.pieces < 2 || self.sum <= 0.0 {
+            return 1.0;
+        }
+        let n = self.pieces as f64;
+        let mean = self.sum / n;
+        let variance = (self.sum_of_squares - n * mean * mean) / (n - 1.0);
+        (variance / mean).max(1.0)
+    }
 }
 
 /// Looks after a trial under way: feed it every tick.
@@ -140,7 +182,8 @@ impl WatchedBound {
             None => None,
             Some(name) => Some(named::number_of(&plan.traffic, name)? as RouteNumber),
         };
-        Some(WatchedBound { allowance, route, ended_bad: 0, ledger: Ledger::default() })
+        let bunches = Bunches::new(allowance.bound_ns.unwrap_or(0), plan.load.interval_ns);
+        Some(WatchedBound { allowance, route, ended_bad: 0, ledger: Ledger::default(), bunches })
     }
 }
 
@@ -223,6 +266,7 @@ impl Watch {
             let bad = figures.ledger.failed_total() + figures.ledger.unsent + slower;
             any_bad |= bad > 0;
             bound.ended_bad += bad;
+            bound.bunches.push(bad);
             if bound.route.is_some() {
                 bound.ledger.merge(&figures.ledger);
             }
@@ -277,6 +321,11 @@ impl Watch {
     /// Requests that ended after breaking bound `at`.
     pub(crate) fn ended_bad(&self, at: usize) -> u64 {
         self.bounds[at].ended_bad
+    }
+
+    /// How many bad requests of bound `at` make one independent observation, at least 1.
+    pub(crate) fn bunch_size(&self, at: usize) -> f64 {
+        self.bounds[at].bunches.size()
     }
 
     /// The requests that bound `at` is of, where `whole` are all of them.

@@ -1,7 +1,7 @@
 //! The search's laws: on simulated servers of known capacity, and on histories made up at random.
 //!
 //! `PLIMSOLL_SEED` shifts the seeds; failures print the seed and the trials. The whole table over 200 seeds is printed
-//! by `examples/find_simulated.rs`.
+//! by `examples/truth`.
 
 mod simulator;
 
@@ -35,7 +35,7 @@ fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
         let tell = || simulator::tell(&findings, truth);
         assert!(findings.elapsed_s <= 60.0, "{name}, seed {seed}: over the budget\n{}", tell());
         assert!(findings.peak.is_some() && findings.knee.is_some(), "{name}, seed {seed}: no peak\n{}", tell());
-        if !(0.97..=1.03).contains(&(findings.load_line_rps.lower / truth)) {
+        if !(0.97..=1.03).contains(&(findings.load_line_rps.rps / truth)) {
             misses.push(format!("{name}, seed {seed}:\n{}", tell()));
         }
     }
@@ -72,7 +72,7 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
         assert!(findings.others.disturbed && findings.stopped_by == StoppedBy::Disturbed, "{}", tell());
         // The server did half of what it can, and that is what is known of it.
-        assert!(line.lower > 0.2 * model.capacity && line.lower <= 0.51 * model.capacity, "{}", tell());
+        assert!(line.rps > 0.2 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
         assert_eq!(line.upper, None, "{}", tell());
         let void = findings.trials.iter().filter(|t| t.verdict == Verdict::Void).count();
         assert!(void > 0 && findings.trials.iter().all(|t| t.verdict != Verdict::Fail), "{}", tell());
@@ -92,7 +92,7 @@ fn burners_that_come_and_go_do_not_move_the_line() {
         assert!(findings.elapsed_s <= 60.0 && findings.others.disturbed, "{}", tell());
         assert!(!matches!(findings.stopped_by, StoppedBy::Client | StoppedBy::NothingSucceeds), "{}", tell());
         let line = findings.load_line_rps;
-        assert!((0.9..=1.03).contains(&(line.lower / truth)), "{}", tell());
+        assert!((0.9..=1.03).contains(&(line.rps / truth)), "{}", tell());
         assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
     }
     // Without them the same machine is quiet.
@@ -124,7 +124,7 @@ fn a_server_that_becomes_slower_has_a_line() {
         let truth = 0.8 * model.capacity;
         let findings = simulator::search(model, seed, 60 * SECOND, None);
         let tell = || format!("seed {seed}\n{}", simulator::tell(&findings, truth));
-        assert!((0.9..=1.06).contains(&(findings.load_line_rps.lower / truth)), "{}", tell());
+        assert!((0.9..=1.06).contains(&(findings.load_line_rps.rps / truth)), "{}", tell());
     }
 }
 
@@ -139,13 +139,13 @@ fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
         let line = findings.load_line_rps;
         let tell = simulator::tell(&findings, model.capacity);
         assert!(
-            line.confirmed || line.lower == 0.0 || findings.doubts.beside().next().is_some(),
+            line.confirmed || line.rps == 0.0 || findings.doubts.beside().next().is_some(),
             "{name}, seed {seed}\n{tell}"
         );
         if share == 0.0 {
-            assert!(line.lower > 0.0 || findings.stalls.is_some(), "{name}, seed {seed}: no reason\n{tell}");
+            assert!(line.rps > 0.0 || findings.stalls.is_some(), "{name}, seed {seed}: no reason\n{tell}");
         }
-        if line.lower > 1.03 * share * model.capacity {
+        if line.rps > 1.03 * share * model.capacity {
             above.push(format!("{name}, seed {seed}, true share {share}:\n{tell}"));
         }
     }
@@ -180,7 +180,7 @@ fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
                 tell()
             );
             // Its worker is busy for 95 % of the time at three quarters of that.
-            assert!((0.5..0.76).contains(&(line.lower / fast.client_rps)), "{}", tell());
+            assert!((0.5..0.76).contains(&(line.rps / fast.client_rps)), "{}", tell());
             assert!(first(&findings).contains("plimsoll itself was the limit"), "{}", tell());
 
             for name in ["1/4-1 s, 1.2 s", "1 s, 4 s", "0.8 s, random 3 s"] {
@@ -188,7 +188,7 @@ fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
                 let model = Model { client_rps: 0.4 * model.capacity, ..model };
                 let findings = simulator::search(model, seed, budget_s * SECOND, None);
                 let tell = simulator::tell(&findings, model.capacity);
-                assert_eq!(findings.load_line_rps.lower, 0.0, "{name}, seed {seed}, {budget_s} s\n{tell}");
+                assert_eq!(findings.load_line_rps.rps, 0.0, "{name}, seed {seed}, {budget_s} s\n{tell}");
                 assert!(findings.stalls.is_some(), "{name}, seed {seed}, {budget_s} s\n{tell}");
             }
         }
@@ -202,7 +202,7 @@ fn a_confirming_trial_that_fails_leads_to_the_next_load_not_to_one_far_below() {
         let model = model.seeded(seed);
         let findings = simulator::search(model, seed, 60 * SECOND, None);
         let truth = model.line_share() * model.capacity;
-        assert!(findings.load_line_rps.lower > 0.97 * truth, "seed {seed}\n{}", simulator::tell(&findings, truth));
+        assert!(findings.load_line_rps.rps > 0.97 * truth, "seed {seed}\n{}", simulator::tell(&findings, truth));
     }
 }
 
@@ -250,7 +250,7 @@ fn a_rate_limit_is_kept_and_said() {
     let findings = simulator::search(model, seed(), 60 * SECOND, Some(1234.0));
     assert_eq!(findings.stopped_by, StoppedBy::MaxRate, "{}", simulator::tell(&findings, model.capacity));
     assert_eq!(findings.load_line_rps.upper, None);
-    assert!((1220.0..=1234.0).contains(&findings.load_line_rps.lower), "{:?}", findings.load_line_rps);
+    assert!((1220.0..=1234.0).contains(&findings.load_line_rps.rps), "{:?}", findings.load_line_rps);
     assert!(findings.trials.iter().all(|t| t.offered_rps().is_none_or(|rate| rate <= 1234.0)));
 }
 
@@ -262,7 +262,7 @@ fn a_small_budget_is_kept_and_its_bracket_holds_more_often_than_not() {
         let findings = simulator::search(model, seed, 10 * SECOND, None);
         assert!(findings.elapsed_s <= 10.0);
         let (line, truth) = (findings.load_line_rps, model.capacity);
-        held += u32::from(line.lower <= truth * 1.01 && line.upper.is_none_or(|u| u >= truth * 0.99));
+        held += u32::from(line.rps <= truth * 1.01 && line.upper.is_none_or(|u| u >= truth * 0.99));
     }
     assert!(held >= 3, "{held} of 4");
 }
@@ -311,8 +311,8 @@ fn trials_are_as_long_as_some_answers_take() {
         let later = simulator::search_as(model, 1, &unasked);
         assert!(later.peak.is_some(), "{}", simulator::tell(&later, model.capacity));
         let tell = simulator::tell(&findings, model.capacity);
-        assert!(findings.load_line_rps.lower <= model.capacity * 1.2, "{tell}");
-        assert!(slots == 1 || findings.load_line_rps.lower >= model.capacity * 0.5, "{tell}");
+        assert!(findings.load_line_rps.rps <= model.capacity * 1.2, "{tell}");
+        assert!(slots == 1 || findings.load_line_rps.rps >= model.capacity * 0.5, "{tell}");
     }
 }
 
@@ -321,7 +321,7 @@ fn a_slow_server_misses_a_tight_slo_and_a_small_budget_says_so() {
     let (model, _) = slow(5, 4);
     let settings = simulator::settings(model, 1, 60 * SECOND, None);
     let findings = check_slow(model, &settings);
-    assert_eq!(findings.load_line_rps.lower, 0.0);
+    assert_eq!(findings.load_line_rps.rps, 0.0);
     assert!(findings.doubts.above().any(|w| w.contains("missed by the idle server")), "{:?}", findings.doubts);
     let findings = simulator::search_as(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
     assert_eq!(findings.stopped_by, StoppedBy::NothingAnswered);
@@ -468,8 +468,8 @@ proptest! {
                 prop_assert!(level.is_finite() && level > 0.0, "{level}");
             }
             let line = conclude(&settings, &history, elapsed_ns).load_line_rps;
-            prop_assert!(line.lower.is_finite() && line.lower >= 0.0, "{line:?}");
-            prop_assert!(line.upper.is_none_or(|upper| upper.is_finite() && upper > line.lower), "{line:?}");
+            prop_assert!(line.rps.is_finite() && line.rps >= 0.0, "{line:?}");
+            prop_assert!(line.upper.is_none_or(|upper| upper.is_finite() && upper > line.rps), "{line:?}");
             prop_assert!(forecast(&settings).width.is_finite());
         }
     }
@@ -490,16 +490,16 @@ proptest! {
             let measure = match next(&settings, &history, now_ns) {
                 SearchStep::Measure(measure) => measure,
                 SearchStep::Stop(findings) => {
-                    prop_assert!(findings.load_line_rps.lower >= 0.0);
-                    prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.lower));
-                    let line = findings.load_line_rps.lower;
+                    prop_assert!(findings.load_line_rps.rps >= 0.0);
+                    prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.rps));
+                    let line = findings.load_line_rps.rps;
                     let passes = |purposes: &[Purpose], rate: f64| {
                         let of = findings.trials.iter().filter(|t| purposes.contains(&t.purpose));
                         of.filter(|t| t.verdict == Verdict::Pass && t.offered_rps() == Some(rate)).count()
                     };
                     let doubted = |words: &str| findings.doubts.beside().any(|doubt| doubt.contains(words));
                     if findings.load_line_rps.confirmed {
-                        prop_assert!(passes(&[Purpose::Confirm], line) > 0 && findings.held_s > 0.0, "{findings:?}");
+                        prop_assert!(passes(&[Purpose::Confirm], line) > 0 && findings.seen_s > 0.0, "{findings:?}");
                         prop_assert!(passes(&[Purpose::Line, Purpose::Confirm], line) > 1, "{findings:?}");
                     } else {
                         prop_assert!(line == 0.0 || doubted("not confirmed"), "{findings:?}");

@@ -314,7 +314,7 @@ fn headroom_is_measured_below_the_line() {
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Find(found) = concluded.open().1 else { panic!("a search") };
     let (planned, needed) = (found.planned.expect("was measured"), found.needed.expect("was asked"));
-    let line = found.findings.load_line_rps.lower;
+    let line = found.findings.load_line_rps.rps;
     assert_eq!((held.len(), planned.rate_rps, planned.held), (1, 0.7 * line, true));
     assert!((held[0].run.plan.load.shape.curve().max() / planned.rate_rps - 1.0).abs() < 0.01);
     assert_eq!(needed.instances, (50_000.0 / planned.rate_rps).ceil());

@@ -20,6 +20,15 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
+    /// Index of dispersion of the arrivals (variance over mean of their counts): 0 evenly spaced, 1 for a Poisson process. Those of a
+    /// log are taken for independent sessions.
+    pub fn dispersion(self) -> f64 {
+        match self {
+            Arrivals::Constant => 0.0,
+            Arrivals::Poisson | Arrivals::Replayed => 1.0,
+        }
+    }
+
     /// Its word.
     pub fn word(self) -> &'static str {
         match self {

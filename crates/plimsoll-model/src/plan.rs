@@ -21,6 +21,8 @@ pub enum Purpose {
     Level,
     /// A closed-loop trial on the way to the peak.
     Peak,
+    /// A closed-loop trial with more users than the server can serve at once: its queue never empties.
+    Saturate,
     /// An open-loop trial while climbing.
     Climb,
     /// An open-loop trial near the line.

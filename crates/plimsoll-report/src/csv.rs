@@ -104,6 +104,7 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Run => "run",
         Purpose::Level => "level",
         Purpose::Peak => "peak",
+        Purpose::Saturate => "saturate",
         Purpose::Climb => "climb",
         Purpose::Line => "line",
         Purpose::Confirm => "confirm",

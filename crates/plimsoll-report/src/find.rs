@@ -6,20 +6,20 @@ use crate::format::{self, count, duration, rate, share};
 use crate::remedy::spelled;
 use crate::run::{RunContext, setup_fact, target_text, threads_text};
 use crate::wrap::{broken, width};
-use plimsoll_analysis::find::{Bracket, LogRate, StoppedBy};
+use plimsoll_analysis::find::{LoadLine, LogRate, StoppedBy};
 use plimsoll_analysis::finding::{HeldBy, Needed, PlannedLoad, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, TrialOutcome, Verdict};
-use plimsoll_model::{Experiment, LoadShape, PlanRecord, Purpose, Trial};
+use plimsoll_model::{Arrivals, Experiment, LoadShape, PlanRecord, Purpose, Trial};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Why a search ended, in words.
 pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
-        StoppedBy::Width => "the line is known to 1 %",
+        StoppedBy::Width => "the line is known to within 1 %",
         StoppedBy::Budget => "the budget was used up",
         StoppedBy::Client => "the generator could not offer more",
-        StoppedBy::Disturbed => "others disturbed most of the trials",
+        StoppedBy::Disturbed => "other processes used the machine during most of the trials",
         StoppedBy::MaxRate => "--max-rate was reached",
         StoppedBy::LowestFails => "the lowest load already breaks the SLO",
         StoppedBy::Stalls => "the server's stalls leave no line",
@@ -32,14 +32,14 @@ pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
 
 /// The answer in one sentence, with what makes it less than certain.
 pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
-    let Bracket { lower, upper, .. } = findings.load_line_rps;
+    let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
     let slo = &findings.slo;
     let disturbed = findings.others.reason.as_deref().filter(|_| findings.others.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
     let doubts: String = doubts.beside().map(|doubt| format!("; {}", spelled(doubt))).collect();
     if let Some(stalls) =
-        findings.stalls.as_ref().filter(|stalls| lower <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
+        findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
     {
         let then = match &stalls.forbids {
             Some(bound) => format!("no rate holds {bound}"),
@@ -47,7 +47,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         };
         return format!("no load line: {}: {then}{disturbed}", stalls.text());
     }
-    if let Some(gone) = findings.gone.filter(|_| lower <= 0.0) {
+    if let Some(gone) = findings.gone.filter(|_| rps <= 0.0) {
         return format!("no load line: {}{disturbed}", gone.text());
     }
     if let Some(failing) = findings.failing {
@@ -57,29 +57,63 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let times = |rps: f64| {
         findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
     };
-    let line = match (lower > 0.0, upper) {
+    let arrivals = arrivals_text(findings.arrivals);
+    let seen = if findings.seen_s > 0.0 { format!("; seen for {}", duration(findings.seen_s * 1e9)) } else { String::new() };
+    let line = match (rps > 0.0, upper) {
         (false, Some(upper)) => {
-            format!("no load was found to hold {slo}: even {}{} {counted}/s did not", times(upper), rate(upper))
+            format!("no load line was found under {slo}: it lies below {}{} {counted}/s ({arrivals})", times(upper), rate(upper))
         }
         (false, None) => format!("no load line was found under {slo}"),
         (true, None) => {
             let times = times(lower);
-            format!("load line: at least {times}{} {counted}/s under {slo}; its upper end was not reached", rate(lower))
+            format!(
+                "load line: at least {times}{} {counted}/s under {slo} ({arrivals}{seen}); its upper end was not reached",
+                rate(lower)
+            )
         }
-        (true, Some(upper)) => format!(
-            "load line: {}{} {counted}/s under {slo} ({} did not hold; {:.1} % apart)",
-            times(lower),
+        (true, Some(upper)) if provable => format!(
+            "load line: {}{} {counted}/s under {slo} (90 %: {} to {}; {arrivals}{seen})",
+            times(rps),
+            rate(rps),
             rate(lower),
             rate(upper),
-            (upper / lower - 1.0) * 100.0,
         ),
+        (true, Some(upper)) => {
+            let longer = findings.provable_in_s.map_or_else(String::new, |s| {
+                format!("; about {} would be enough (--budget {})", duration(s * 1e9), budget_text(s))
+            });
+            format!(
+                "load line: not provable in {}; so far {}{} to {} {counted}/s under {slo} (90 %; {arrivals}{seen}){longer}",
+                duration((findings.elapsed_s * 1e9).round()),
+                times(lower),
+                rate(lower),
+                rate(upper)
+            )
+        }
     };
     line + &doubts + &disturbed
+}
+
+/// How arrivals were spaced, as it stands beside a rate.
+fn arrivals_text(arrivals: Arrivals) -> &'static str {
+    match arrivals {
+        Arrivals::Poisson => "random arrivals",
+        Arrivals::Constant => "evenly spaced arrivals",
+        Arrivals::Replayed => "arrivals as in the log",
+    }
+}
+
+/// A budget of at least `seconds`, as the flag takes it.
+fn budget_text(seconds: f64) -> String {
+    if seconds < 120.0 { format!("{}s", (seconds / 10.0).ceil() * 10.0) } else { format!("{}m", (seconds / 60.0).ceil()) }
 }
 
 fn users(number: u64) -> String {
     if number == 1 { "1 user".to_owned() } else { format!("{} users", count(number)) }
 }
+
+/// Half of a 90 % interval in standard errors.
+const INTERVAL_90: f64 = 1.645;
 
 /// The headings of [`trial_row`].
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
@@ -93,7 +127,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     };
     let verdict = match (trial.purpose, trial.verdict) {
         // Closed trials and load in between are not judged by the SLO.
-        (Purpose::Settle | Purpose::Peak, Verdict::Pass | Verdict::Fail) => String::new(),
+        (Purpose::Settle | Purpose::Peak | Purpose::Saturate, Verdict::Pass | Verdict::Fail) => String::new(),
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict, spelled(&trial.reason)),
     };
@@ -163,7 +197,7 @@ pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>)
 }
 
 /// What a search is doing with a load, and why. `so_far`: the line as it would be told now.
-pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: Bracket) -> (String, String) {
+pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = load.curve().max();
     let load = match load {
@@ -171,19 +205,23 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: Bracket) -> (Str
         LoadShape::Closed { .. } => format!("{} users at once", count(level as u64)),
         LoadShape::Open { .. } | LoadShape::Given { .. } => format!("{} {counted}/s", rate(level)),
     };
-    let line = match (so_far.lower > 0.0, so_far.upper) {
-        (true, Some(upper)) => format!("{}/s held, {}/s did not", rate(so_far.lower), rate(upper)),
-        (true, None) => format!("{}/s held, nothing failed yet", rate(so_far.lower)),
-        (false, Some(upper)) => format!("{}/s did not hold, nothing held yet", rate(upper)),
+    let line = match (so_far.rps > 0.0, so_far.upper) {
+        (true, Some(upper)) => format!("so far {} to {}/s", rate(so_far.lower), rate(upper)),
+        (true, None) => format!("so far at least {}/s", rate(so_far.lower)),
+        (false, Some(upper)) => format!("so far below {}/s", rate(upper)),
         (false, None) => "nothing is known yet".to_owned(),
     };
     match purpose {
         Purpose::Peak => {
             (format!("finding the peak: {load}"), "the most that it can answer tells where to look for the line".into())
         }
+        Purpose::Saturate => (
+            format!("saturating: {load}"),
+            "how much the server does while requests always wait for it".into(),
+        ),
         Purpose::Climb => (format!("climbing: {load}"), format!("until the SLO breaks, then closing in; {line}")),
-        Purpose::Line => (format!("near the line: {load}"), format!("repeated until both sides are sure; {line}")),
-        Purpose::Confirm => (format!("confirming: {load}"), format!("one more look at the line itself; {line}")),
+        Purpose::Line => (format!("near the line: {load}"), format!("how many requests are late at this rate; {line}")),
+        Purpose::Confirm => (format!("confirming: {load}"), format!("a longer trial at the lower end; {line}")),
         Purpose::Settle => (
             format!("settling: {load}, not measured"),
             "bringing the server into the same state before the next trial".into(),
@@ -259,21 +297,16 @@ pub(crate) fn find_report(
     let counted = findings.counted;
     report.text(Tone::Answer, answer(findings, doubts));
     let mut facts = vec![("target", target_text(context.plan))];
-    if findings.load_line_rps.lower > 0.0 {
-        let confirmed = if findings.load_line_rps.confirmed { ", confirmed" } else { "" };
-        let held = match findings.held_s {
-            s if s > 0.0 => {
-                format!(
-                    "{} {counted}/s for {} in one trial{confirmed}",
-                    rate(findings.load_line_rps.lower),
-                    duration(s * 1e9)
-                )
-            }
-            _ => "by no trial at just that load".to_owned(),
-        };
-        facts.push(("held", held));
+    if let Some(capacity) = &findings.capacity {
+        let text = format!(
+            "{} {counted}/s while requests always wait (90 %: {} to {})",
+            rate(capacity.rps),
+            rate(capacity.rps - INTERVAL_90 * capacity.error_rps),
+            rate(capacity.rps + INTERVAL_90 * capacity.error_rps)
+        );
+        facts.push(("capacity", text));
     }
-    facts.extend(findings.log.map(|log| ("log", log_text(&log, findings.load_line_rps.lower))));
+    facts.extend(findings.log.map(|log| ("log", log_text(&log, findings.load_line_rps.rps))));
     facts.extend(held_by.map(|held_by| ("held by", held_by_text(context, held_by))));
     facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
     facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));

@@ -12,7 +12,7 @@ use crate::remedy::spelled;
 use crate::replay::{self, ReplayFields, ReplayLineFields};
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
-use plimsoll_analysis::find::{Bracket, FailingHow};
+use plimsoll_analysis::find::{self, FailingHow};
 use plimsoll_analysis::finding::{
     HeldBy, Needed, PlannedLoad, RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel, held_by,
 };
@@ -545,6 +545,8 @@ struct FindDocument<'a> {
     #[serde(flatten)]
     others: OthersFields<'a>,
     load_line_rps: LoadLine,
+    arrivals: &'static str,
+    capacity: Option<CapacityFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<ReplayLineFields>,
     doubts: Vec<String>,
@@ -557,7 +559,8 @@ struct FindDocument<'a> {
     failed_answers: Vec<FailedAnswerFields<'a>>,
     trials: Vec<TrialFields>,
     stopped_by: StoppedBy,
-    held_s: f64,
+    seen_s: f64,
+    provable_in_s: Option<f64>,
     held_by: Option<HeldByFields>,
     planned: Option<PlannedFields>,
     needed: Option<NeededFields>,
@@ -591,17 +594,38 @@ struct NeededFields {
     cores: Option<f64>,
 }
 
-/// The load line: the highest rate that held, and the lowest above it that did not, 1/s.
+/// The load line, 1/s: the estimate where it is provable, and the interval that holds it with this probability.
 #[derive(Serialize)]
 pub(crate) struct LoadLine {
+    estimate: Option<f64>,
     lower: f64,
     upper: Option<f64>,
+    confidence: f64,
     confirmed: bool,
 }
 
-impl From<Bracket> for LoadLine {
-    fn from(Bracket { lower, upper, confirmed }: Bracket) -> LoadLine {
-        LoadLine { lower, upper, confirmed }
+impl From<find::LoadLine> for LoadLine {
+    fn from(line: find::LoadLine) -> LoadLine {
+        let find::LoadLine { rps, lower, upper, provable, confirmed } = line;
+        let estimate = provable.then_some(rps);
+        LoadLine { estimate, lower, upper, confidence: find::LoadLine::CONFIDENCE, confirmed }
+    }
+}
+
+/// What the server completes while requests always wait, 1/s.
+#[derive(Serialize)]
+struct CapacityFields {
+    rps: f64,
+    error_rps: f64,
+    dispersion: f64,
+    trials: usize,
+    set_aside: usize,
+}
+
+impl From<find::Capacity> for CapacityFields {
+    fn from(capacity: find::Capacity) -> CapacityFields {
+        let find::Capacity { rps, error_rps, dispersion, trials, set_aside, .. } = capacity;
+        CapacityFields { rps, error_rps, dispersion, trials, set_aside }
     }
 }
 
@@ -696,6 +720,8 @@ pub(crate) fn find(
         warnings,
         others: OthersFields::from(&findings.others),
         load_line_rps: findings.load_line_rps.into(),
+        arrivals: findings.arrivals.word(),
+        capacity: findings.capacity.map(CapacityFields::from),
         replay: ReplayLineFields::of(findings),
         doubts: doubts.beside().map(spelled).collect(),
         stalls: findings.stalls.as_ref().map(|stalls| StallsFields {
@@ -729,7 +755,8 @@ pub(crate) fn find(
             .map(|(trial, run)| TrialFields::of(trial, run))
             .collect(),
         stopped_by: findings.stopped_by,
-        held_s: findings.held_s,
+        seen_s: findings.seen_s,
+        provable_in_s: findings.provable_in_s,
         planned: found.planned.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held }| PlannedFields {
             headroom,
             rate_rps,

@@ -4,7 +4,7 @@
 //! Not here: the figures of its endpoints, which are those of routes.
 
 use crate::format::{count, share};
-use plimsoll_analysis::find::{Bracket, LogRate};
+use plimsoll_analysis::find::{LoadLine, LogRate};
 use plimsoll_analysis::{Findings, Summary};
 use plimsoll_model::{ListedRecord, PlanRecord, ReplayFacts};
 use serde::Serialize;
@@ -67,7 +67,7 @@ impl ReplayLineFields {
     /// The fields of a search whose loads were drawn from a log.
     pub(crate) fn of(findings: &Findings) -> Option<ReplayLineFields> {
         let log = findings.log?;
-        let Bracket { lower, upper, .. } = findings.load_line_rps;
+        let LoadLine { lower, upper, .. } = findings.load_line_rps;
         let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = log;
         Some(ReplayLineFields {
             scale: ScaleFields {

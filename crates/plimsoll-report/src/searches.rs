@@ -7,7 +7,7 @@ use crate::charted::counted_of_both;
 use crate::document::value;
 use crate::format::{change, count, duration, rate};
 use crate::remedy::spelled;
-use plimsoll_analysis::find::Bracket;
+use plimsoll_analysis::find::LoadLine;
 use plimsoll_analysis::{Findings, Verdict};
 use plimsoll_model::Purpose;
 use serde::{Serialize, Serializer};
@@ -41,7 +41,7 @@ pub enum SearchTarget {
 
 impl SearchSide<'_> {
     fn line(&self) -> Option<f64> {
-        Some(self.findings.load_line_rps.lower).filter(|line| *line > 0.0)
+        Some(self.findings.load_line_rps.rps).filter(|line| *line > 0.0)
     }
 
     /// Response time p99 in the longest trial that held the line, ns.
@@ -175,8 +175,8 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
 fn answer(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let bracket = |side: &SearchSide| match side.findings.load_line_rps {
-        Bracket { lower, upper: Some(upper), .. } => format!("{} to {}", rate(lower), rate(upper)),
-        Bracket { lower, upper: None, .. } => format!("at least {}", rate(lower)),
+        LoadLine { lower, upper: Some(upper), .. } => format!("{} to {}", rate(lower), rate(upper)),
+        LoadLine { lower, upper: None, .. } => format!("at least {}", rate(lower)),
     };
     match (a.line(), b.line()) {
         (Some(line_a), Some(line_b)) => {
@@ -191,7 +191,7 @@ fn answer(sides: &[SearchSide; 2]) -> String {
                 b.name,
                 bracket(b),
                 change(line_b / line_a - 1.0),
-                if overlap { "; the brackets overlap" } else { "" }
+                if overlap { "; the intervals overlap" } else { "" }
             )
         }
         (None, None) => "neither search found a load line".into(),

@@ -3,14 +3,14 @@
 //! The goldens in `tests/golden` are named by chart and options; `PLIMSOLL_UPDATE_GOLDEN=1` writes them anew. They are
 //! to be looked at, not only compared: `PLIMSOLL_GOLDEN_PICTURES=DIR` writes them as pictures into a folder.
 
-use plimsoll_analysis::find::{Bracket, Findings, Peak, StoppedBy};
+use plimsoll_analysis::find::{LoadLine, Findings, Peak, StoppedBy};
 use plimsoll_analysis::judge::Evidence;
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
 use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Doubts, Offered, Others, Sentence, Slo, TrialOutcome, Verdict};
-use plimsoll_model::Purpose;
+use plimsoll_model::{Arrivals, Purpose};
 use plimsoll_model::rng::Rng;
 use plimsoll_report::chart::*;
 use proptest::prelude::*;
@@ -213,7 +213,13 @@ fn findings(scale: f64) -> Findings {
     Findings {
         counted: "requests",
         log: None,
-        load_line_rps: Bracket { lower: 9_190.0 * scale, upper: Some(9_280.0 * scale), confirmed: true },
+        load_line_rps: LoadLine {
+            rps: 9_230.0 * scale,
+            lower: 9_190.0 * scale,
+            upper: Some(9_280.0 * scale),
+            provable: true,
+            confirmed: true,
+        },
         slo: Slo::default(),
         peak: Some(Peak { rps: 9_800.0 * scale, concurrency: 64 }),
         knee: None,
@@ -222,7 +228,10 @@ fn findings(scale: f64) -> Findings {
         stalls: None,
         failing: None,
         gone: None,
-        held_s: 10.0,
+        seen_s: 10.0,
+        provable_in_s: None,
+        capacity: None,
+        arrivals: Arrivals::Poisson,
         elapsed_s: 58.2,
         doubts: Doubts::default(),
         others: Others::default(),
@@ -420,7 +429,7 @@ fn any_findings() -> impl Strategy<Value = Findings> {
             TrialOutcome { p99_ns: *p99_ns, ..trial(*rate, 0.0, verdict, *share) }
         };
         Findings {
-            load_line_rps: Bracket { lower, upper, confirmed: true },
+            load_line_rps: LoadLine { rps: lower, lower, upper, provable: true, confirmed: true },
             slo: Slo { latency: vec![LatencyBound { quantile, bound_ns }], ..Slo::default() },
             peak: Some(Peak { rps: peak, concurrency: 1 }),
             trials: trials.iter().map(of).collect(),

@@ -90,7 +90,7 @@ const NEARLY_FULL: f64 = 0.85;
 
 /// The rate that loads are measured by: the line, or where there is none, what the server can answer at most.
 pub fn level_of(findings: &Findings) -> f64 {
-    let line = findings.load_line_rps.lower;
+    let line = findings.load_line_rps.rps;
     if line > 0.0 {
         return line;
     }
@@ -174,7 +174,7 @@ impl Contrast {
         let goodput = [&low, &half, &line, &past].into_iter().filter_map(|sight| sight.get(Signal::Goodput));
         let steady_rps = goodput.reduce(f64::max);
         let best_rps = steady_rps.unwrap_or(0.0).max(peak);
-        let has_line = findings.load_line_rps.lower > 0.0;
+        let has_line = findings.load_line_rps.rps > 0.0;
         let sustained_rps = sustained_rps(has_line, best_rps, steady_rps, &past);
         // A single user waits for nobody; of a low load only the few who meet another wait.
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
@@ -190,7 +190,7 @@ impl Contrast {
         let demands = demands(&[&low, &half, &line, &past]);
         Contrast {
             held_past_rps: loads.held_past.and_then(|run| under(run).get(Signal::Offered)),
-            lower_rps: findings.load_line_rps.lower * requests_each,
+            lower_rps: findings.load_line_rps.rps * requests_each,
             upper_rps: findings.load_line_rps.upper.map(|upper| upper * requests_each),
             stopped_by: findings.stopped_by,
             slo: findings.slo.clone(),

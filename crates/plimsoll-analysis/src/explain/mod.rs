@@ -33,7 +33,7 @@ pub use signals::{LoadSignals, Signal};
 pub use vary::{VariedSetting, VariedStep};
 
 use crate::doubts::{DoubtKind, Doubted, Doubts};
-use crate::find::{Bracket, Findings};
+use crate::find::{LoadLine, Findings};
 use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::Intervention;
@@ -123,7 +123,7 @@ pub struct Explanation {
     /// What the server's functions cost a request, as far as the kernel showed it.
     pub functions: Option<FunctionsSeen>,
     /// The line.
-    pub load_line_rps: Bracket,
+    pub load_line_rps: LoadLine,
 }
 
 /// What stands of the causes before anything is changed.
@@ -376,7 +376,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
         let text = format!("there was no {}: what changes between them is not known", missing.join(", no "));
         doubts.add(DoubtKind::Unmeasured, text);
     }
-    if findings.load_line_rps.lower <= 0.0 {
+    if findings.load_line_rps.rps <= 0.0 {
         doubts.add(DoubtKind::Nothing, "there is no line: loads are shares of the most that was answered");
     }
     if let (Some(client), Some(server)) = (case.top(Signal::ClientCores), case.top(Signal::ServerCores))

@@ -21,7 +21,7 @@ pub struct AtLine {
 impl AtLine {
     /// `runs`: the runs of the search's trials, in the order of `findings.trials`.
     pub fn of(findings: &Findings, runs: &[&Run]) -> Result<AtLine, String> {
-        let line = findings.load_line_rps.lower;
+        let line = findings.load_line_rps.rps;
         let trials = || findings.trials.iter().zip(runs);
         let near: Vec<_> = trials()
             .filter(|(trial, _)| {

@@ -1,12 +1,14 @@
-//! Which trial a search makes next, in its four parts: the peak, the climb, the line and its confirmation.
+//! Which trial a search makes next ([`LoadChoice`]): first closed loads with more and more users, then saturated ones that tell the
+//! capacity, then open ones at rates where the line may be, and one that confirms it.
 
-use super::evidence::Evidences;
+use super::belief::{Belief, HIGH, LOW};
+use super::capacity::Capacity;
 use super::gone::Gone;
 use super::pace::{ANSWERS_IN_TURN, Pace};
-use super::plans::{Planner, round_rate};
+use super::peak;
+use super::plans::{Planner, cost_ns, round_rate};
 use super::so_far::TrialsSoFar;
-use super::terms::{Measure, StoppedBy, disturbed, limited, near_line};
-use super::{line, peak};
+use super::terms::{Measure, RATE_MIN, StoppedBy, limited, near_line};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Plan, Purpose};
@@ -16,10 +18,26 @@ const FIRST_LOADS_MAX: u32 = 3;
 const FIRST_LOAD_FACTOR: u64 = 4;
 /// Most voids in a row before the generator is taken for the limit.
 const VOIDS_MAX: usize = 3;
-/// A rate of the climb at which others disturbed is tried so often before another one is: only once while nothing has held,
-/// since a lower rate is likelier to hold in spite of them.
-const DISTURBED_TRIES: usize = 6;
-const DISTURBED_TRIES_FIRST: usize = 1;
+/// The search ends where the 90 % interval is this wide, as a ratio, and the line is confirmed.
+const WIDTH_GOAL: f64 = 1.02;
+/// A server is saturated by so many times the users of its peak, and by so many at the least.
+const SATURATING_FACTOR: u64 = 4;
+const SATURATING_USERS_MIN: u64 = 8;
+/// So many saturated trials come first; in a small budget fewer.
+const SATURATED_FIRST: usize = 6;
+const SATURATED_FIRST_FEW: usize = 2;
+/// Completions that a saturated trial should have.
+const SATURATED_COMPLETIONS: f64 = 1000.0;
+/// At most so many confirming trials.
+const CONFIRMS_MAX: usize = 4;
+/// A confirming trial speaks for a lower end that is at most this much higher.
+const CONFIRMS_NEAR: f64 = 0.98;
+/// After a trial near its own limit that plimsoll could not carry out, this share of its rate is the next.
+const CEILING_STEP: f64 = 0.93;
+/// No rate is tried below this share of the peak.
+const FLOOR_SHARE: f64 = 1.0 / 2000.0;
+/// Standard deviations (one-sided 1 %) by which a confirming trial may exceed what the SLO allows by chance.
+const BY_CHANCE: f64 = 2.33;
 
 /// The choice of the next trial, from what the trials so far say.
 pub(super) struct LoadChoice<'a> {
@@ -28,14 +46,55 @@ pub(super) struct LoadChoice<'a> {
     plans: Planner<'a>,
 }
 
-/// Where the open climb stands.
-enum Climb {
-    /// Try this rate next.
-    Try(f64),
-    /// The line lies between these.
-    Between,
-    /// The search cannot go on.
-    Over(StoppedBy),
+/// Where the line lies, by all trials, and what limits the rates that can be tried.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub capacity: Option<Capacity>,
+    belief: Belief,
+    /// The highest rate that can be tried, and why a search that sustains it ends.
+    pub rate_max: f64,
+    pub topped_by: StoppedBy,
+}
+
+impl Line {
+    pub(super) fn new(known: &TrialsSoFar) -> Line {
+        let history = known.history;
+        let capacity = Capacity::new(history);
+        let first = history.iter().find(|trial| trial.concurrency() == Some(1));
+        let service_s = first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9);
+        let belief = Belief::new(history, capacity.as_ref(), known.settings.arrivals.dispersion(), service_s);
+        let mut line =
+            Line { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
+        if let Some(most) = known.settings.max_rate {
+            line.rate_max = most;
+        }
+        // What plimsoll could not make.
+        let void = history.iter().filter(|trial| limited(trial)).filter_map(TrialOutcome::offered_rps);
+        let lowest = void.fold(f64::INFINITY, f64::min) * CEILING_STEP;
+        let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && limited(trial));
+        let made = history.iter().filter(|trial| trial.concurrency().is_some()).map(|trial| trial.achieved_rps);
+        let own = if lowest.is_finite() {
+            round_rate(lowest).max(RATE_MIN)
+        } else if closed_limited && line.capacity.is_none() {
+            round_rate(made.fold(0.0, f64::max) * CEILING_STEP).max(RATE_MIN)
+        } else {
+            f64::INFINITY
+        };
+        if own < line.rate_max {
+            (line.rate_max, line.topped_by) = (own, StoppedBy::Client);
+        }
+        line
+    }
+
+    /// The rate that the line lies below with this probability, as far as rates can be tried.
+    pub(super) fn quantile(&self, p: f64) -> f64 {
+        self.belief.quantile(p).min(self.rate_max)
+    }
+
+    /// Whether the line lies above what can be tried.
+    pub(super) fn is_topped(&self) -> bool {
+        self.belief.quantile(LOW) >= self.rate_max
+    }
 }
 
 impl<'a> LoadChoice<'a> {
@@ -51,37 +110,33 @@ impl<'a> LoadChoice<'a> {
         if let Some(measure) = self.peak() {
             return measure;
         }
-        if let Some(measure) = self.plans.drain() {
-            return Ok(measure);
-        }
         if self.known.stalls.as_ref().is_some_and(|stalls| stalls.forbids.is_some()) {
             return Err(StoppedBy::Stalls);
         }
-        let evidence = Evidences::new(self.known);
-        let climb_over = self.history.iter().any(near_line);
-        if !climb_over {
-            match self.climb(&evidence) {
-                Climb::Try(rate) => {
-                    return self.affordable(self.plans.open(Purpose::Climb, rate, self.known.pace.climb_ns));
-                }
-                Climb::Over(stopped_by) => return Err(stopped_by),
-                Climb::Between => {}
+        if self.saturations_missing() {
+            let measure = self.saturate();
+            if self.plans.affords(&measure) {
+                return Ok(measure);
             }
-        } else if self.voids_in_a_row() >= VOIDS_MAX {
+        }
+        if let Some(measure) = self.plans.drain() {
+            return Ok(measure);
+        }
+        if self.voids_in_a_row() >= VOIDS_MAX {
             return Err(StoppedBy::Client);
         }
-        line::step(&evidence, &self.known.pace, &self.plans)
+        self.near_line()
     }
 
     /// The next closed-loop trial; `None` once that part is over.
     fn peak(&self) -> Option<Result<Measure, StoppedBy>> {
-        if self.history.iter().any(|t| t.offered_rps().is_some() && t.purpose != Purpose::Settle) {
+        if self.history.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
             return None;
         }
         if peak::nothing_succeeds(self.history) {
             return Some(Err(StoppedBy::NothingSucceeds));
         }
-        let users_max = u64::from(self.known.settings.base.carriage.connections_max).min(16_384);
+        let users_max = self.users_max();
         if peak::answer_ns(self.history).is_none() {
             return Some(self.first_load());
         }
@@ -94,7 +149,11 @@ impl<'a> LoadChoice<'a> {
         if self.plans.elapsed_ns.saturating_add(length_ns) > self.known.pace.peak_until_ns {
             return None;
         }
-        Some(self.affordable(self.plans.closed(users, length_ns)))
+        Some(self.affordable(self.plans.closed(Purpose::Peak, users, length_ns)))
+    }
+
+    fn users_max(&self) -> u64 {
+        u64::from(self.known.settings.base.carriage.connections_max).min(16_384)
     }
 
     /// The first load: a single user, for as long as some answers take. The first answer of all may have been a slow one,
@@ -122,80 +181,125 @@ impl<'a> LoadChoice<'a> {
         self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| limited(t)).count()
     }
 
-    fn climb(&self, evidence: &Evidences) -> Climb {
-        let climb = || self.history.iter().filter(|t| t.purpose == Purpose::Climb);
-        let trials: Vec<(f64, Verdict)> = climb()
-            .filter_map(|t| t.offered_rps().map(|rate| (rate, t.verdict)))
-            .filter(|(rate, _)| *rate > 0.0)
-            .collect();
-        let peak = peak::of(self.history).map_or(100.0, |p| p.rps);
-        let rate_max = self.known.settings.max_rate.unwrap_or(f64::INFINITY);
-        let Some(&(rate, verdict)) = trials.last() else {
-            return Climb::Try(round_rate((peak * self.known.pace.first_share).max(1.0)).min(rate_max));
-        };
-        let highest_pass = evidence.climb_lower();
-        let lowest_fail = evidence.climb_upper();
-        let times = trials.iter().filter(|t| t.0 == rate).count();
-        // Others come and go: what they spoilt is tried again for a while.
-        let disturbed = climb().next_back().is_some_and(disturbed);
-        let tries = if highest_pass.is_some() { DISTURBED_TRIES } else { DISTURBED_TRIES_FIRST };
-        if disturbed && times < tries {
-            return Climb::Try(rate);
-        }
-        let by_client = climb().next_back().is_some_and(limited);
-        // Far below the peak a fail is looked at once more again.
-        let times_max = if rate < 0.6 * peak && !by_client { 3 } else { 2 };
-        match verdict {
-            Verdict::Fail | Verdict::Void if !disturbed && times < times_max && !self.narrowing(&trials) => {
-                return Climb::Try(rate);
-            }
-            _ => {}
-        }
-        match (highest_pass, lowest_fail) {
-            (Some(lower), None) if lower >= rate_max => Climb::Between,
-            (Some(lower), None) => {
-                let void_above =
-                    climb().filter(|t| limited(t)).filter_map(TrialOutcome::offered_rps).filter(|r| *r > lower);
-                let void = void_above.min_by(f64::total_cmp).or((verdict == Verdict::Void).then_some(rate));
-                match void {
-                    // The generator is the limit somewhere above the highest pass: close in on it a little.
-                    Some(void) if void / lower > 1.2 => Climb::Try(round_rate((lower * void).sqrt())),
-                    // Near the line trials are longer: what is stated holds for longer than a second, wherever the limit is.
-                    Some(_) => Climb::Between,
-                    None => Climb::Try(round_rate(lower * 2.0).min(rate_max)),
-                }
-            }
-            (None, None) if rate > 1.0 => Climb::Try(round_rate((rate / 4.0).max(1.0))),
-            (None, None) if disturbed => Climb::Over(StoppedBy::Disturbed),
-            (None, None) => Climb::Over(StoppedBy::Client),
-            (None, Some(upper)) => {
-                let floor = (peak / 2000.0).max(1.0);
-                if upper <= floor * 1.001 {
-                    Climb::Over(StoppedBy::LowestFails)
-                } else {
-                    Climb::Try(round_rate((upper / 4.0).max(floor)))
-                }
-            }
-            (Some(lower), Some(upper)) => {
-                let narrow = trials.len() > 12 || upper / lower <= 1.12;
-                match evidence.estimate() {
-                    _ if narrow => Climb::Between,
-                    Some(estimate) if estimate.spread < 0.03 => Climb::Between,
-                    Some(estimate) if estimate.rps > lower * 1.02 && estimate.rps < upper * 0.98 => {
-                        Climb::Try(round_rate(estimate.rps))
-                    }
-                    _ => Climb::Try(round_rate((lower * upper).sqrt())),
-                }
-            }
-        }
+    /// Whether the server can be saturated at all: with more users than its peak has, and no more load than is allowed.
+    fn can_saturate(&self) -> bool {
+        let Some(peak) = peak::of(self.history) else { return false };
+        let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
+        let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
+        let own_limit = tries.rev().take_while(|trial| limited(trial)).count() >= 2
+            || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && limited(trial));
+        allowed && !own_limit
     }
 
-    /// Whether the climb has seen both a pass and a second fail: from there on no trial is repeated as such.
-    fn narrowing(&self, trials: &[(f64, Verdict)]) -> bool {
-        let failed_twice = trials
-            .iter()
-            .enumerate()
-            .any(|(at, t)| t.1 == Verdict::Fail && trials[at + 1..].iter().any(|u| u.1 == Verdict::Fail && u.0 == t.0));
-        failed_twice && trials.iter().any(|t| t.1 == Verdict::Pass)
+    fn saturations_missing(&self) -> bool {
+        let made = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate && !limited(trial)).count();
+        let first = if self.known.pace.few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };
+        made < first && self.can_saturate() && !self.history.iter().any(near_line)
     }
+
+    fn saturate(&self) -> Measure {
+        let peak = peak::of(self.history);
+        let rps = peak.map_or(100.0, |peak| peak.rps);
+        let at_peak = peak::saturating_users(self.history);
+        let users = (at_peak * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
+        // Nobody waits for a quarter of the time in which a request fails.
+        let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
+        let patient = ((timeout_s / 4.0 * rps) as u64).max(at_peak * 2);
+        let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
+        let pace = &self.known.pace;
+        let length_ns = wanted_ns.clamp(pace.block_ns, pace.block_ns.max(self.known.settings.budget_ns / 12));
+        let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
+        self.plans.closed(Purpose::Saturate, users.min(patient).min(self.users_max()).max(1), length_ns)
+    }
+
+    /// Near the line: more of what narrows it most, and a trial that confirms it.
+    fn near_line(&self) -> Result<Measure, StoppedBy> {
+        let line = Line::new(self.known);
+        let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
+        let peak_rps = peak::of(self.history).map_or(1.0, |peak| peak.rps);
+        let floor = (peak_rps * FLOOR_SHARE).max(0.05);
+        let tried = || self.history.iter().filter(|trial| near_line(trial));
+        if middle < floor {
+            let lowest = tried().filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);
+            let fails = tried().filter(|t| t.verdict == Verdict::Fail && t.offered_rps() <= Some(floor * 1.01)).count();
+            if fails >= 2 {
+                return Err(StoppedBy::LowestFails);
+            }
+            let rate = if lowest.is_finite() { (lowest / 4.0).max(floor) } else { (peak_rps / 8.0).max(floor) };
+            return self.affordable(self.line_trial(rate, self.known.pace.line_ns));
+        }
+        let narrow = high <= low * WIDTH_GOAL && low > 0.0;
+        let topped = line.is_topped();
+        let is_confirmed = low > 0.0 && confirmed(self.known, low);
+        let ended_by = if topped { line.topped_by } else { StoppedBy::Width };
+        if (narrow || topped) && is_confirmed {
+            return Err(ended_by);
+        }
+        let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm).count();
+        let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX).then(|| self.confirm(low)).flatten();
+        if (narrow || topped) && tried().next().is_some() {
+            return confirm.ok_or(ended_by);
+        }
+        let contested = line.belief.contested.map(|rate| rate.min(line.rate_max));
+        let saturate = contested.is_none() && line.belief.from_capacity > 0.5 && self.can_saturate() && tried().next().is_some();
+        let next = if saturate {
+            self.saturate()
+        } else {
+            // Half at the middle of what is possible, the others at its ends.
+            let rate = match (contested, tried().count() % 4) {
+                (Some(rate), _) => rate,
+                (None, 1) => low,
+                (None, 3) => high,
+                (None, _) => middle,
+            };
+            self.line_trial(rate.max(floor), self.known.pace.line_ns)
+        };
+        let confirm_ns = confirm.as_ref().map_or(0, |measure| cost_ns(&measure.plan));
+        if self.plans.left_ns() >= cost_ns(&next.plan).saturating_add(confirm_ns) {
+            return Ok(next);
+        }
+        confirm.ok_or(StoppedBy::Budget)
+    }
+
+    fn line_trial(&self, rate: f64, length_ns: u64) -> Measure {
+        self.plans.open(Purpose::Line, round_rate(rate), length_ns)
+    }
+
+    /// A trial at the lower end of the interval, as long as the budget allows up to twice the usual length; of a server that
+    /// stalls, long against the time between. `None` where the budget has no room for it.
+    fn confirm(&self, low: f64) -> Option<Measure> {
+        let pace = &self.known.pace;
+        let stalls = self.known.stalls.as_ref();
+        let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
+        let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
+        // Rounded down: what is confirmed is stated.
+        let rate = round_rate(low * 0.9995);
+        let least = self.plans.open(Purpose::Confirm, rate, least_ns);
+        if least.purpose == Purpose::Settle {
+            return self.plans.affords(&least).then_some(least);
+        }
+        let spare_ns = self.plans.left_ns().checked_sub(cost_ns(&least.plan))?;
+        let longer_ns = spare_ns.min(pace.line_ns) / Plan::TICK_NS * Plan::TICK_NS;
+        Some(self.plans.open(Purpose::Confirm, rate, least_ns + longer_ns))
+    }
+}
+
+/// Whether a confirming trial at `low` or so close to it showed no more bad requests, and no more backlog, than chance makes of a
+/// rate that meets the SLO; where the server stalls, one that was long enough.
+pub(super) fn confirmed(known: &TrialsSoFar, low: f64) -> bool {
+    let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
+    let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
+    let mut near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMS_NEAR * low));
+    near.any(|trial| trial.planned_ns >= long_ns / 5 * 4 && (trial.verdict == Verdict::Pass || by_chance(trial)))
+}
+
+/// Whether what a trial showed may be chance at a rate that meets the SLO.
+fn by_chance(trial: &TrialOutcome) -> bool {
+    let allowed = |bound: &crate::judge::BoundEvidence| {
+        let mean = bound.share * bound.scheduled as f64;
+        bound.bad as f64 <= mean + BY_CHANCE * (mean * bound.bunch_size).sqrt() + bound.bunch_size
+    };
+    let whole = !trial.stopped && trial.verdict != Verdict::Void;
+    let walk = (2.0 * trial.evidence.scheduled as f64 / 2.0).sqrt();
+    whole && trial.evidence.bounds.iter().all(allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0
 }

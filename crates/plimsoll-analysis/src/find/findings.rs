@@ -1,14 +1,15 @@
 //! What a search found ([`Findings`]), with everything that speaks against it, and what a budget can give
 //! ([`forecast`]).
 
-use super::evidence::{Evidences, Regimes, rate_of, rejections};
+use super::belief::{HIGH, LOW};
+use super::capacity::Capacity;
+use super::choice::{Line, confirmed};
 use super::failing::{Failing, FailingHow};
 use super::gone::Gone;
-use super::grid::index_below;
-use super::line::{self, Ceiling};
 use super::log_rate::LogRate;
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
+use super::rejecting::rejections;
 use super::so_far::TrialsSoFar;
 use super::stalls::Stalls;
 use super::terms::{Settings, StoppedBy, disturbed, near_line, sound};
@@ -19,7 +20,7 @@ use crate::judge::{TrialOutcome, Verdict};
 use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
-use plimsoll_model::Purpose;
+use plimsoll_model::{Arrivals, Purpose};
 use plimsoll_model::units::SECOND;
 
 /// Confidence with which the success bound is to be proven.
@@ -30,30 +31,57 @@ const LITTLE_MAX: f64 = 0.05;
 const VOID_SHARE_MAX: f64 = 0.2;
 /// Change of latency at like loads between the first and the last trials that is named.
 const DRIFT_MAX: f64 = 0.05;
+/// A trial at this share of the lower end of the interval is one at the line.
+const SEEN_NEAR: f64 = 0.98;
 
-/// Where the load line is.
+/// Where the load line is: the highest mean arrival rate at which the server meets the SLO in steady state, under the arrivals of
+/// the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bracket {
-    /// The server held this in a whole trial (or, where `confirmed` is false, in a single or a short one); 0 when no load
-    /// did.
+pub struct LoadLine {
+    /// The estimate, requests a second; where it is not provable, the lower end of the interval; 0 where there is no line.
+    pub rps: f64,
+    /// Lower end of the 90 % interval.
     pub lower: f64,
-    /// The server did not hold this; `None` when no load failed.
+    /// Its upper end; `None` where no rate that was tried was too high.
     pub upper: Option<f64>,
-    /// A trial of its own confirmed the lower end after it was found.
+    /// The interval is narrow enough to state an estimate.
+    pub provable: bool,
+    /// A trial of its own at the lower end confirmed it.
     pub confirmed: bool,
+}
+
+impl LoadLine {
+    /// Probability that the line lies in the interval.
+    pub const CONFIDENCE: f64 = 0.9;
+    /// No line.
+    pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, provable: false, confirmed: false };
+    /// An estimate is stated where it is at most this many times the lower end: then it is more than 3 % above the truth in one case
+    /// of twenty.
+    const PROVABLE: f64 = 1.03;
+
+    /// By the 5 %, 50 % and 95 % points of what is known.
+    fn new(lower: f64, middle: f64, upper: f64) -> LoadLine {
+        let provable = lower > 0.0 && middle <= LoadLine::PROVABLE * lower;
+        let rps = if provable { middle } else { lower };
+        LoadLine { rps, lower, upper: Some(upper), provable, confirmed: false }
+    }
 }
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
     /// The load line, a second, of what is counted.
-    pub load_line_rps: Bracket,
+    pub load_line_rps: LoadLine,
     /// What is offered and counted: `requests`, or `sessions`.
     pub counted: &'static str,
     /// The log from which loads were drawn, where they were.
     pub log: Option<LogRate>,
     /// The promise it is under.
     pub slo: Slo,
+    /// What the server completes while requests always wait; `None` where it was not saturated.
+    pub capacity: Option<Capacity>,
+    /// How arrivals were spaced.
+    pub arrivals: Arrivals,
     /// The peak; `None` if nothing succeeded or it was not reached.
     pub peak: Option<Peak>,
     /// The knee.
@@ -68,8 +96,10 @@ pub struct Findings {
     pub failing: Option<Failing>,
     /// Since when nobody is there, where that ended the search.
     pub gone: Option<Gone>,
-    /// The longest that the server held the line itself in one trial, in seconds.
-    pub held_s: f64,
+    /// The longest trial at the line or above in which the server met the SLO, in seconds.
+    pub seen_s: f64,
+    /// How long a budget would prove a line, in seconds, where this one did not.
+    pub provable_in_s: Option<f64>,
     /// How long the search took, in seconds.
     pub elapsed_s: f64,
     /// All that speaks against these figures.
@@ -81,7 +111,7 @@ pub struct Findings {
 /// What a budget can give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Width of the bracket that can be expected, as a share of the line.
+    /// Width of the 90 % interval that can be expected at 1 000 requests a second, as a share of the line.
     pub width: f64,
     /// Trials near the line that fit.
     pub line_trials: u32,
@@ -99,22 +129,18 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
-    // Both ends must be decided, each by at least half the repeats, and a few trials miss. Shorter trials see less.
-    let decides = pace.repeats as u32;
-    let width = match line_trials {
-        n if n >= decides + 4 => 0.01,
-        n if n > decides => 0.02,
-        n if n == decides => 0.05,
-        _ => 0.2,
-    };
-    let width = (width * (5.0 / line_trial_s).max(1.0)).min(0.5);
+    // Half of the time saturates the server; N completions of exponential service tell its capacity to 1 / sqrt(N), and the
+    // interval is 2 x 1.645 of that wide.
+    let width_at = |rps: f64| 2.0 * 1.645 / (rps * left_s.max(0.1) / 2.0).sqrt();
+    let provable_from_rps = (1.645 / 0.03f64).powi(2) / (left_s.max(0.1) / 2.0);
+    let width = width_at(1000.0).clamp(0.01, 0.5);
     let needed = requests_to_prove(settings.slo.success_min);
     let provable_rps = needed.map(|n| n / line_trial_s);
     let budget = format::duration(settings.budget_ns as f64);
     let mut sentences = vec![format!(
-        "In {budget} about {line_trials} trials of {} s near the line fit; that can give a bracket of about {}.",
-        format_number(line_trial_s),
-        format::rough_share(width)
+        "In {budget} a line of 1 000 requests a second can be told to about {}; below about {} a second it may not be provable.",
+        format::rough_share(width),
+        format::rate(provable_from_rps.ceil())
     )];
     let answer_ns = settings.first_answer_ns;
     if pace.line_ns > Pace::of(settings.budget_ns, 0).line_ns {
@@ -160,83 +186,71 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         other => other,
     };
     let known = TrialsSoFar::of(settings, history);
-    let decide_s = known.pace.decide_s();
-    let evidence = Evidences::concluding(&known);
-    let Ceiling { rps: rate_max, stopped_by: topped_by } = Ceiling::of(&known, &evidence);
-    let held_rps = evidence.held(decide_s, |rate| line::confirmed(&known, rate));
-    let seen_index = held_rps.map(index_below);
-    // What the slower of two regimes did while it was asked for more, where no trial met it just below.
-    let slower_index =
-        evidence.regimes.filter(Regimes::likely).map(|r| index_below(r.slower_rps)).filter(|k| {
-            seen_index.is_none_or(|seen| seen < *k) && evidence.leans_upper().is_none_or(|upper| *k < upper)
-        });
-    let held_rps = held_rps.or_else(|| evidence.passed_once(decide_s));
-    // A trial of the climb is better than nothing.
-    let climbed_rps = evidence.climb_lower().filter(|rate| !evidence.contradicted(*rate));
-    let lower = slower_index.map(|k| rate_of(k, rate_max)).or(held_rps).or(climbed_rps).unwrap_or(0.0);
-    let confirmed = lower > 0.0 && line::confirmed(&known, lower);
+    let line = Line::new(&known);
+    let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
+    load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, load_line.lower);
+    // Of a search that was cut off before anything was tried at a rate, nothing is known of rates.
+    let tried = history.iter().any(near_line);
     // Stalls that alone are too many need more than a trial that they happened to spare.
-    // At our own limit a line that is not confirmed rests on a trial of the climb, which lets stalls through.
-    let short = stopped_by == StoppedBy::Client;
-    let stalling =
-        known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || (s.recur || short) && !confirmed);
+    let stalling = known
+        .stalls
+        .as_ref()
+        .is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
     // A load at which none failed by chance is no line.
     let failing = Failing::seen(&settings.slo, history);
-    let forbidden = stalling || failing.is_some() && !confirmed;
-    let lower = if forbidden { 0.0 } else { lower };
-    let confirmed = confirmed && !forbidden;
-    let upper_index = match (evidence.upper(decide_s), evidence.leans_upper()) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    };
-    let upper = upper_index.map(|k| rate_of(k, f64::INFINITY)).or(evidence.climb_upper()).filter(|u| *u > lower);
+    let hopeless = matches!(
+        stopped_by,
+        StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered | StoppedBy::LowestFails | StoppedBy::Stalls
+    );
+    if !tried || stalling || hopeless || failing.is_some() && !load_line.confirmed {
+        load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
+    }
     // The time was used up below plimsoll's own limit.
-    let stopped_by = match (stopped_by, topped_by, upper) {
-        (StoppedBy::Budget, StoppedBy::Client, None) if lower > 0.0 => StoppedBy::Client,
-        (other, ..) => other,
+    let is_topped = load_line.rps > 0.0 && line.is_topped();
+    let stopped_by = match stopped_by {
+        StoppedBy::Budget if is_topped => line.topped_by,
+        other => other,
     };
-    let upper = match stopped_by {
-        StoppedBy::Client | StoppedBy::MaxRate => None,
-        _ => upper,
-    };
-    let held = history.iter().filter(|t| {
+    if is_topped || matches!(stopped_by, StoppedBy::Client | StoppedBy::MaxRate) {
+        load_line.upper = None;
+    }
+    let (lower, capacity) = (load_line.rps, line.capacity);
+    let meets = history.iter().filter(|t| {
         t.verdict == Verdict::Pass
             && t.purpose != Purpose::Settle
-            && t.offered_rps().is_some_and(|rate| (rate / lower - 1.0).abs() < 1e-6)
+            && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * SEEN_NEAR)
     });
-    let held_s = held.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
+    let seen_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
-        load_line_rps: Bracket { lower, upper, confirmed },
+        load_line_rps: load_line,
         counted: settings.base.traffic.counted(),
         log: LogRate::of(&settings.base),
         slo: settings.slo.clone(),
-        peak: peak::of(history),
+        capacity,
+        arrivals: settings.arrivals,
+        peak: peak::confirmed(history, capacity.as_ref()),
         knee: peak::knee(history),
         trials: recorded.to_vec(),
         stopped_by,
         stalls: known.stalls.clone(),
         failing: failing.filter(|_| lower <= 0.0),
         gone,
-        held_s,
+        seen_s,
+        provable_in_s: provable_in_s(&load_line, elapsed_ns),
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
         others: Others::over(measured().map(|trial| &trial.others), "trials"),
     };
     let mut doubts: Doubts = findings.others.doubt().into_iter().collect();
-    doubts.extend(of_the_end(&findings, &evidence));
-    if slower_index.is_some() && lower > 0.0 {
-        let text = "The lower end is what the slower regime did under overload; no trial held just that load.";
-        doubts.add(DoubtKind::Server, text);
-    }
-    if lower > 0.0 && !confirmed {
-        let held = match findings.held_s {
-            s if s > 0.0 => format!("it rests on a trial of {} s", format_number((s * 10.0).round() / 10.0)),
-            _ => "no trial held just that load".to_owned(),
+    doubts.extend(of_the_end(&findings));
+    if lower > 0.0 && !findings.load_line_rps.confirmed {
+        let seen = match findings.seen_s {
+            s if s > 0.0 => format!("the longest trial there took {} s", format_number((s * 10.0).round() / 10.0)),
+            _ => "no trial at that rate met the SLO".to_owned(),
         };
-        doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {held}"));
+        doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {seen}"));
     }
-    doubts.extend(conflicts(&findings, &evidence));
-    doubts.extend(of_trials(settings, &findings, &evidence));
+    doubts.extend(of_trials(settings, &findings));
     findings.doubts = doubts;
     findings
 }
@@ -247,13 +261,6 @@ impl Findings {
         &self.trials[..self.gone.map_or(self.trials.len(), |gone| gone.before)]
     }
 }
-
-/// Goodput of like trials that differs by more than this is named.
-const SPREAD_MAX: f64 = 0.05;
-/// Loads that differ by less than this are alike.
-const LIKE: f64 = 1.03;
-/// A short trial of the climb contradicts the line only from this far above it on.
-const FAR: f64 = 1.1;
 
 /// Requests that failed although the server did not fall behind: the largest share of a trial, and whether they were fewer at
 /// another load. A trial that should have had a handful by that share, and had less than half of them, was spared.
@@ -267,44 +274,8 @@ fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     Some((share, trials.iter().any(is_spared)))
 }
 
-/// What whole trials said against the bracket, and by how much like trials differed: in a few words each.
-fn conflicts(findings: &Findings, evidence: &Evidences) -> Doubts {
-    let Bracket { lower, upper, .. } = findings.load_line_rps;
-    let mut doubts = Doubts::default();
-    if lower <= 0.0 {
-        return doubts;
-    }
-    let upper = upper.unwrap_or(f64::INFINITY);
-    // A limiter's tokens carry a short trial.
-    let of = |verdict: Verdict| {
-        let whole = evidence.open().iter().filter(move |t| t.verdict == verdict);
-        whole.filter_map(|t| Some((t.offered_rps()?, t.purpose == Purpose::Climb, t.evidence.primed)))
-    };
-    let limiter = rejections(findings.attended()).next().is_some();
-    let passed = of(Verdict::Pass).filter(|(_, _, primed)| !limiter || *primed);
-    let passed = passed.filter(|(rate, climb, _)| *rate > upper * if *climb { FAR } else { 1.0 });
-    if let Some(rate) = passed.map(|p| p.0).max_by(f64::total_cmp) {
-        doubts.add(DoubtKind::Contradicted, format!("{}/s passed in a trial, too", format::rate(rate)));
-    }
-    // What a disturbance broke, and the server held since, is no doubt of the server.
-    let failed = evidence.whole().filter(|t| t.verdict == Verdict::Fail).filter_map(TrialOutcome::offered_rps);
-    if let Some(rate) = failed.filter(|rate| *rate < lower * 0.999).min_by(f64::total_cmp) {
-        doubts.add(DoubtKind::Contradicted, format!("{}/s failed in a trial", format::rate(rate)));
-    }
-    let shares = evidence.whole().filter_map(|t| {
-        let rate = t.offered_rps()?;
-        (rate >= lower / LIKE && rate <= lower * LIKE).then_some((t.achieved_rps / rate).min(1.0))
-    });
-    let (least, most) = shares.fold((f64::INFINITY, 0f64), |(a, b), share| (a.min(share), b.max(share)));
-    if most > 0.0 && least < most * (1.0 - SPREAD_MAX) {
-        let by = format::share(((1.0 - least / most) * 100.0).round() / 100.0);
-        doubts.add(DoubtKind::Spread, format!("goodput of like trials differed by {by}"));
-    }
-    doubts
-}
-
 /// What the way the search ended has to say.
-fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
+fn of_the_end(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
         StoppedBy::Client => {
@@ -316,7 +287,7 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
             doubts.add(DoubtKind::Beyond, text.words(") still passes: the line is higher than was tried."));
         }
         StoppedBy::LowestFails => {
-            let lowest = evidence.open().iter().filter_map(|t| t.offered_rps()).fold(f64::INFINITY, f64::min);
+            let lowest = findings.trials.iter().filter(|t| near_line(t)).filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);
             let text = format!("Even the lowest load tried, {} a second, fails.", format::rate(lowest));
             doubts.add(DoubtKind::Beyond, text);
         }
@@ -331,7 +302,7 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
         }
         StoppedBy::Gone => {
             // Without a line that is what is told.
-            if let Some(gone) = findings.gone.filter(|_| findings.load_line_rps.lower > 0.0) {
+            if let Some(gone) = findings.gone.filter(|_| findings.load_line_rps.rps > 0.0) {
                 doubts.add(DoubtKind::Ended, format!("What is stated is from before: {}.", gone.text()));
             }
         }
@@ -364,11 +335,11 @@ fn of_the_end(findings: &Findings, evidence: &Evidences) -> Doubts {
 }
 
 /// What the trials have to say.
-fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> Doubts {
+fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     let trials = &sound(findings.attended());
     if let Some(stalls) = &findings.stalls {
-        let then = match (&stalls.forbids, findings.load_line_rps.lower > 0.0) {
+        let then = match (&stalls.forbids, findings.load_line_rps.rps > 0.0) {
             (Some(bound), _) => format!("no rate holds {bound}"),
             (None, true) => "the line counts them in".to_owned(),
             (None, false) => {
@@ -377,18 +348,9 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
         };
         doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.text()));
     }
-    // Where no line is left, none is that of a regime.
-    if let Some(regimes) = evidence.regimes.filter(Regimes::likely).filter(|_| findings.load_line_rps.lower > 0.0) {
-        let sure = if regimes.certain() { "The server alternates" } else { "The server may alternate" };
-        doubts.add(DoubtKind::Server, format!(
-            "{sure} between two regimes: some trials held the load, in others it did only about {} a second. The line is that of the slower.",
-            format::rate(regimes.slower_rps)
-        ));
-    } else if evidence.inversions() > 0 {
-        doubts.add(
-            DoubtKind::Server,
-            format!("Loads are inverted: {} trials failed at a lower load than others passed.", evidence.inversions()),
-        );
+    if let Some(capacity) = findings.capacity.filter(|it| it.set_aside > 0) {
+        let trials = if capacity.set_aside == 1 { "A saturated trial was".to_owned() } else { format!("{} saturated trials were", capacity.set_aside) };
+        doubts.add(DoubtKind::SetAside, format!("{trials} far slower than the others and is taken for disturbed."));
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
     let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.others.disturbed).count();
@@ -446,20 +408,6 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
         );
     }
     let line = findings.load_line_rps.lower;
-    let fails_below = |trials: &mut dyn Iterator<Item = &TrialOutcome>| {
-        let fails = trials.filter(|t| t.purpose != Purpose::Climb && t.verdict == Verdict::Fail);
-        fails.filter_map(TrialOutcome::offered_rps).filter(|rate| *rate < line * 0.999).count()
-    };
-    let counted = fails_below(&mut evidence.whole());
-    match fails_below(&mut evidence.open().iter().copied()).saturating_sub(counted) {
-        0 => {}
-        1 => doubts
-            .add(DoubtKind::SetAside, "A trial failed below the line; it is taken for disturbed, as others held more."),
-        fails => doubts.add(
-            DoubtKind::SetAside,
-            format!("{fails} trials failed below the line; they are taken for disturbed, as others held more."),
-        ),
-    }
     let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
     // Not `sum`, which makes -0 of nothing.
@@ -475,11 +423,21 @@ fn of_trials(settings: &Settings, findings: &Findings, evidence: &Evidences) -> 
     doubts
 }
 
-/// The change from the first to the last third of the capacities that failing trials showed, if it is one way.
+/// How long a budget would prove a line: an interval narrows with the root of the time.
+fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
+    let upper = line.upper.filter(|upper| !line.provable && line.lower > 0.0 && *upper > line.lower)?;
+    let wide = (upper / line.lower).ln() / 2.0;
+    let times = (wide / LoadLine::PROVABLE.ln()).powi(2) * PROVABLE_MARGIN;
+    Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
+}
+
+/// A budget that is to prove a line gets so much more than the rule says.
+const PROVABLE_MARGIN: f64 = 1.3;
+
+/// The change from the first to the last third of the capacities that saturated trials showed, if it is one way.
 fn drift(trials: &[TrialOutcome]) -> Option<f64> {
-    let near = trials.iter().filter(|t| near_line(t));
-    let capacities: Vec<f64> =
-        near.filter(|t| t.verdict == Verdict::Fail).filter_map(|t| t.evidence.saturated_rps).collect();
+    let saturated = trials.iter().filter_map(|trial| trial.evidence.saturation);
+    let capacities: Vec<f64> = saturated.map(|it| it.completed / it.seconds).collect();
     if capacities.len() < 6 {
         return None;
     }

@@ -93,11 +93,11 @@ impl Demand {
     /// cannot tell must not let pass, and where there is no line, no demand on it is met. `cpu_ns`: the server's CPU time for each request at the line, where it was seen.
     pub fn crossed(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
         let figure = match self.figure {
-            DemandFigure::Line => Some(findings.load_line_rps.lower).filter(|line| *line > 0.0),
+            DemandFigure::Line => Some(findings.load_line_rps.rps).filter(|line| *line > 0.0),
             DemandFigure::Peak => findings.peak.as_ref().map(|peak| peak.rps),
             DemandFigure::Knee => findings.knee.as_ref().map(|knee| knee.concurrency as f64),
             DemandFigure::Scale => {
-                let line = Some(findings.load_line_rps.lower).filter(|line| *line > 0.0);
+                let line = Some(findings.load_line_rps.rps).filter(|line| *line > 0.0);
                 findings.log.zip(line).map(|(log, line)| log.times(line))
             }
             DemandFigure::Cpu => cpu_ns,
@@ -142,7 +142,7 @@ mod tests {
         let (arrivals, first_answer_ns) = (Arrivals::Constant, 0);
         let settings = Settings { base, slo, budget_ns: 1, max_rate: None, arrivals, first_answer_ns };
         let mut found = findings::of(&settings, &[], 1, StoppedBy::Budget);
-        found.load_line_rps.lower = 4000.0;
+        found.load_line_rps.rps = 4000.0;
         for (text, expect) in [
             ("line<5000", Ok(Some("the line was 4 000 requests/s"))),
             ("rate<5k", Ok(Some("the line was 4 000 requests/s"))),

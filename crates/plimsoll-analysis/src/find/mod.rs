@@ -14,26 +14,26 @@
 //! Not here: carrying plans out, and any account of *why* a server has its limit.
 
 mod at_line;
+mod belief;
+mod capacity;
 mod choice;
-mod evidence;
 mod failing;
 mod findings;
 mod gate;
 mod gone;
-mod grid;
-mod line;
 mod log_rate;
 mod pace;
 mod peak;
 mod plans;
-mod posterior;
+mod rejecting;
 mod so_far;
 mod stalls;
 mod terms;
 
 pub use at_line::AtLine;
 pub use failing::{Failing, FailingHow};
-pub use findings::{Bracket, Findings, Forecast, forecast};
+pub use capacity::Capacity;
+pub use findings::{Findings, LoadLine, Forecast, forecast};
 pub use gate::{Demand, DemandError};
 pub use gone::Gone;
 pub use log_rate::LogRate;

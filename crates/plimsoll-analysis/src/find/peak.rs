@@ -1,5 +1,6 @@
 //! The closed-loop climb: how much the server can do at most, and with how many users.
 
+use super::capacity::Capacity;
 use crate::judge::TrialOutcome;
 use plimsoll_model::Purpose;
 
@@ -107,6 +108,23 @@ pub fn of(history: &[TrialOutcome]) -> Option<Peak> {
     let points = points(history);
     let &(concurrency, rps, _) = best(&points, |p| p.1)?;
     (rps > 0.0).then_some(Peak { rps, concurrency })
+}
+
+/// Users that saturate the server, at the least: the fewest whose goodput is that of the peak, but for chance. A peak of few
+/// answers may be anywhere on the plateau.
+pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
+    let points = points(history);
+    let Some(&(users, rps, _)) = best(&points, |p| p.1) else { return 1 };
+    let trial = history.iter().find(|trial| trial.concurrency() == Some(users));
+    let answers = trial.map_or(1.0, |trial| rps * trial.duration_ns as f64 / 1e9);
+    let least = (KNEE_SHARE - 2.0 / answers.max(1.0).sqrt()) * rps;
+    points.iter().find(|p| p.1 >= least).map_or(users, |p| p.0)
+}
+
+/// The peak with the rate that saturated trials confirm: the best of several short trials is the luckiest of them.
+pub fn confirmed(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
+    let peak = of(history)?;
+    Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
 }
 
 /// The least concurrency with 95 % of the peak.

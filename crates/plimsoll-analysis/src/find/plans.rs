@@ -1,6 +1,6 @@
 //! From a load that is wanted to a plan that fits the budget and meets the server in a known state.
 
-use super::evidence::rejecting_rps;
+use super::rejecting::rejecting_rps;
 use super::peak;
 use super::so_far::TrialsSoFar;
 use super::terms::{Measure, Settings, TIME_MAX_NS};
@@ -45,7 +45,6 @@ pub fn round_rate(rate: f64) -> f64 {
 
 /// Makes plans after a given history.
 pub(super) struct Planner<'a> {
-    pub known: &'a TrialsSoFar<'a>,
     pub settings: &'a Settings,
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
@@ -53,21 +52,21 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     pub(super) fn new(known: &'a TrialsSoFar<'a>, elapsed_ns: u64) -> Planner<'a> {
-        Planner { known, settings: known.settings, history: known.history, elapsed_ns }
+        Planner { settings: known.settings, history: known.history, elapsed_ns }
     }
 
     /// A closed-loop trial.
-    pub fn closed(&self, users: u64, length_ns: u64) -> Measure {
+    pub fn closed(&self, purpose: Purpose, users: u64, length_ns: u64) -> Measure {
         let load = LoadShape::Closed { users: Curve::constant_for(users as f64, length_ns) };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
-        self.measure(Purpose::Peak, self.plan(load, length_ns, 0, ready))
+        self.measure(purpose, self.plan(load, length_ns, 0, ready))
     }
 
     /// A load with a single user that takes `length_ns` at most (what the budget allows of it), and ends after `shown_ns`
     /// once it has shown some answers; `None` if the budget has no room for it.
     pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
-        let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(1, 0).plan))? / Plan::TICK_NS * Plan::TICK_NS;
-        let mut measure = self.closed(1, length_ns.min(room_ns));
+        let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS * Plan::TICK_NS;
+        let mut measure = self.closed(Purpose::Peak, 1, length_ns.min(room_ns));
         measure.watch = Watch::until_answered(&measure.plan, &self.settings.slo, shown_ns);
         (length_ns.min(room_ns) > 0).then_some(measure)
     }

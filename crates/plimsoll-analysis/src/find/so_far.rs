@@ -14,18 +14,17 @@ pub(super) struct TrialsSoFar<'a> {
     pub(super) history: &'a [TrialOutcome],
     /// The stalls that they met.
     pub(super) stalls: Option<Stalls>,
-    /// Whether the server is silent for moments, but only while more is asked than it carries.
-    pub(super) silent_when_full: bool,
     /// How the budget is spent.
     pub(super) pace: Pace,
 }
 
 impl<'a> TrialsSoFar<'a> {
     pub(super) fn of(settings: &'a Settings, history: &'a [TrialOutcome]) -> TrialsSoFar<'a> {
-        let silences = Stalls::seen(settings, history);
-        let silent_when_full = silences == Silences::WhenFull;
-        let stalls = if let Silences::Stalls(stalls) = silences { Some(stalls) } else { None };
+        let stalls = match Stalls::seen(settings, history) {
+            Silences::Stalls(stalls) => Some(stalls),
+            Silences::None | Silences::WhenFull => None,
+        };
         let pace = Pace::after(settings, history, stalls.as_ref());
-        TrialsSoFar { settings, history, stalls, silent_when_full, pace }
+        TrialsSoFar { settings, history, stalls, pace }
     }
 }

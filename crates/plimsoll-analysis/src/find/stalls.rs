@@ -1,6 +1,5 @@
 //! What the stalls of all trials say together ([`Stalls`]): a stall meets every load alike, so all time measured counts,
-//! whatever the load was; and of what single trials say, how much all trials at and below a load contradict it
-//! ([`Pool`]).
+//! whatever the load was.
 //!
 //! Not here: how a stall is seen in one trial (see [`crate::stalls`]).
 
@@ -23,9 +22,7 @@ const LINE_PART: u64 = 8;
 /// No rate is called impossible because of stalls in fewer trials; in a small budget that holds few of them, these.
 const FORBID_TRIALS: usize = 3;
 const FORBID_TRIALS_FEW: usize = 2;
-/// This share of trials may break the promise by a disturbance, and this one by stalls; more is the server's own, at this
-/// chance of an error.
-const DISTURBED: f64 = 0.12;
+/// This share of trials may break the SLO by stalls that are a disturbance; more is the server's own, at this chance of an error.
 const DISTURBED_BY_STALLS: f64 = 0.06;
 const ERROR: f64 = 0.05;
 /// That no rate holds ends the search, and is asked after every trial.
@@ -106,7 +103,8 @@ impl Stalls {
     /// What silences these trials met.
     pub fn seen(settings: &Settings, history: &[TrialOutcome]) -> Silences {
         let asked = &settings.base.traffic;
-        let least_ns = quickest_ns(history, asked.routes.len() > 1).saturating_mul(BEYOND_ANSWERS);
+        let quickest_ns = quickest_ns(history, asked.routes.len() > 1);
+        let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
         // Users whose sessions begin together ask the same together: what they all wait for then is the load's own.
         let in_step = |outcome: &TrialOutcome| asked.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // (when, in time measured; the stall; in which trial)
@@ -221,6 +219,24 @@ fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
+/// A service time that the server's own variance explains: a silence as long as it is no stall. Where a single user's p99 is close
+/// to the mean, three times that; else what an exponential tail with that mean (or through that p99) exceeds once in a hundred such
+/// searches. Fewer than fifty service times do not tell a tail.
+fn natural_ns(history: &[TrialOutcome]) -> u64 {
+    const LIGHT: f64 = 2.0;
+    const TELLING: f64 = 50.0;
+    let answered = |trial: &TrialOutcome| trial.achieved_rps * trial.duration_ns as f64 / 1e9;
+    let single = history.iter().find(|trial| trial.concurrency() == Some(1) && trial.evidence.service_mean_ns > 0.0);
+    let Some(single) = single else { return 0 };
+    let (mean_ns, p99_ns) = (single.evidence.service_mean_ns, single.p99_ns as f64);
+    if answered(single) >= TELLING && p99_ns <= LIGHT * mean_ns {
+        return (3.0 * p99_ns) as u64;
+    }
+    let all: f64 = history.iter().map(answered).sum();
+    let tail_ns = if answered(single) >= TELLING { mean_ns.max(p99_ns / 100f64.ln()) } else { mean_ns };
+    (tail_ns * (100.0 * all.max(1.0)).ln()) as u64
+}
+
 fn two_digits(ns: u64) -> f64 {
     let unit = 10f64.powf((ns.max(1) as f64).log10().floor() - 1.0);
     (ns as f64 / unit).round() * unit
@@ -241,47 +257,6 @@ fn no_disturbance(hits: usize, trials: usize, share: f64, error: f64) -> bool {
         term *= (trials - k) as f64 / (k + 1) as f64 * share / (1.0 - share);
     }
     1.0 - below < error
-}
-
-/// What all time measured in some trials says of the promise.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Pool {
-    seconds: f64,
-    excess: f64,
-    trials: usize,
-    bad: usize,
-}
-
-impl Pool {
-    pub fn of<'a>(trials: impl Iterator<Item = &'a TrialOutcome>, share_max: f64, growing: bool) -> Pool {
-        let mut pool = Pool::default();
-        for trial in trials {
-            let seconds = trial.duration_ns as f64 / 1e9;
-            pool.seconds += seconds;
-            // What a backlog grows by is never answered in time, if it goes on.
-            let grown = if growing && trial.verdict == Verdict::Fail {
-                trial.evidence.growth / share_max.max(1e-9)
-            } else {
-                0.0
-            };
-            let excess = trial.evidence.excess.max(grown).min(1.0 / share_max.max(1e-9));
-            pool.excess += excess * seconds;
-            pool.trials += 1;
-            pool.bad += usize::from(trial.verdict == Verdict::Fail && excess > 1.0);
-        }
-        pool
-    }
-
-    /// Whether it did not hold: there were more bad requests than allowed, for sure, and not by a disturbance. Where stalls
-    /// recur, chance decides how many a trial meets, and less is allowed.
-    pub fn contradicts(&self, budget_ns: u64, stalls_recur: bool) -> bool {
-        let seen = self.excess / self.seconds.max(1e-9);
-        if stalls_recur {
-            return self.bad > 0 && seen > STALLING_PART;
-        }
-        let own = budget_ns < FEW_NS || no_disturbance(self.bad, self.trials, DISTURBED, ERROR);
-        own && seen * sure(self.bad) > 1.0
-    }
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub fn held_by(found: &SearchFinding) -> Option<HeldBy> {
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());
     let (_, explanation) = explained.open();
-    let how = explanation.how.clone().filter(|_| found.findings.load_line_rps.lower > 0.0)?;
+    let how = explanation.how.clone().filter(|_| found.findings.load_line_rps.rps > 0.0)?;
     let first = explanation.causes.first()?;
     Some(HeldBy { cause: explanation.cause, subject: first.subject.clone(), how })
 }

@@ -45,7 +45,7 @@ pub(super) fn conclude<'a>(
         _ if line_rps > 0.0 => NoFinding::NoTime,
         _ => NoFinding::NoLine,
     })?;
-    let no_line = searched.filter(|findings| findings.load_line_rps.lower <= 0.0).map(|_| Doubt {
+    let no_line = searched.filter(|findings| findings.load_line_rps.rps <= 0.0).map(|_| Doubt {
         kind: DoubtKind::Nothing,
         text: "there is no line: steps are shares of the most that was answered".into(),
     });

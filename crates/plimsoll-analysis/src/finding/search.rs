@@ -63,7 +63,7 @@ fn planned(experiment: &Experiment, asked: &FindAsked, findings: &Findings, slo:
     let sight = LoadSignals::of(&trial.run);
     Some(PlannedLoad {
         headroom,
-        rate_rps: findings.load_line_rps.lower * (1.0 - headroom),
+        rate_rps: findings.load_line_rps.rps * (1.0 - headroom),
         in_flight: sight.get(Signal::InFlight),
         p99_ns: sight.get(Signal::P99),
         held: judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass,
@@ -75,7 +75,7 @@ fn planned(experiment: &Experiment, asked: &FindAsked, findings: &Findings, slo:
 fn needed(asked: &FindAsked, findings: &Findings, each_us: Option<f64>) -> Option<Needed> {
     let (rate_rps, line) = (asked.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - asked.planning.headroom.unwrap_or(0.0));
-    (line.lower > 0.0).then(|| Needed {
+    (line.rps > 0.0).then(|| Needed {
         rate_rps,
         instances: (rate_rps / each(line.lower)).ceil(),
         instances_min: (rate_rps / each(line.upper.unwrap_or(line.lower))).ceil(),

@@ -10,7 +10,7 @@ use super::step::{History, Step, Until, closed};
 use crate::explain::{
     ExperimentLoads, LoadSignals, Loads, Signal, Together, interventions, killed_in, level_of, made_changes, standing,
 };
-use crate::find::{self, Bracket, Findings, StoppedBy};
+use crate::find::{self, LoadLine, Findings, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
 use crate::slo::Slo;
@@ -70,7 +70,7 @@ impl HoldLevel {
                 if matches!(findings.stopped_by, StoppedBy::Client | StoppedBy::MaxRate) {
                     return None;
                 }
-                let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.lower > 0.0);
+                let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
                 // Of a wide bracket no more than the server has shown.
                 let rate = upper.unwrap_or(level).min(most).max(level) * PAST;
@@ -231,7 +231,7 @@ impl Explain {
         }
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
-        let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.lower > 0.0);
+        let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
         // Where what did not hold before is answered now, that says nothing any more.
         let upper = upper.filter(|upper| made < upper * 0.98);
         let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
@@ -466,8 +466,8 @@ fn overhead_ns(history: &History) -> u64 {
 
 /// Whether it is not known closely what the server can do: nothing is known to hold, or not to hold, or much lies between the two.
 fn is_wide(findings: &Findings) -> bool {
-    let Bracket { lower, upper, .. } = findings.load_line_rps;
-    lower <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * lower)
+    let LoadLine { rps, upper, .. } = findings.load_line_rps;
+    rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * rps)
 }
 
 /// The loads that were carried out to their end.

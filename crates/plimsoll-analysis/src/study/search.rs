@@ -2,7 +2,7 @@
 
 use super::profiling;
 use super::step::{History, Step, Until};
-use crate::find::{self, Bracket, Findings, Settings};
+use crate::find::{self, LoadLine, Findings, Settings};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
 use plimsoll_model::units::{MS, SECOND};
@@ -107,7 +107,7 @@ impl Search {
 
     /// The load that leaves the headroom asked for, once.
     fn planned(&self, history: &History) -> Step {
-        let line_rps = self.so_far(history.elapsed_ns).lower;
+        let line_rps = self.so_far(history.elapsed_ns).rps;
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
         let (base, rate, length_ns) = (&self.settings.base, line_rps * (1.0 - headroom), self.planned_ns);
@@ -131,12 +131,12 @@ impl Search {
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         let Some(profiles) = &self.profiles else { return Step::Stop };
         let searched_ns = profiling::began_ns(history).unwrap_or(history.elapsed_ns);
-        let line_rps = self.so_far(searched_ns).lower;
+        let line_rps = self.so_far(searched_ns).rps;
         profiling::levels(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
     }
 
     /// The line as it would be told after `elapsed_ns`.
-    pub fn so_far(&self, elapsed_ns: u64) -> Bracket {
+    pub fn so_far(&self, elapsed_ns: u64) -> LoadLine {
         self.findings(elapsed_ns).load_line_rps
     }
 

@@ -18,9 +18,52 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// How long services take, as a distribution with mean 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Service {
+    Constant,
+    Exponential,
+    /// Two exponential phases with balanced means and this squared coefficient of variation.
+    Hyperexponential(f64),
+    /// Lognormal with this squared coefficient of variation.
+    Lognormal(f64),
+    /// This share takes so many times as long as the others.
+    Bimodal(f64, f64),
+}
+
+impl Service {
+    /// Probability of the first phase of a hyperexponential service; its rate is twice that, the other's twice the rest.
+    pub fn first_phase(cv2: f64) -> f64 {
+        0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt())
+    }
+
+    fn draw(self, rng: &mut Rng) -> f64 {
+        match self {
+            Service::Constant => 1.0,
+            Service::Exponential => rng.exponential(),
+            Service::Hyperexponential(cv2) => {
+                let first = Service::first_phase(cv2);
+                let phase = if rng.next_f64() < first { first } else { 1.0 - first };
+                rng.exponential() / (2.0 * phase)
+            }
+            Service::Lognormal(cv2) => {
+                let variance = (1.0 + cv2).ln();
+                let normal = (-2.0 * (1.0 - rng.next_f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos();
+                (normal * variance.sqrt() - variance / 2.0).exp()
+            }
+            Service::Bimodal(share, times) => {
+                let short = 1.0 / (1.0 - share + share * times);
+                if rng.next_f64() < share { short * times } else { short }
+            }
+        }
+    }
+}
+
 /// What the server is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
+    /// So many servers with one queue, default SLO, Poisson arrivals.
+    Queue(Service, usize),
     /// One server, exponential service, Poisson arrivals; bound 20 service times.
     Mm1,
     /// c servers, constant service, Poisson arrivals; bound 20 service times.
@@ -184,7 +227,7 @@ impl Model {
 
     fn servers(&self) -> usize {
         match self.kind {
-            Kind::Mdc(c) | Kind::Slots(c) => c,
+            Kind::Mdc(c) | Kind::Slots(c) | Kind::Queue(_, c) => c,
             _ => 1,
         }
     }
@@ -214,7 +257,7 @@ impl Model {
 
     pub fn arrivals(&self) -> Arrivals {
         match self.kind {
-            Kind::Mm1 | Kind::Mdc(_) => Arrivals::Poisson,
+            Kind::Mm1 | Kind::Mdc(_) | Kind::Queue(..) => Arrivals::Poisson,
             _ => Arrivals::Constant,
         }
     }
@@ -360,6 +403,7 @@ impl Server {
         }
         let draw = match self.model.kind {
             Kind::Mm1 => self.rng.exponential(),
+            Kind::Queue(service, _) => service.draw(&mut self.rng),
             _ => 1.0,
         };
         let done_ns = start_ns + (self.model.service_s() * 1e9 * draw / self.speed) as u64;
@@ -619,15 +663,17 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
         );
     }
     let line = findings.load_line_rps;
+    let _ = writeln!(text, "capacity {:?}", findings.capacity);
     let _ = writeln!(
         text,
-        "line {:.4}..{:?} {} by {:?} at {:.1}s held {}s; {:?} {:?}",
+        "line {:.4} ({:.4} to {:?}) {} by {:?} at {:.1}s held {}s; {:?} {:?}",
+        line.rps / truth,
         line.lower / truth,
         line.upper.map(|u| (u / truth * 1e4).round() / 1e4),
         if line.confirmed { "confirmed" } else { "not confirmed" },
         findings.stopped_by,
         findings.elapsed_s,
-        findings.held_s,
+        findings.seen_s,
         findings.doubts.beside().collect::<Vec<_>>(),
         findings.doubts.above().collect::<Vec<_>>()
     );

@@ -128,7 +128,7 @@ const BEYOND_BOUND: f64 = 20.0;
 
 /// The offered rates to be shown: to a little beyond the line and all that held. The rest is told at the edge.
 fn rates(searched: &[Searched]) -> Scale {
-    let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.lower));
+    let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
     let held = all().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|t| t.0);
     let known = line.chain(held).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
@@ -207,8 +207,8 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
         canvas.close();
         open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
         canvas.polyline(curve(&plot, trials).into_iter().map(Some), line);
-        let waterline = area.at_x(&x.scale, one.findings.load_line_rps.lower);
-        if one.findings.load_line_rps.lower > 0.0 {
+        let waterline = area.at_x(&x.scale, one.findings.load_line_rps.rps);
+        if one.findings.load_line_rps.rps > 0.0 {
             canvas.line((waterline, area.y - 4.0), (waterline, area.bottom()), Stroke::new(paints.water, 2.2));
         }
         points(&mut canvas, &plot, trials, &paints);
@@ -367,7 +367,7 @@ fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken:
     let words = Words { text: &text, size: SMALL, bold: false };
     // At the foot, else higher up, on the side away from the line.
     let sides = [(at + 6.0, Anchor::Start), (at - 6.0, Anchor::End)];
-    let sides = if at >= area.at_x(x, findings.load_line_rps.lower) { sides } else { [sides[1], sides[0]] };
+    let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
     let places = heights.flat_map(|height| sides.map(|(x, anchor)| ((x, height), anchor)));
     if let Some((place, anchor)) = taken.place(&words, area, places) {
@@ -411,7 +411,7 @@ fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], pai
 fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[Searched], names: &[String], change: Option<&str>) {
     let places: Vec<Option<f64>> = searched
         .iter()
-        .map(|s| s.findings.load_line_rps.lower)
+        .map(|s| s.findings.load_line_rps.rps)
         .map(|lower| (lower > 0.0).then(|| area.at_x(x, lower)))
         .collect();
     let top = area.y - 11.0;
@@ -423,7 +423,7 @@ fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[Searched], nam
     }
     let name = |s: &Searched| {
         let at_least = if s.findings.load_line_rps.upper.is_none() { "at least " } else { "" };
-        format!("{at_least}{}/s", rate(s.findings.load_line_rps.lower))
+        format!("{at_least}{}/s", rate(s.findings.load_line_rps.rps))
     };
     match (searched, places.as_slice()) {
         ([one], [Some(at)]) => {

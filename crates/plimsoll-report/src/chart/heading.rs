@@ -27,13 +27,11 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
         several => format!("{several} trials"),
     };
     let bracket = match upper {
-        Some(upper) if line.lower > 0.0 => {
-            format!("; {}/s did not hold ({:.1} % more)", rate(upper), (upper / line.lower - 1.0) * 100.0)
-        }
+        Some(upper) if line.rps > 0.0 => format!("; 90 %: {} to {}/s", rate(line.lower), rate(upper)),
         _ => String::new(),
     };
-    let held = match line.lower > 0.0 {
-        true if findings.load_line_rps.confirmed => format!("; held for {} at a time", duration(findings.held_s * 1e9)),
+    let held = match line.rps > 0.0 {
+        true if line.confirmed => format!("; seen for {}", duration(findings.seen_s * 1e9)),
         true => "; not confirmed".to_owned(),
         false => String::new(),
     };
@@ -53,10 +51,10 @@ pub fn line_title(findings: &Findings) -> String {
         (false, _) => "may carry (not confirmed)",
     };
     let over = match findings.log {
-        Some(log) if line.lower > 0.0 => format!("the log {} times over: ", format::times(log.times(line.lower))),
+        Some(log) if line.rps > 0.0 => format!("the log {} times over: ", format::times(log.times(line.rps))),
         _ => String::new(),
     };
-    match (line.lower > 0.0, upper) {
+    match (line.rps > 0.0, upper) {
         (true, Some(_)) => {
             format!("The service {carries} {over}about {} {counted} a second while {promise}", about(line.lower))
         }

@@ -89,7 +89,7 @@ pub fn carry_out(asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     prepared.carry_out(asked, terms, live, |finding, live| {
         let Finding::Find(found) = finding else { return exit::CROSSED };
         let cpu_ns = found.cpu_us().map(|us| us * 1e3);
-        let mut code = if found.findings.load_line_rps.lower > 0.0 { exit::DONE } else { exit::CROSSED };
+        let mut code = if found.findings.load_line_rps.rps > 0.0 { exit::DONE } else { exit::CROSSED };
         for demand in &fail_if {
             if let Some(figure) = demand.crossed(&found.findings, cpu_ns) {
                 live.note(&format!("--fail-if {demand}: {figure}"));

@@ -1,0 +1,488 @@
+//! Where the load line is, by all that was measured ([`Belief`]): a distribution of the highest rate that meets the SLO in steady
+//! state.
+//!
+//! Two accounts of the server explain the same trials, and each weighs as much as it explains:
+//!
+//! *Capacity.* Below its capacity C the waiting time of a queue has an exponential tail, exp(-theta t), with
+//! theta = 2 (C - rate) / (I_a + I_s): I_a is the dispersion of the arrivals (1 for random, 0 for evenly spaced ones), I_s that of
+//! the completions. So a share a is late beyond t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). (Kingman, 1962; for M/M/1 exact.)
+//! C and I_s are measured while the server is saturated ([`Capacity`]), in seconds where the share itself would take hours.
+//! The formula is one of heavy traffic: the nearer t comes to a single service time, the less it says, and its error grows.
+//!
+//! *Direct.* The share of bad requests grows as some power of the rate: line and power are unknown, and the counts of bad
+//! requests at the rates that were tried tell both. It knows no capacity but this: a backlog that grows is above the line.
+//!
+//! Counts of late requests come in bunches; a bunch is one observation ([`BoundEvidence::bunch_size`]). Each trial may be disturbed
+//! with a small probability, so that no single one decides.
+//!
+//! Not here: which trial to make next.
+
+use super::capacity::Capacity;
+use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
+use plimsoll_model::Purpose;
+
+/// Ends of the 90 % interval.
+pub(super) const LOW: f64 = 0.05;
+pub(super) const HIGH: f64 = 0.95;
+/// Weight of each account before anything is measured.
+const PRIOR_CAPACITY: f64 = 0.7;
+const PRIOR_OPEN: f64 = 0.15;
+const PRIOR_DIRECT: f64 = 0.15;
+/// One trial in so many is disturbed by something that no probe saw.
+const DISTURBED: f64 = 0.1;
+/// The likelihood of a disturbed trial, relative to the account that explains it best.
+const DISTURBED_LIKELIHOOD: f64 = 0.02;
+/// Draws of the account by capacity.
+const DRAWS: usize = 1024;
+/// The grid of the direct account: lines by powers, and how often it is drawn closer.
+const GRID: (usize, usize) = (64, 24);
+const ZOOMS: usize = 4;
+/// Powers by which the share of bad requests grows with the rate: from a latency that hardly depends on it to a cliff.
+const POWER: (f64, f64) = (1.5, 400.0);
+/// The grid is drawn closer to where the logarithm of the likelihood is within this of its maximum.
+const WITHIN: f64 = 9.0;
+/// An open trial that falls behind by this share of its arrivals, and by so many standard deviations, shows a capacity.
+const BEHIND_SHARE: f64 = 0.03;
+const BEHIND_DEVIATIONS: f64 = 4.0;
+/// The mean of |B| at 7/8 of a time less that at 3/8 of it, for a Brownian motion B: sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)).
+const FROM_EMPTY: f64 = 0.258;
+/// Requests that are late (or fail) whatever the rate: with this probability there are none, else their share lies between these
+/// multiples of what the SLO allows.
+const NO_FLOOR: f64 = 0.8;
+const FLOOR: (f64, f64) = (0.03, 0.95);
+/// An account with less weight than this is as good as refuted.
+const CONTESTED: f64 = 0.03;
+/// How much the formula of heavy traffic may be off, as a standard deviation of the logarithm: alone, and for each service time
+/// in 1 / theta (M/D/1 and M/M/8 by exact formulas).
+const FORMULA_ERROR: f64 = 0.03;
+const FORMULA_ERROR_NEAR: f64 = 0.25;
+
+/// An open trial as it counts.
+#[derive(Debug, Clone)]
+struct Sight {
+    rate: f64,
+    seconds: f64,
+    growth: f64,
+    in_flight: f64,
+    bounds: Vec<BoundEvidence>,
+}
+
+/// A distribution of the load line.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Belief {
+    /// Rates and their weights, by rate.
+    draws: Vec<(f64, f64)>,
+    /// A rate at which a trial tells which account is right, where two of them weigh much and differ.
+    pub contested: Option<f64>,
+    /// Share of the variance that the capacity's own error makes.
+    pub from_capacity: f64,
+}
+
+/// What an account needs beside the trials.
+struct Terms<'a> {
+    sights: &'a [Sight],
+    arrivals_dispersion: f64,
+    /// Mean service time of a single user, s.
+    service_s: f64,
+    refuses: bool,
+}
+
+impl Belief {
+    /// After these trials. `arrivals_dispersion`: 1 for random arrivals, 0 for evenly spaced ones. `service_s`: mean service time
+    /// of a single user.
+    pub(super) fn new(
+        history: &[TrialOutcome],
+        capacity: Option<&Capacity>,
+        arrivals_dispersion: f64,
+        service_s: f64,
+    ) -> Belief {
+        let sights = sights(history);
+        let refuses = capacity.is_some_and(|capacity| capacity.refuses);
+        let terms = Terms { sights: &sights, arrivals_dispersion, service_s, refuses };
+        let mut accounts: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
+        let mut from_capacity = 0.0;
+        if let Some(capacity) = capacity {
+            let (evidence, draws) = terms.by_capacity(capacity.rps, capacity.error_rps, capacity);
+            from_capacity = variance_share(&draws, capacity.error_rps);
+            accounts.push((PRIOR_CAPACITY.ln() + evidence, draws));
+        }
+        if let Some((rps, error_rps)) = open_capacity(&sights, capacity, arrivals_dispersion) {
+            let own = Capacity { rps, error_rps, dispersion: 1.0, pieces: 2.0, ..capacity.copied().unwrap_or(Capacity::NONE) };
+            let own = Capacity { dispersion: capacity.map_or(1.0, |it| it.dispersion), ..own };
+            let (evidence, draws) = terms.by_capacity(rps, error_rps, &own);
+            // Its centre was chosen by the same trials that it explains.
+            let occam = (error_rps / (0.1 * rps)).ln().min(0.0);
+            accounts.push((PRIOR_OPEN.ln() + evidence + occam, draws));
+        }
+        let (evidence, draws) = terms.direct(capacity);
+        accounts.push((PRIOR_DIRECT.ln() + evidence, draws));
+        let best = accounts.iter().map(|account| account.0).fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = accounts.iter().map(|account| (account.0 - best).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        let direct = weights.last().copied().unwrap_or(0.0) / sum;
+        let contested = contested(&weights, &accounts);
+        let mut draws: Vec<(f64, f64)> = Vec::new();
+        for (weight, (_, account)) in weights.iter().zip(&accounts) {
+            draws.extend(account.iter().map(|(rate, own)| (*rate, own * weight / sum)));
+        }
+        draws.retain(|draw| draw.0.is_finite() && draw.1 > 0.0);
+        draws.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Belief { draws, contested, from_capacity: from_capacity * (1.0 - direct) }
+    }
+
+    /// The rate below which the line lies with this probability; 0 where nothing is known, or no rate meets the SLO.
+    pub(super) fn quantile(&self, p: f64) -> f64 {
+        let total: f64 = self.draws.iter().map(|draw| draw.1).sum();
+        let mut sum = 0.0;
+        for (at, (rate, weight)) in self.draws.iter().enumerate() {
+            let before = sum;
+            sum += weight / total;
+            if sum >= p {
+                // Between the draws, as a step of one of them would be seen in the width.
+                let last = at.checked_sub(1).map_or(*rate, |at| self.draws[at].0);
+                let part = if sum > before { (p - before) / (sum - before) } else { 1.0 };
+                return (last + (rate - last) * part).max(0.0);
+            }
+        }
+        self.draws.last().map_or(0.0, |draw| draw.0.max(0.0))
+    }
+}
+
+impl Capacity {
+    const NONE: Capacity = Capacity {
+        rps: 0.0,
+        error_rps: 0.0,
+        dispersion: 1.0,
+        pieces: 2.0,
+        trials: 0,
+        set_aside: 0,
+        seconds: 0.0,
+        refuses: false,
+    };
+}
+
+/// The median of the account that puts the line highest, where no account has nearly all of the weight and they differ.
+fn contested(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64> {
+    let sum: f64 = weights.iter().sum();
+    let of = |draws: &Vec<(f64, f64)>| {
+        let mut draws = draws.clone();
+        draws.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let belief = Belief { draws, ..Belief::default() };
+        [LOW, 0.5, HIGH].map(|p| belief.quantile(p))
+    };
+    let strong = weights.iter().zip(accounts).filter(|(weight, _)| **weight > CONTESTED * sum);
+    let found: Vec<[f64; 3]> = strong.map(|(_, account)| of(&account.1)).collect();
+    let highest = found.iter().copied().reduce(|a, b| if a[1] >= b[1] { a } else { b })?;
+    let apart = found.iter().any(|other| other[2] < highest[0]);
+    apart.then_some(highest[1])
+}
+
+/// Share of the draws' variance that the capacity's error makes.
+fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
+    let total: f64 = draws.iter().map(|draw| draw.1).sum();
+    if total <= 0.0 {
+        return 0.0;
+    }
+    let mean = draws.iter().map(|draw| draw.0 * draw.1).sum::<f64>() / total;
+    let variance = draws.iter().map(|draw| (draw.0 - mean).powi(2) * draw.1).sum::<f64>() / total;
+    if variance > 0.0 { (error_rps * error_rps / variance).min(1.0) } else { 0.0 }
+}
+
+/// The open trials that count. Where some were disturbed by other processes and enough were not, the latter.
+fn sights(history: &[TrialOutcome]) -> Vec<Sight> {
+    let open = || {
+        history.iter().filter(|trial| {
+            matches!(trial.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm)
+                && trial.evidence.scheduled > 0
+                && !(trial.verdict == Verdict::Void && trial.evidence.generator_limited)
+        })
+    };
+    let quiet = open().filter(|trial| !trial.others.disturbed).count();
+    open()
+        .filter(|trial| quiet < 3 || !trial.others.disturbed)
+        .filter_map(|trial| {
+            Some(Sight {
+                rate: trial.offered_rps().filter(|rate| *rate > 0.0)?,
+                seconds: trial.duration_ns as f64 / 1e9,
+                growth: trial.evidence.growth_requests,
+                in_flight: trial.evidence.in_flight[1].max(0.0),
+                bounds: trial.evidence.bounds.clone(),
+            })
+        })
+        .collect()
+}
+
+/// The capacity that open trials show which fell behind: arrivals less what waits. With its standard error.
+fn open_capacity(sights: &[Sight], capacity: Option<&Capacity>, arrivals_dispersion: f64) -> Option<(f64, f64)> {
+    let dispersion = capacity.map_or(1.0, |capacity| capacity.dispersion);
+    let shown = |sight: &Sight| {
+        let half_s = sight.seconds / 2.0;
+        let walk = ((arrivals_dispersion + dispersion) * sight.rate * half_s + sight.in_flight + 1.0).sqrt();
+        let behind = sight.growth > BEHIND_SHARE * sight.rate * half_s && sight.growth > BEHIND_DEVIATIONS * walk;
+        let rps = sight.rate - sight.growth / half_s;
+        (behind && rps > 0.0).then(|| (rps, (walk / half_s).max(0.003 * rps)))
+    };
+    let found: Vec<(f64, f64)> = sights.iter().filter_map(shown).collect();
+    let weights: f64 = found.iter().map(|it| it.1.powi(-2)).sum();
+    if found.is_empty() {
+        return None;
+    }
+    let mean = found.iter().map(|it| it.0 * it.1.powi(-2)).sum::<f64>() / weights;
+    let spread = found.iter().map(|it| (it.0 - mean).powi(2)).sum::<f64>() / found.len() as f64;
+    Some((mean, (1.0 / weights + spread / found.len() as f64).sqrt()))
+}
+
+/// Logarithm of the density of Student's t with 4 degrees of freedom, up to a constant: what falls out of line counts less.
+fn ln_t(z: f64) -> f64 {
+    -2.5 * (1.0 + z * z / 4.0).ln()
+}
+
+/// Logarithm of the likelihood of a share `q` of bad requests, relative to that of the share that was seen.
+fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
+    let (n, b) = (scheduled / bunch, (bad / bunch).min(scheduled / bunch));
+    let ln = |q: f64| {
+        let q = q.clamp(1e-12, 1.0 - 1e-9);
+        b * q.ln() + (n - b) * (1.0 - q).ln()
+    };
+    ln(q) - ln(b / n.max(1e-12))
+}
+
+/// A trial may be disturbed.
+fn robust(ln_likelihood: f64) -> f64 {
+    ((1.0 - DISTURBED) * ln_likelihood.exp() + DISTURBED * DISTURBED_LIKELIHOOD).ln()
+}
+
+/// Point `at` of a sequence that fills a unit cube evenly (Roberts, "The unreasonable effectiveness of quasirandom sequences").
+fn even(at: usize, dimension: usize) -> f64 {
+    const STEP: [f64; 6] = [
+        0.898_653_712_628_699_2,
+        0.807_578_495_213_944_8,
+        0.725_733_412_888_213_1,
+        0.652_182_825_799_428_8,
+        0.586_086_516_785_479_3,
+        0.526_688_728_670_519_6,
+    ];
+    (0.5 + (at as f64 + 1.0) * STEP[dimension]).fract()
+}
+
+/// Probability that a normal variable exceeds `z` (Zelen and Severo, 26.2.17 of Abramowitz and Stegun; error below 1e-7).
+pub(super) fn upper_tail(z: f64) -> f64 {
+    if z < 0.0 {
+        return 1.0 - upper_tail(-z);
+    }
+    let t = 1.0 / (1.0 + 0.231_641_9 * z);
+    let poly = t * (0.319_381_53 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt() * poly
+}
+
+/// Quantile function of the normal distribution (Acklam's approximation, relative error below 1.2e-9... of its middle part 1e-4).
+fn normal(p: f64) -> f64 {
+    let p = p.clamp(1e-6, 1.0 - 1e-6);
+    let tail = |q: f64| {
+        let c = [-7.784894002430293e-3, -0.3223964580411365, -2.400758277161838, -2.549732539343734, 4.374664141464968, 2.938163982698783];
+        let d = [7.784695709041462e-3, 0.3224671290700398, 2.445134137142996, 3.754408661907416];
+        (((((c[0] * q + c[1]) * q + c[2]) * q + c[3]) * q + c[4]) * q + c[5])
+            / ((((d[0] * q + d[1]) * q + d[2]) * q + d[3]) * q + 1.0)
+    };
+    if p < 0.02425 {
+        return tail((-2.0 * p.ln()).sqrt());
+    }
+    if p > 1.0 - 0.02425 {
+        return -tail((-2.0 * (1.0 - p).ln()).sqrt());
+    }
+    let a = [-39.69683028665376, 220.9460984245205, -275.9285104469687, 138.3577518672690, -30.66479806614716, 2.506628277459239];
+    let b = [-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972, -13.28068155288572];
+    let q = p - 0.5;
+    let r = q * q;
+    (((((a[0] * r + a[1]) * r + a[2]) * r + a[3]) * r + a[4]) * r + a[5]) * q
+        / (((((b[0] * r + b[1]) * r + b[2]) * r + b[3]) * r + b[4]) * r + 1.0)
+}
+
+impl Terms<'_> {
+    /// Logarithm of the likelihood of the growth of a backlog, if the capacity were `capacity_rps`.
+    fn ln_growth(&self, sight: &Sight, capacity_rps: f64, dispersion: f64) -> f64 {
+        let half_s = sight.seconds / 2.0;
+        let both = (self.arrivals_dispersion + dispersion).max(0.01);
+        let served = sight.rate.min(capacity_rps);
+        let drift = (sight.rate - capacity_rps).max(0.0) * half_s;
+        let mut walk = both * served * half_s;
+        // A queue that begins empty grows in the mean, too, as it cannot be shorter than that.
+        let mut rise = FROM_EMPTY * (both * served * sight.seconds).sqrt();
+        if sight.rate < capacity_rps {
+            // In steady state the queue wanders no further than its own length.
+            let length = both / (2.0 * (1.0 - sight.rate / capacity_rps));
+            walk = walk.min(2.0 * length * length);
+            rise = rise.min(length / 2.0);
+        }
+        rise *= (1.0 - drift / walk.sqrt().max(1.0)).max(0.0);
+        // Requests in service come and go as well.
+        let deviation = (walk + served * self.service_s + 1.0).sqrt();
+        ln_t((sight.growth - drift - rise) / deviation)
+    }
+
+    /// The account by capacity: the mean likelihood, as a logarithm, and the line of each draw with its weight.
+    fn by_capacity(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
+        let latency = || self.sights.iter().flat_map(|sight| &sight.bounds);
+        let mut bounds: Vec<(f64, f64, f64)> = Vec::new();
+        for bound in latency() {
+            let Some(bound_ns) = bound.bound_ns else { continue };
+            let (t, a) = (bound_ns as f64 / 1e9, bound.share);
+            if !bounds.iter().any(|it| it.0 == t && it.1 == a) {
+                bounds.push((t, a, 0.0));
+            }
+        }
+        let freedom = (of.pieces - 1.0).max(1.0);
+        let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
+        for at in 0..DRAWS {
+            let capacity = rps + error_rps * normal(even(at, 0));
+            // The variance of a sample is a chi-squared one (Wilson and Hilferty's cube).
+            let cube = 1.0 - 2.0 / (9.0 * freedom) + normal(even(at, 1)) * (2.0 / (9.0 * freedom)).sqrt();
+            let dispersion = of.dispersion / cube.max(0.2).powi(3);
+            let both = (self.arrivals_dispersion + dispersion).max(1e-3);
+            let (error, place) = (normal(even(at, 2)), even(at, 3));
+            // theta (C - rate) for one request a second of room.
+            let kappa = |t: f64, a: f64| {
+                let near = (1.0 / a).ln() / t * self.service_s;
+                let off = (error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
+                // A response is a wait and a service: between nothing and one whole service time comes off the bound.
+                let left = (t - place * self.service_s.min(t / 2.0)).max(t / 4.0);
+                (2.0 / both / off, left)
+            };
+            let [late_floor, failed_floor] = [even(at, 4), even(at, 5)].map(|u| match u {
+                u if u < NO_FLOOR => 0.0,
+                u => FLOOR.0 * (FLOOR.1 / FLOOR.0).powf((u - NO_FLOOR) / (1.0 - NO_FLOOR)),
+            });
+            let mut line = capacity;
+            for (t, a, _) in &bounds {
+                let floor = late_floor * *a;
+                let (kappa, left) = kappa(*t, *a);
+                let room = if floor < *a { (1.0 / (a - floor)).ln() / (kappa * left) } else { f64::INFINITY };
+                line = line.min(capacity - room);
+            }
+            let mut ln = 0.0;
+            for sight in self.sights {
+                let growth = self.ln_growth(sight, capacity, dispersion);
+                let mut worst: f64 = 0.0;
+                for bound in &sight.bounds {
+                    let floor = bound.share * if bound.bound_ns.is_some() { late_floor } else { failed_floor };
+                    let beyond = (sight.rate / capacity - 1.0).max(0.0);
+                    let (q, bunch) = match bound.bound_ns {
+                        None if self.refuses => (floor.max(1e-5) + beyond / (1.0 + beyond), 1.0),
+                        None => (floor.max(1e-5), 1.0),
+                        Some(bound_ns) => {
+                            let t = bound_ns as f64 / 1e9;
+                            let (kappa, left) = kappa(t, bound.share);
+                            let room = (capacity - sight.rate).max(0.0);
+                            let stationary = (-kappa * room * left).exp();
+                            // From an empty queue in a trial this short: a walk that is reflected at nothing.
+                            let half_s = sight.seconds / 2.0;
+                            let drift = (sight.rate - capacity) * half_s;
+                            let far = (capacity * left - drift) / (both * capacity * half_s).sqrt();
+                            let reached = (2.0 * upper_tail(far)).min(1.0);
+                            // Above the capacity requests are late once the backlog is long enough.
+                            let late_from_s = if beyond > 0.0 { left / beyond } else { f64::INFINITY };
+                            let late = (1.0 - late_from_s / sight.seconds).max(0.0);
+                            let queued = if room > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
+                            let bunch = sight.rate * capacity / (kappa * room * room).max(1e-9);
+                            (floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size))
+                        }
+                    };
+                    let scheduled = bound.scheduled as f64;
+                    let bunch = bunch.clamp(1.0, scheduled.max(1.0));
+                    worst = worst.min(ln_share(q, scheduled, bound.bad as f64, bunch));
+                }
+                ln += robust(growth + worst);
+            }
+            logs.push((line, ln));
+        }
+        weigh(logs, DRAWS as f64)
+    }
+
+    /// The bound that the trials broke most, for the direct account: its place among the bounds.
+    fn binding(&self) -> usize {
+        let bounds = self.sights.iter().map(|sight| sight.bounds.len()).max().unwrap_or(0);
+        let excess = |at: usize| -> f64 {
+            let of = |sight: &Sight| {
+                let bound = sight.bounds.get(at)?;
+                Some(bound.bad as f64 / (bound.share * bound.scheduled as f64).max(1.0))
+            };
+            self.sights.iter().filter_map(of).sum()
+        };
+        // Of equals the last: a latency bound rather than that of successes.
+        (0..bounds).max_by(|a, b| excess(*a).total_cmp(&excess(*b))).unwrap_or(0)
+    }
+
+    /// The direct account: the mean likelihood over what was possible, and lines with their weights.
+    fn direct(&self, capacity: Option<&Capacity>) -> (f64, Vec<(f64, f64)>) {
+        let rates = || self.sights.iter().map(|sight| sight.rate);
+        let known = capacity.map(|it| it.rps);
+        let high = rates().fold(known.unwrap_or(0.0), f64::max) * 1.6;
+        let low = rates().chain(known).fold(f64::INFINITY, f64::min) / 30.0;
+        if !low.is_finite() || high <= 0.0 {
+            return (0.0, Vec::new());
+        }
+        let at = self.binding();
+        // Bunches are of the server: what one trial shows holds for those that had nothing late.
+        let bunch = self.sights.iter().filter_map(|s| Some(s.bounds.get(at)?.bunch_size)).fold(1.0, f64::max);
+        let dispersion = capacity.map_or(1.0, |it| it.dispersion);
+        let ln_likelihood = |line: f64, power: f64| {
+            let mut ln = 0.0;
+            for sight in self.sights {
+                // Where the line is higher than the server could do while saturated, it is the capacity, too.
+                let growth = self.ln_growth(sight, known.map_or(line, |rps| rps.max(line)).max(line), dispersion);
+                let Some(bound) = sight.bounds.get(at) else {
+                    ln += robust(growth);
+                    continue;
+                };
+                let q = (bound.share * (sight.rate / line).powf(power)).min(0.999);
+                let scheduled = bound.scheduled as f64;
+                let bunch = bunch.clamp(1.0, scheduled.max(1.0));
+                ln += robust(growth + ln_share(q, scheduled, bound.bad as f64, bunch));
+            }
+            ln
+        };
+        let mut area = ((low.ln(), high.ln()), (POWER.0.ln(), POWER.1.ln()));
+        let whole = (area.0.1 - area.0.0) * (area.1.1 - area.1.0);
+        let mut logs = Vec::new();
+        for zoom in 0..=ZOOMS {
+            let step = ((area.0.1 - area.0.0) / GRID.0 as f64, (area.1.1 - area.1.0) / GRID.1 as f64);
+            logs.clear();
+            let (mut best, mut found) = (f64::NEG_INFINITY, Vec::new());
+            for x in 0..GRID.0 {
+                let line = area.0.0 + (x as f64 + 0.5) * step.0;
+                for y in 0..GRID.1 {
+                    let power = area.1.0 + (y as f64 + 0.5) * step.1;
+                    let ln = ln_likelihood(line.exp(), power.exp());
+                    best = f64::max(best, ln);
+                    found.push((line, power, ln));
+                }
+            }
+            logs.extend(found.iter().map(|(line, _, ln)| (line.exp(), *ln)));
+            if zoom == ZOOMS {
+                break;
+            }
+            let near = || found.iter().filter(|it| it.2 > best - WITHIN);
+            let range = |of: &dyn Fn(&(f64, f64, f64)) -> f64, step: f64, limits: (f64, f64)| {
+                let (from, to) = near().fold((f64::INFINITY, f64::NEG_INFINITY), |r, it| (r.0.min(of(it)), r.1.max(of(it))));
+                ((from - step).max(limits.0), (to + step).min(limits.1))
+            };
+            let next = (range(&|it| it.0, step.0, area.0), range(&|it| it.1, step.1, area.1));
+            if next == area {
+                break;
+            }
+            area = next;
+        }
+        let share = (area.0.1 - area.0.0) * (area.1.1 - area.1.0) / whole;
+        let (evidence, draws) = weigh(logs.clone(), logs.len() as f64);
+        (evidence + share.ln(), draws)
+    }
+}
+
+/// The mean likelihood as a logarithm, and each value with its weight.
+fn weigh(logs: Vec<(f64, f64)>, count: f64) -> (f64, Vec<(f64, f64)>) {
+    let best = logs.iter().map(|it| it.1).fold(f64::NEG_INFINITY, f64::max);
+    let weighed: Vec<(f64, f64)> = logs.into_iter().map(|(value, ln)| (value, (ln - best).exp())).collect();
+    let sum: f64 = weighed.iter().map(|it| it.1).sum();
+    let draws = weighed.into_iter().map(|(value, weight)| (value, weight / sum.max(1e-300))).collect();
+    (best + (sum / count.max(1.0)).max(1e-300).ln(), draws)
+}

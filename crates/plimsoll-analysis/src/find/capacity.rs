@@ -1,0 +1,216 @@
+//! How much a server does while requests always wait for it ([`Capacity`]), from trials in which its queue never emptied.
+//!
+//! Completions of a saturated server are a renewal-like count: their number in time T has mean C T and variance I C T, where I is
+//! their index of dispersion (1 for exponential service, 0 for constant). So N completions tell C to a relative error of
+//! sqrt(I / N). What differs between trials by more than that is added: a process or a machine that wanders.
+//! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts); DerSimonian and Laird, 1986 (variance
+//! between trials by moments).
+//!
+//! Not here: what users feel below capacity (see [`super::belief`]).
+
+use super::belief::upper_tail;
+use crate::judge::{Saturation, TrialOutcome, Verdict};
+use plimsoll_model::Purpose;
+
+/// A trial is disturbed with this probability by something that no probe saw, and with this one where probes saw interference; such
+/// a trial makes anything between this share of the capacity and the whole.
+const DISTURBED: f64 = 0.1;
+const DISTURBED_SEEN: f64 = 0.5;
+const DISTURBED_LEAST: f64 = 0.5;
+/// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard deviations (one-sided 0.1 %).
+const WANDERS: f64 = 3.1;
+/// Points of the grid over capacities, and how many standard errors of the worst known trial it reaches to either side.
+const GRID: usize = 801;
+const GRID_ERRORS: f64 = 6.0;
+/// Fewer completions tell no dispersion of their own.
+const COMPLETED_MIN: f64 = 8.0;
+
+/// What a server completes at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Capacity {
+    /// Completions a second.
+    pub rps: f64,
+    /// Standard error of that.
+    pub error_rps: f64,
+    /// Variance over mean of completions, at the time scale of the bound, with what differs between trials.
+    pub dispersion: f64,
+    /// Pieces of time by which the dispersion is known.
+    pub pieces: f64,
+    /// Trials that count.
+    pub trials: usize,
+    /// Trials set aside as disturbed.
+    pub set_aside: usize,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Failed requests were among the completions: the server refuses what is too much.
+    pub refuses: bool,
+}
+
+/// One trial: its rate, the standard error of that, and how likely it was disturbed beforehand.
+#[derive(Clone, Copy)]
+struct Block {
+    found: Saturation,
+    rps: f64,
+    error_rps: f64,
+    disturbed: f64,
+}
+
+impl Block {
+    /// The likelihood of its rate undisturbed, and disturbed, if the capacity were `rps`; `extra`: variance between trials.
+    fn likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
+        let error = (self.error_rps.powi(2) + extra).sqrt();
+        let z = |at: f64| (self.rps - at) / error;
+        let quiet = (-z(rps).powi(2) / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
+        // Evenly between the least share and the whole, blurred by the error.
+        let least = DISTURBED_LEAST * rps;
+        let between = upper_tail(z(rps)) - upper_tail(z(least));
+        let disturbed = between.max(0.0) / (rps - least).max(1e-12);
+        ((1.0 - self.disturbed) * quiet, self.disturbed * disturbed)
+    }
+}
+
+impl Capacity {
+    /// From the saturated trials of a search; `None` without any that counts. Where probes saw interference in most of them, the figure
+    /// is of the machine as it was.
+    pub(super) fn new(history: &[TrialOutcome]) -> Option<Capacity> {
+        let saturated = history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
+        let usable = saturated.filter(|trial| !(trial.evidence.generator_limited && trial.verdict == Verdict::Void));
+        let found: Vec<(Saturation, bool)> =
+            usable.clone().filter_map(|trial| Some((trial.evidence.saturation?, trial.others.disturbed))).collect();
+        let mut capacity = Capacity::pool(&found)?;
+        capacity.refuses = usable.into_iter().any(|trial| trial.evidence.rejecting);
+        Some(capacity)
+    }
+
+    /// `found`: what each trial showed, and whether probes saw interference.
+    fn pool(found: &[(Saturation, bool)]) -> Option<Capacity> {
+        let seen = found.iter().filter(|it| it.1).count();
+        let usual = seen * 2 >= found.len();
+        let (completed, seconds) = found.iter().fold((0.0, 0.0), |sum, (it, _)| (sum.0 + it.completed, sum.1 + it.seconds));
+        if seconds <= 0.0 || completed <= 0.0 {
+            return None;
+        }
+        let blocks = |dispersion: f64| -> Vec<Block> {
+            let block = |(it, interfered): &(Saturation, bool)| Block {
+                found: *it,
+                rps: it.completed / it.seconds,
+                // Counts are whole: below half a completion nothing is known.
+                error_rps: (dispersion * completed / seconds * it.seconds).sqrt().max(0.5) / it.seconds,
+                disturbed: if *interfered && !usual { DISTURBED_SEEN } else { DISTURBED },
+            };
+            found.iter().map(block).collect()
+        };
+        // The median at first: what was disturbed is not only slower but bunched, too.
+        let mut dispersions: Vec<f64> =
+            found.iter().filter(|(it, _)| it.completed >= COMPLETED_MIN).map(|(it, _)| it.dispersion).collect();
+        dispersions.sort_by(f64::total_cmp);
+        let first = dispersions.get(dispersions.len() / 2).copied().unwrap_or(1.0);
+        let (rps, _) = posterior(&blocks(first), 0.0)?;
+        let quiet = |blocks: &[Block], rps: f64| -> Vec<Block> {
+            let is_quiet = |block: &&Block| {
+                let (quiet, disturbed) = block.likelihoods(rps, 0.0);
+                quiet >= disturbed
+            };
+            blocks.iter().filter(is_quiet).copied().collect()
+        };
+        let kept = quiet(&blocks(first), rps);
+        let told = || kept.iter().map(|block| block.found).filter(|it| it.completed >= COMPLETED_MIN && it.pieces >= 2.0);
+        let freedom: f64 = told().map(|it| it.pieces - 1.0).sum();
+        let (dispersion, pieces) = match freedom {
+            freedom if freedom > 0.0 => {
+                (told().map(|it| it.dispersion * (it.pieces - 1.0)).sum::<f64>() / freedom, freedom + 1.0)
+            }
+            _ => (first, 2.0),
+        };
+        let blocks = blocks(dispersion);
+        let kept = quiet(&blocks, rps);
+        let between = wander(&kept);
+        let (rps, error_rps) = posterior(&blocks, between)?;
+        let each_s = seconds / blocks.len() as f64;
+        Some(Capacity {
+            rps,
+            error_rps,
+            // Variance of a trial's count over its mean, beyond what its pieces show.
+            dispersion: dispersion + between * each_s / rps.max(1e-9),
+            pieces,
+            trials: kept.len(),
+            set_aside: blocks.len() - kept.len(),
+            seconds,
+            refuses: false,
+        })
+    }
+}
+
+/// The variance between trials beyond chance (DerSimonian and Laird); 0 where chance explains it.
+fn wander(blocks: &[Block]) -> f64 {
+    let freedom = blocks.len() as f64 - 1.0;
+    let weights: Vec<f64> = blocks.iter().map(|block| block.error_rps.powi(-2)).collect();
+    let sum: f64 = weights.iter().sum();
+    let mean = blocks.iter().zip(&weights).map(|(block, weight)| weight * block.rps).sum::<f64>() / sum;
+    let q: f64 = blocks.iter().map(|block| ((block.rps - mean) / block.error_rps).powi(2)).sum();
+    if freedom < 1.0 || q <= freedom + WANDERS * (2.0 * freedom).sqrt() {
+        return 0.0;
+    }
+    let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
+    (q - freedom) / (sum - squares / sum)
+}
+
+/// Mean and standard deviation of the capacity, by these trials, each of which may be disturbed.
+fn posterior(blocks: &[Block], between: f64) -> Option<(f64, f64)> {
+    let rates = || blocks.iter().map(|block| block.rps);
+    let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
+    let low = (rates().fold(f64::INFINITY, f64::min) - GRID_ERRORS * error).max(1e-9);
+    let high = rates().fold(0.0, f64::max) + GRID_ERRORS * error;
+    let mut area = (low, high);
+    let mut found = None;
+    // Once over all, and once over where the weight is.
+    for _ in 0..3 {
+        let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (GRID - 1) as f64;
+        let ln = |rps: f64| -> f64 {
+            let one = |block: &Block| {
+                let (quiet, disturbed) = block.likelihoods(rps, between);
+                (quiet + disturbed).max(1e-300).ln()
+            };
+            blocks.iter().map(one).sum()
+        };
+        let logs: Vec<f64> = (0..GRID).map(|point| ln(at(point))).collect();
+        let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = logs.iter().map(|ln| (ln - best).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        let mean = (0..GRID).map(|point| at(point) * weights[point]).sum::<f64>() / sum;
+        let variance = (0..GRID).map(|point| (at(point) - mean).powi(2) * weights[point]).sum::<f64>() / sum;
+        let step = (area.1 - area.0) / (GRID - 1) as f64;
+        found = Some((mean, variance.sqrt()));
+        let reach = (GRID_ERRORS * variance.sqrt()).max(2.0 * step);
+        area = ((mean - reach).max(1e-9), mean + reach);
+    }
+    found.filter(|it| it.0.is_finite() && it.1.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saturation(rps: f64, seconds: f64, dispersion: f64) -> Saturation {
+        Saturation { completed: rps * seconds, seconds, dispersion, pieces: 20.0 }
+    }
+
+    #[test]
+    fn completions_tell_the_capacity_and_its_error() {
+        let check = |rates: &[f64], dispersion: f64, expect: (f64, f64, usize)| {
+            let found: Vec<(Saturation, bool)> =
+                rates.iter().map(|rps| (saturation(*rps, 2.0, dispersion), false)).collect();
+            let got = Capacity::pool(&found).expect("some");
+            let (rps, error, set_aside) = expect;
+            assert!((got.rps / rps - 1.0).abs() < 0.005, "{rates:?}: {got:?}");
+            assert!((got.error_rps / error - 1.0).abs() < 0.2, "{rates:?}: {got:?}");
+            assert_eq!(got.set_aside, set_aside, "{rates:?}: {got:?}");
+        };
+        // sqrt(I C / T) over all.
+        check(&[1000.0; 4], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
+        check(&[1000.0, 1010.0, 990.0, 1000.0], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
+        // One that was disturbed.
+        check(&[1000.0, 1000.0, 1000.0, 700.0], 1.0, (1000.0, (1000.0f64 / 6.0).sqrt(), 1));
+        assert_eq!(Capacity::pool(&[]), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! Servers that refuse what is too much ([`rejections`]), such as a rate limiter, and at which rate they begin to.
+//!
+//! Not here: requests that fail whatever the rate (see [`super::failing`]).
+
+use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
+use plimsoll_model::Purpose;
+
+/// Fewer failures than this share may be something else than what a server rejects for being too much: connections that it closed while
+/// they stood idle, say.
+const REJECTED_FEW: f64 = 0.05;
+/// What is rejected at one rate is so at this many times it for certain.
+const REJECTED_ABOVE: f64 = 1.05;
+/// More than this share of what was to empty a limiter's bucket is not answered yet: it waits.
+const WAITING_MANY: f64 = 0.05;
+
+/// Open trials in which the server rejected what was too much. Few failures are not that where it let more wait at a higher rate, and
+/// failed none of it.
+pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
+    let lets_wait = |t: &TrialOutcome, rate: f64| {
+        let waits = match t.purpose {
+            Purpose::Settle => t.evidence.unanswered as f64 > WAITING_MANY * t.evidence.scheduled as f64,
+            _ => t.evidence.growth > GROWTH_MAX,
+        };
+        let higher = t.offered_rps().is_some_and(|it| it >= REJECTED_ABOVE * rate);
+        higher && t.verdict == Verdict::Fail && waits && t.evidence.failed_count() == 0
+    };
+    history.iter().filter(move |t| {
+        let Some(rate) = t.offered_rps().filter(|_| t.evidence.rejecting) else { return false };
+        let many = t.evidence.failed_count() as f64 >= REJECTED_FEW * t.evidence.scheduled as f64;
+        many || !history.iter().any(|other| lets_wait(other, rate))
+    })
+}
+
+/// The rate of a limiter: successes a second of trials that were rejected without falling behind; `None` if there is no
+/// such trial. The median, as a single trial may have been disturbed.
+pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
+    let rejected = rejections(history).filter(|t| t.verdict == Verdict::Fail);
+    let mut rates: Vec<f64> = rejected.filter_map(|t| t.evidence.saturated_rps).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Evidence, Offered};
+    use plimsoll_model::RequestFailure;
+
+    /// Purpose, rate, failed of 1000, not answered of 1000, growth, whether it rejects.
+    type Made = (Purpose, f64, u64, u64, f64, bool);
+
+    #[test]
+    fn what_waits_at_a_higher_rate_is_not_rejected() {
+        const MANY: Made = (Purpose::Line, 1000.0, 80, 0, 0.0, true);
+        const FEW: Made = (Purpose::Line, 1000.0, 3, 0, 0.0, true);
+        let cases: [(&str, &[Made], usize); 7] = [
+            ("a limiter", &[MANY, (Purpose::Climb, 2000.0, 500, 0, 0.0, true)], 2),
+            ("many, whatever waits above", &[MANY, (Purpose::Line, 1100.0, 0, 90, 0.1, false)], 1),
+            ("a few above its limit", &[FEW], 1),
+            ("and none at a higher rate, where more wait", &[FEW, (Purpose::Line, 1100.0, 0, 90, 0.1, false)], 0),
+            ("and a higher rate that was held", &[FEW, (Purpose::Climb, 1100.0, 0, 0, 0.0, false)], 1),
+            ("and more wait at the same rate", &[FEW, (Purpose::Line, 1000.0, 0, 90, 0.1, false)], 1),
+            ("and none where a bucket was to be emptied", &[FEW, (Purpose::Settle, 3000.0, 0, 600, 0.0, false)], 0),
+        ];
+        for (name, trials, expect) in cases {
+            let history: Vec<TrialOutcome> = trials.iter().map(trial).collect();
+            assert_eq!(rejections(&history).count(), expect, "{name}");
+        }
+    }
+
+    fn trial((purpose, rate, failed, unanswered, growth, rejecting): &Made) -> TrialOutcome {
+        let mut evidence = Evidence {
+            scheduled: 1000,
+            unanswered: *unanswered,
+            growth: *growth,
+            rejecting: *rejecting,
+            ..Evidence::default()
+        };
+        evidence.failed[RequestFailure::Reset as usize] = *failed;
+        let verdict = if failed + unanswered > 0 { Verdict::Fail } else { Verdict::Pass };
+        TrialOutcome { evidence, ..TrialOutcome::of_a_second(*purpose, Offered::Rate(*rate), verdict) }
+    }
+}

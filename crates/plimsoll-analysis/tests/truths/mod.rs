@@ -1,0 +1,187 @@
+//! Load lines that queueing theory knows ([`line_rps`]), and how often searches tell them ([`Coverage`]).
+//!
+//! M/M/k by Erlang's formula; M/G/1 by the poles of the Pollaczek-Khinchine transform, which is exact for hyperexponential service
+//! and exact to many digits for constant service beyond two service times.
+
+#![allow(dead_code)]
+
+use crate::simulator::{self, Kind, Model, Service};
+use plimsoll_model::units::SECOND;
+use std::fmt;
+use std::ops::Range;
+
+/// The default SLO: a share of 1 % may take longer than 0.5 s.
+const LATE_SHARE: f64 = 0.01;
+const BOUND_S: f64 = 0.5;
+
+/// The highest rate of random arrivals at which 99 % of the responses take 500 ms at most; 0 if there is none.
+pub fn line_rps(kind: Kind, capacity: f64) -> f64 {
+    let late = |rate: f64| match kind {
+        Kind::Queue(Service::Exponential, servers) => mmk_late(rate, capacity, servers),
+        Kind::Queue(Service::Constant, 1) => md1_late(rate, capacity),
+        Kind::Queue(Service::Hyperexponential(cv2), 1) => mh1_late(rate, capacity, cv2),
+        other => unreachable!("no formula for {other:?}"),
+    };
+    let (mut low, mut high) = (0.0, capacity);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if late(middle) <= LATE_SHARE { low = middle } else { high = middle }
+    }
+    if low < capacity * 1e-6 { 0.0 } else { low }
+}
+
+fn mmk_late(rate: f64, capacity: f64, servers: usize) -> f64 {
+    let k = servers as f64;
+    let mu = capacity / k;
+    let a = rate / mu;
+    // Erlang B by its recursion, then C.
+    let blocked = (1..=servers).fold(1.0, |b, n| a * b / (n as f64 + a * b));
+    let waits = blocked / (1.0 - a / k * (1.0 - blocked));
+    let room = k - 1.0 - a;
+    // By exponents together, as each alone overflows.
+    let alone = (-mu * BOUND_S).exp();
+    let queued = if room.abs() < 1e-9 { mu * BOUND_S * alone } else { (alone - (-mu * BOUND_S * (k - a)).exp()) / room };
+    alone + waits * queued
+}
+
+/// The root of rate (M(theta) - 1) = theta between `low` and `high`, where `m` is the moment generating function of the service.
+fn pole(rate: f64, m: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f64 {
+    let f = |theta: f64| rate * (m(theta) - 1.0) - theta;
+    let rises = f(high) > f(low);
+    for _ in 0..200 {
+        let middle = (low + high) / 2.0;
+        if (f(middle) > 0.0) == rises { high = middle } else { low = middle }
+    }
+    (low + high) / 2.0
+}
+
+fn md1_late(rate: f64, capacity: f64) -> f64 {
+    let s = 1.0 / capacity;
+    if BOUND_S <= s {
+        return 1.0;
+    }
+    let rho = rate * s;
+    // Away from the root at 0.
+    let theta = pole(rate, |theta| (theta * s).exp(), (2.0 * (1.0 - rho) / s * 0.3, 50.0 * capacity));
+    let a = (1.0 - rho) / (rho * (theta * s).exp() - 1.0);
+    a * (-theta * (BOUND_S - s)).exp()
+}
+
+fn mh1_late(rate: f64, capacity: f64, cv2: f64) -> f64 {
+    let p = Service::first_phase(cv2);
+    let phases = [(p, 2.0 * p * capacity), (1.0 - p, 2.0 * (1.0 - p) * capacity)];
+    let m = |theta: f64| phases.iter().map(|(p, r)| p * r / (r - theta)).sum::<f64>();
+    let slope = |theta: f64| phases.iter().map(|(p, r)| p * r / (r - theta).powi(2)).sum::<f64>();
+    let rho = rate / capacity;
+    let (slow, fast) = (phases[1].1, phases[0].1);
+    let first = pole(rate, m, (slow * 1e-9 + (1.0 - rho) * capacity * 0.05, slow * (1.0 - 1e-12)));
+    let second = pole(rate, m, (slow * (1.0 + 1e-12), fast * (1.0 - 1e-12)));
+    let term = |theta: f64| (1.0 - rho) / (rate * slope(theta) - 1.0) * m(theta) * (-theta * BOUND_S).exp();
+    term(first) + term(second)
+}
+
+/// What many searches on one model stated.
+#[derive(Debug, Clone)]
+pub struct Coverage {
+    /// Searches.
+    pub searches: usize,
+    /// Share whose 90 % interval holds the truth.
+    pub covers: f64,
+    /// Share that stated an estimate.
+    pub stated: f64,
+    /// Share of the searches whose stated estimate is more than 3 % above the truth.
+    pub above: f64,
+    pub confirmed: f64,
+    /// Median width of the interval over the truth.
+    pub width: f64,
+    /// Median of estimate over truth.
+    pub median: f64,
+    /// Shares of searches whose interval lies below, and above, the truth.
+    pub misses: (f64, f64),
+    pub elapsed_s: f64,
+}
+
+impl Coverage {
+    /// Over these seeds.
+    pub fn of(model: Model, seeds: Range<u64>, budget_s: u64) -> Coverage {
+        let count = seeds.clone().count();
+        let mut sums = [0.0; 7];
+        let (mut widths, mut ratios) = (Vec::new(), Vec::new());
+        for seed in seeds {
+            let model = model.seeded(seed);
+            let truth = line_rps(model.kind, model.capacity);
+            let findings = simulator::search(model, seed, budget_s * SECOND, None);
+            let line = findings.load_line_rps;
+            let upper = line.upper.unwrap_or(if truth > 0.0 && line.lower > 0.0 { f64::INFINITY } else { 0.0 });
+            let above_truth = line.lower > truth * (1.0 + 1e-9);
+            let below_truth = upper < truth && !(truth == 0.0 && line.rps == 0.0);
+            let stated = line.provable && line.rps > 0.0;
+            for (sum, is) in sums.iter_mut().zip([
+                !above_truth && !below_truth,
+                stated,
+                stated && line.rps > 1.03 * truth,
+                line.confirmed,
+                below_truth,
+                above_truth,
+            ]) {
+                *sum += f64::from(u8::from(is)) / count as f64;
+            }
+            sums[6] += findings.elapsed_s / count as f64;
+            if truth > 0.0 {
+                widths.push((upper - line.lower) / truth);
+                ratios.push(line.rps / truth);
+            }
+        }
+        let median = |values: &mut Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        };
+        let [covers, stated, above, confirmed, below_truth, above_truth, elapsed_s] = sums;
+        Coverage {
+            searches: count,
+            covers,
+            stated,
+            above,
+            confirmed,
+            width: median(&mut widths),
+            median: median(&mut ratios),
+            misses: (below_truth, above_truth),
+            elapsed_s,
+        }
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| format!("{:.1}%", share * 100.0);
+        write!(
+            f,
+            "{:>7} {:>7} {:>6} {:>6} {:>7} {:>7.3} {:>7} {:>6} {:>5.1}s",
+            percent(self.covers),
+            percent(self.stated),
+            percent(self.above),
+            percent(self.confirmed),
+            percent(self.width),
+            self.median,
+            percent(self.misses.0),
+            percent(self.misses.1),
+            self.elapsed_s
+        )
+    }
+}
+
+/// Lines by hand: M/M/1 is C - ln(100) / 0.5 s.
+#[test]
+fn lines_by_formula() {
+    let check = |kind: Kind, capacity: f64, expect: f64, within: f64| {
+        let line = line_rps(kind, capacity);
+        assert!((line - expect).abs() <= within, "{kind:?} {capacity}: {line}, expected {expect}");
+    };
+    check(Kind::Queue(Service::Exponential, 1), 1000.0, 1000.0 - 9.2103, 1e-3);
+    check(Kind::Queue(Service::Exponential, 1), 10.0, 0.7897, 1e-3);
+    check(Kind::Queue(Service::Exponential, 8), 10.0, 0.0, 1e-3);
+    check(Kind::Queue(Service::Constant, 1), 1000.0, 995.39, 0.05);
+    check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10.0, 0.0, 1e-3);
+    // ln(100) (1 + 4) / (2 t) below the capacity.
+    check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10_000.0, 10_000.0 - 23.03, 0.1);
+}

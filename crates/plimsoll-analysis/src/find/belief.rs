@@ -19,6 +19,7 @@
 
 use super::capacity::Capacity;
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
+use crate::slo::Slo;
 use plimsoll_model::Purpose;
 
 /// Ends of the 90 % interval.
@@ -50,6 +51,8 @@ const FROM_EMPTY: f64 = 0.258;
 /// multiples of what the SLO allows.
 const NO_FLOOR: f64 = 0.8;
 const FLOOR: (f64, f64) = (0.03, 0.95);
+/// A bound that no request may break is taken for one that one in a million may: a share of 0 is never proven.
+const SHARE_MIN: f64 = 1e-6;
 /// An account with less weight than this is as good as refuted.
 const CONTESTED: f64 = 0.03;
 /// How much the formula of heavy traffic may be off, as a standard deviation of the logarithm: alone, and for each service time
@@ -85,6 +88,8 @@ struct Terms<'a> {
     /// Mean service time of a single user, s.
     service_s: f64,
     refuses: bool,
+    /// Latency bounds of the SLO: time in s, and the share that may be later.
+    bounds: Vec<(f64, f64)>,
 }
 
 impl Belief {
@@ -93,12 +98,18 @@ impl Belief {
     pub(super) fn new(
         history: &[TrialOutcome],
         capacity: Option<&Capacity>,
+        slo: &Slo,
         arrivals_dispersion: f64,
         service_s: f64,
     ) -> Belief {
         let sights = sights(history);
+        let mut bounds: Vec<(f64, f64)> = Vec::new();
+        for allowance in slo.allowances() {
+            let bound = allowance.bound_ns.map(|ns| (ns as f64 / 1e9, allowance.share.max(SHARE_MIN)));
+            bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
+        }
         let refuses = capacity.is_some_and(|capacity| capacity.refuses);
-        let terms = Terms { sights: &sights, arrivals_dispersion, service_s, refuses };
+        let terms = Terms { sights: &sights, arrivals_dispersion, service_s, refuses, bounds };
         let mut accounts: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
         let mut from_capacity = 0.0;
         if let Some(capacity) = capacity {
@@ -322,15 +333,6 @@ impl Terms<'_> {
 
     /// The account by capacity: the mean likelihood, as a logarithm, and the line of each draw with its weight.
     fn by_capacity(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
-        let latency = || self.sights.iter().flat_map(|sight| &sight.bounds);
-        let mut bounds: Vec<(f64, f64, f64)> = Vec::new();
-        for bound in latency() {
-            let Some(bound_ns) = bound.bound_ns else { continue };
-            let (t, a) = (bound_ns as f64 / 1e9, bound.share);
-            if !bounds.iter().any(|it| it.0 == t && it.1 == a) {
-                bounds.push((t, a, 0.0));
-            }
-        }
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
         for at in 0..DRAWS {
@@ -353,7 +355,7 @@ impl Terms<'_> {
                 u => FLOOR.0 * (FLOOR.1 / FLOOR.0).powf((u - NO_FLOOR) / (1.0 - NO_FLOOR)),
             });
             let mut line = capacity;
-            for (t, a, _) in &bounds {
+            for (t, a) in &self.bounds {
                 let floor = late_floor * *a;
                 let (kappa, left) = kappa(*t, *a);
                 let room = if floor < *a { (1.0 / (a - floor)).ln() / (kappa * left) } else { f64::INFINITY };
@@ -371,7 +373,7 @@ impl Terms<'_> {
                         None => (floor.max(1e-5), 1.0),
                         Some(bound_ns) => {
                             let t = bound_ns as f64 / 1e9;
-                            let (kappa, left) = kappa(t, bound.share);
+                            let (kappa, left) = kappa(t, bound.share.max(SHARE_MIN));
                             let room = (capacity - sight.rate).max(0.0);
                             let stationary = (-kappa * room * left).exp();
                             // From an empty queue in a trial this short: a walk that is reflected at nothing.
@@ -416,7 +418,13 @@ impl Terms<'_> {
     fn direct(&self, capacity: Option<&Capacity>) -> (f64, Vec<(f64, f64)>) {
         let rates = || self.sights.iter().map(|sight| sight.rate);
         let known = capacity.map(|it| it.rps);
-        let high = rates().fold(known.unwrap_or(0.0), f64::max) * 1.6;
+        // No line lies above the capacity, unless trials above it met the SLO.
+        let met = self.sights.iter().filter(|sight| sight.growth <= BEHIND_SHARE * sight.rate * sight.seconds / 2.0);
+        let met = met.map(|sight| sight.rate).fold(0.0, f64::max);
+        let high = match capacity {
+            Some(it) => (it.rps + 3.0 * it.error_rps).max(met * 1.05),
+            None => rates().fold(0.0, f64::max) * 1.6,
+        };
         let low = rates().chain(known).fold(f64::INFINITY, f64::min) / 30.0;
         if !low.is_finite() || high <= 0.0 {
             return (0.0, Vec::new());
@@ -434,7 +442,7 @@ impl Terms<'_> {
                     ln += robust(growth);
                     continue;
                 };
-                let q = (bound.share * (sight.rate / line).powf(power)).min(0.999);
+                let q = (bound.share.max(SHARE_MIN) * (sight.rate / line).powf(power)).min(0.999);
                 let scheduled = bound.scheduled as f64;
                 let bunch = bunch.clamp(1.0, scheduled.max(1.0));
                 ln += robust(growth + ln_share(q, scheduled, bound.bad as f64, bunch));

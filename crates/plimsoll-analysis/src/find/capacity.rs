@@ -17,6 +17,11 @@ use plimsoll_model::Purpose;
 const DISTURBED: f64 = 0.1;
 const DISTURBED_SEEN: f64 = 0.5;
 const DISTURBED_LEAST: f64 = 0.5;
+/// Of those, so many are faster instead, by up to this factor: the server was another one then.
+const FASTER: f64 = 0.2;
+const FASTER_MOST: f64 = 1.5;
+/// Where more trials than this are set aside, it is the server that differs, and the interval holds them all.
+const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
 /// Points of the grid over capacities, and how many standard errors of the worst known trial it reaches to either side.
@@ -61,10 +66,14 @@ impl Block {
         let error = (self.error_rps.powi(2) + extra).sqrt();
         let z = |at: f64| (self.rps - at) / error;
         let quiet = (-z(rps).powi(2) / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
-        // Evenly between the least share and the whole, blurred by the error.
-        let least = DISTURBED_LEAST * rps;
-        let between = upper_tail(z(rps)) - upper_tail(z(least));
-        let disturbed = between.max(0.0) / (rps - least).max(1e-12);
+        // Evenly between the least share and the whole, or between the whole and the most, blurred by the error.
+        let evenly = |from: f64, to: f64| {
+            let between = upper_tail(z(to)) - upper_tail(z(from));
+            between.max(0.0) / (to - from).max(1e-12)
+        };
+        let slower = evenly(DISTURBED_LEAST * rps, rps);
+        let faster = evenly(rps, FASTER_MOST * rps);
+        let disturbed = (1.0 - FASTER) * slower + FASTER * faster;
         ((1.0 - self.disturbed) * quiet, self.disturbed * disturbed)
     }
 }
@@ -125,7 +134,12 @@ impl Capacity {
         let blocks = blocks(dispersion);
         let kept = quiet(&blocks, rps);
         let between = wander(&kept);
-        let (rps, error_rps) = posterior(&blocks, between)?;
+        let (mut rps, mut error_rps) = posterior(&blocks, between)?;
+        if blocks.len() > 2 && (blocks.len() - kept.len()) as f64 > SET_ASIDE_MAX * blocks.len() as f64 {
+            let n = blocks.len() as f64;
+            rps = blocks.iter().map(|block| block.rps).sum::<f64>() / n;
+            error_rps = (blocks.iter().map(|block| (block.rps - rps).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        }
         let each_s = seconds / blocks.len() as f64;
         Some(Capacity {
             rps,

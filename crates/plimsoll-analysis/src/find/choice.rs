@@ -62,7 +62,7 @@ impl Line {
         let capacity = Capacity::new(history);
         let first = history.iter().find(|trial| trial.concurrency() == Some(1));
         let service_s = first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9);
-        let belief = Belief::new(history, capacity.as_ref(), known.settings.arrivals.dispersion(), service_s);
+        let belief = Belief::new(history, capacity.as_ref(), &known.settings.slo, known.settings.arrivals.dispersion(), service_s);
         let mut line =
             Line { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
         if let Some(most) = known.settings.max_rate {
@@ -209,7 +209,7 @@ impl<'a> LoadChoice<'a> {
         let pace = &self.known.pace;
         let length_ns = wanted_ns.clamp(pace.block_ns, pace.block_ns.max(self.known.settings.budget_ns / 12));
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
-        self.plans.closed(Purpose::Saturate, users.min(patient).min(self.users_max()).max(1), length_ns)
+        self.plans.saturated(users.min(patient).min(self.users_max()).max(1), length_ns)
     }
 
     /// Near the line: more of what narrows it most, and a trial that confirms it.
@@ -219,18 +219,19 @@ impl<'a> LoadChoice<'a> {
         let peak_rps = peak::of(self.history).map_or(1.0, |peak| peak.rps);
         let floor = (peak_rps * FLOOR_SHARE).max(0.05);
         let tried = || self.history.iter().filter(|trial| near_line(trial));
-        if middle < floor {
+        if middle < floor || tried().next().is_none() && line.capacity.is_none() {
             let lowest = tried().filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);
             let fails = tried().filter(|t| t.verdict == Verdict::Fail && t.offered_rps() <= Some(floor * 1.01)).count();
             if fails >= 2 {
                 return Err(StoppedBy::LowestFails);
             }
-            let rate = if lowest.is_finite() { (lowest / 4.0).max(floor) } else { (peak_rps / 8.0).max(floor) };
+            let rate = if lowest.is_finite() { (lowest / 4.0).max(floor) } else { (peak_rps / 2.0).max(floor) };
+            let rate = rate.min(line.rate_max);
             return self.affordable(self.line_trial(rate, self.known.pace.line_ns));
         }
         let narrow = high <= low * WIDTH_GOAL && low > 0.0;
         let topped = line.is_topped();
-        let is_confirmed = low > 0.0 && confirmed(self.known, low);
+        let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.topped_by } else { StoppedBy::Width };
         if (narrow || topped) && is_confirmed {
             return Err(ended_by);
@@ -246,8 +247,12 @@ impl<'a> LoadChoice<'a> {
             self.saturate()
         } else {
             // Half at the middle of what is possible, the others at its ends.
+            // Where nothing is known to be too much, upwards.
+            let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
+            let climbing = line.capacity.is_none() && !failed;
             let rate = match (contested, tried().count() % 4) {
                 (Some(rate), _) => rate,
+                _ if climbing => high,
                 (None, 1) => low,
                 (None, 3) => high,
                 (None, _) => middle,
@@ -286,20 +291,21 @@ impl<'a> LoadChoice<'a> {
 
 /// Whether a confirming trial at `low` or so close to it showed no more bad requests, and no more backlog, than chance makes of a
 /// rate that meets the SLO; where the server stalls, one that was long enough.
-pub(super) fn confirmed(known: &TrialsSoFar, low: f64) -> bool {
+pub(super) fn confirmed(known: &TrialsSoFar, capacity: Option<&Capacity>, low: f64) -> bool {
+    let dispersion = known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
     let mut near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMS_NEAR * low));
-    near.any(|trial| trial.planned_ns >= long_ns / 5 * 4 && (trial.verdict == Verdict::Pass || by_chance(trial)))
+    near.any(|trial| trial.planned_ns >= long_ns / 5 * 4 && (trial.verdict == Verdict::Pass || by_chance(trial, dispersion)))
 }
 
 /// Whether what a trial showed may be chance at a rate that meets the SLO.
-fn by_chance(trial: &TrialOutcome) -> bool {
+fn by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     let allowed = |bound: &crate::judge::BoundEvidence| {
         let mean = bound.share * bound.scheduled as f64;
         bound.bad as f64 <= mean + BY_CHANCE * (mean * bound.bunch_size).sqrt() + bound.bunch_size
     };
     let whole = !trial.stopped && trial.verdict != Verdict::Void;
-    let walk = (2.0 * trial.evidence.scheduled as f64 / 2.0).sqrt();
+    let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
     whole && trial.evidence.bounds.iter().all(allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0
 }

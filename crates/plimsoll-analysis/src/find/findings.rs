@@ -188,7 +188,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let known = TrialsSoFar::of(settings, history);
     let line = Line::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
-    load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, load_line.lower);
+    load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
     // Of a search that was cut off before anything was tried at a rate, nothing is known of rates.
     let tried = history.iter().any(near_line);
     // Stalls that alone are too many need more than a trial that they happened to spare.
@@ -214,6 +214,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     if is_topped || matches!(stopped_by, StoppedBy::Client | StoppedBy::MaxRate) {
         load_line.upper = None;
     }
+    load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
     let meets = history.iter().filter(|t| {
         t.verdict == Verdict::Pass

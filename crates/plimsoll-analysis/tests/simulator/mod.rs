@@ -434,7 +434,13 @@ fn simulate(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns:
     run.ending = Some(Ending::Finished);
     let mut arrivals = schedule.arrivals(Stripe::ALL).peekable();
     let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
-        LoadShape::Closed { .. } => (0..schedule.users_max()).map(|_| Reverse(0)).collect(),
+        LoadShape::Closed { .. } => {
+            // Users join as the first stage rises.
+            let first = &plan.load.shape.curve().stages[0];
+            let ramp_ns = if first.to > first.from { first.duration_ns.unwrap_or(0) } else { 0 };
+            let most = schedule.users_max() as u64;
+            (0..most).map(|user| Reverse(ramp_ns * user / most)).collect()
+        }
         LoadShape::Open { .. } | LoadShape::Given { .. } => BinaryHeap::new(),
     };
     let tick = Plan::TICK_NS;

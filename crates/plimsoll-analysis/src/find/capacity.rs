@@ -24,6 +24,10 @@ const FASTER_MOST: f64 = 1.5;
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
+/// Fewer trials than this tell nothing of how a server wanders between them: then it is taken to wander by this share, as usual ones
+/// do (docs/method.md).
+const FEW: usize = 4;
+const WANDER_USUAL: f64 = 0.01;
 /// Points of the grid over capacities, and how many standard errors of the worst known trial it reaches to either side.
 const GRID: usize = 801;
 const GRID_ERRORS: f64 = 6.0;
@@ -81,12 +85,18 @@ impl Block {
 impl Capacity {
     /// From the saturated trials of a search; `None` without any that counts. Where probes saw interference in most of them, the figure
     /// is of the machine as it was.
-    pub(super) fn new(history: &[TrialOutcome]) -> Option<Capacity> {
+    /// `service_s`: mean service time of a single user.
+    pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let saturated = history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let usable = saturated.filter(|trial| !(trial.evidence.generator_limited && trial.verdict == Verdict::Void));
         let found: Vec<(Saturation, bool)> =
             usable.clone().filter_map(|trial| Some((trial.evidence.saturation?, trial.others.disturbed))).collect();
         let mut capacity = Capacity::pool(&found)?;
+        // Constant service may go in step: then a stretch holds up to all that are served at once more or less, in each trial alike.
+        let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
+        let each_s = capacity.seconds / found.len() as f64;
+        let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
+        capacity.error_rps = capacity.error_rps.hypot(edge_rps);
         capacity.refuses = usable.into_iter().any(|trial| trial.evidence.rejecting);
         Some(capacity)
     }
@@ -139,6 +149,9 @@ impl Capacity {
             let n = blocks.len() as f64;
             rps = blocks.iter().map(|block| block.rps).sum::<f64>() / n;
             error_rps = (blocks.iter().map(|block| (block.rps - rps).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        }
+        if blocks.len() < FEW {
+            error_rps = error_rps.hypot(WANDER_USUAL * rps / (blocks.len() as f64).sqrt());
         }
         let each_s = seconds / blocks.len() as f64;
         Some(Capacity {

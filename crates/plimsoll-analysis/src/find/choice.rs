@@ -59,9 +59,9 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(known: &TrialsSoFar) -> Line {
         let history = known.history;
-        let capacity = Capacity::new(history);
         let first = history.iter().find(|trial| trial.concurrency() == Some(1));
         let service_s = first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9);
+        let capacity = Capacity::new(history, service_s);
         let belief = Belief::new(history, capacity.as_ref(), &known.settings.slo, known.settings.arrivals.dispersion(), service_s);
         let mut line =
             Line { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
@@ -201,10 +201,12 @@ impl<'a> LoadChoice<'a> {
         let peak = peak::of(self.history);
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
-        let users = (at_peak * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
-        // Nobody waits for a quarter of the time in which a request fails.
+        // Where more users still got more done, more than those of the best trial.
+        let best = peak.filter(|_| peak::still_growing(self.history)).map_or(1, |peak| peak.concurrency);
+        let users = (at_peak.max(best) * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
+        // Nobody waits for half of the time in which a request fails.
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
-        let patient = ((timeout_s / 4.0 * rps) as u64).max(at_peak * 2);
+        let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak * 2);
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
         let pace = &self.known.pace;
         let length_ns = wanted_ns.clamp(pace.block_ns, pace.block_ns.max(self.known.settings.budget_ns / 12));
@@ -233,8 +235,16 @@ impl<'a> LoadChoice<'a> {
         let topped = line.is_topped();
         let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.topped_by } else { StoppedBy::Width };
+        // A trial that contradicts the line may have been disturbed: while there is time, more of them tell.
+        let dispersion = self.known.settings.arrivals.dispersion() + line.capacity.map_or(1.0, |it| it.dispersion);
+        let contradicts = |trial: &&TrialOutcome| {
+            let fails = trial.verdict == Verdict::Fail && !by_chance(trial, dispersion);
+            fails && trial.offered_rps().is_some_and(|rate| rate <= high)
+        };
+        let disputed = tried().any(|trial| contradicts(&trial));
         if (narrow || topped) && is_confirmed {
-            return Err(ended_by);
+            let again = self.line_trial(low, self.known.pace.line_ns);
+            return if disputed && self.plans.affords(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm).count();
         let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX).then(|| self.confirm(low)).flatten();
@@ -290,13 +300,16 @@ impl<'a> LoadChoice<'a> {
 }
 
 /// Whether a confirming trial at `low` or so close to it showed no more bad requests, and no more backlog, than chance makes of a
-/// rate that meets the SLO; where the server stalls, one that was long enough.
+/// rate that meets the SLO, and more of them did than did not; where the server stalls, those that were long enough.
 pub(super) fn confirmed(known: &TrialsSoFar, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
-    let mut near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMS_NEAR * low));
-    near.any(|trial| trial.planned_ns >= long_ns / 5 * 4 && (trial.verdict == Verdict::Pass || by_chance(trial, dispersion)))
+    let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMS_NEAR * low));
+    let whole = near.filter(|trial| trial.planned_ns >= long_ns / 5 * 4 && !limited(trial));
+    let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || by_chance(trial, dispersion);
+    let (all, met) = (whole.clone().count(), whole.filter(meets).count());
+    2 * met > all
 }
 
 /// Whether what a trial showed may be chance at a rate that meets the SLO.

@@ -110,6 +110,9 @@ pub fn of(history: &[TrialOutcome]) -> Option<Peak> {
     (rps > 0.0).then_some(Peak { rps, concurrency })
 }
 
+/// A peak of fewer answers does not tell which concurrencies are as good.
+const TELLING_ANSWERS: f64 = 30.0;
+
 /// Users that saturate the server, at the least: the fewest whose goodput is that of the peak, but for chance. A peak of few
 /// answers may be anywhere on the plateau.
 pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
@@ -117,6 +120,9 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     let Some(&(users, rps, _)) = best(&points, |p| p.1) else { return 1 };
     let trial = history.iter().find(|trial| trial.concurrency() == Some(users));
     let answers = trial.map_or(1.0, |trial| rps * trial.duration_ns as f64 / 1e9);
+    if answers < TELLING_ANSWERS {
+        return users;
+    }
     let least = (KNEE_SHARE - 2.0 / answers.max(1.0).sqrt()) * rps;
     points.iter().find(|p| p.1 >= least).map_or(users, |p| p.0)
 }

@@ -53,6 +53,8 @@ const NO_FLOOR: f64 = 0.8;
 const FLOOR: (f64, f64) = (0.03, 0.95);
 /// A bound that no request may break is taken for one that one in a million may: a share of 0 is never proven.
 const SHARE_MIN: f64 = 1e-6;
+/// Excursions of exponential length make twice as many requests one observation, and those that return soon twice that.
+const BUNCHED: f64 = 4.0;
 /// An account with less weight than this is as good as refuted.
 const CONTESTED: f64 = 0.03;
 /// How much the formula of heavy traffic may be off, as a standard deviation of the logarithm: alone, and for each service time
@@ -385,7 +387,9 @@ impl Terms<'_> {
                             let late_from_s = if beyond > 0.0 { left / beyond } else { f64::INFINITY };
                             let late = (1.0 - late_from_s / sight.seconds).max(0.0);
                             let queued = if room > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
-                            let bunch = sight.rate * capacity / (kappa * room * room).max(1e-9);
+                            // Late requests for each excursion of the queue beyond the bound, whose lengths vary, and which come in
+                            // groups: rate / (theta (1 - rho)), times BUNCHED.
+                            let bunch = BUNCHED * sight.rate * capacity / (kappa * room * room).max(1e-9);
                             (floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size))
                         }
                     };

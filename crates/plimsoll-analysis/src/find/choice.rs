@@ -28,6 +28,9 @@ const SATURATED_FIRST: usize = 6;
 const SATURATED_FIRST_FEW: usize = 2;
 /// Completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
+/// Of a server that completes fewer in this share of the budget, saturated trials tell too little for what they leave behind.
+const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
+const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// At most so many confirming trials.
 const CONFIRMS_MAX: usize = 4;
 /// A confirming trial speaks for a lower end that is at most this much higher.
@@ -188,7 +191,9 @@ impl<'a> LoadChoice<'a> {
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let own_limit = tries.rev().take_while(|trial| limited(trial)).count() >= 2
             || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && limited(trial));
-        allowed && !own_limit
+        let budget_s = self.known.settings.budget_ns as f64 / 1e9;
+        let telling = peak.rps * budget_s * SATURATED_SHARE >= SATURATED_COMPLETIONS_MIN;
+        allowed && !own_limit && telling
     }
 
     fn saturations_missing(&self) -> bool {
@@ -209,9 +214,11 @@ impl<'a> LoadChoice<'a> {
         let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak * 2);
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
         let pace = &self.known.pace;
-        let length_ns = wanted_ns.clamp(pace.block_ns, pace.block_ns.max(self.known.settings.budget_ns / 12));
+        let length_ns = wanted_ns.clamp(pace.block_ns, pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_SHARE) as u64));
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
-        self.plans.saturated(users.min(patient).min(self.users_max()).max(1), length_ns)
+        // Those who are served first join over the time of one answer.
+        let users = users.min(patient).min(self.users_max()).max(1);
+        self.plans.saturated(users, SATURATING_FACTOR, length_ns)
     }
 
     /// Near the line: more of what narrows it most, and a trial that confirms it.

@@ -62,11 +62,12 @@ impl<'a> Planner<'a> {
         self.measure(purpose, self.plan(load, length_ns, 0, ready))
     }
 
-    /// A closed-loop trial that keeps the server saturated. Users join over the time of an answer or two: those who all begin at once are
+    /// A closed-loop trial that keeps the server saturated. Users join in turn: those who all begin at once are
     /// served in step, and what is counted in a stretch of time then depends on where it begins.
-    pub fn saturated(&self, users: u64, length_ns: u64) -> Measure {
+    /// `ramp_answers`: over so many answers' time they join.
+    pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
-        let ramp_ns = (2 * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
+        let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
         let stage = |from: f64, duration_ns| Stage { from, to: users as f64, duration_ns: Some(duration_ns) };
         let load = LoadShape::Closed { users: Curve { stages: vec![stage(1.0, ramp_ns), stage(users as f64, length_ns)] } };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);

@@ -124,8 +124,10 @@ fn what_is_compared_is_filled() {
     let users = users_of(&climb(&recorded, 1));
     let plan = first_block(&recorded)[0];
     let chosen = plan.load.shape.curve().max();
-    assert!((20.0..32.0).contains(&chosen), "{chosen} of {users:?}");
-    assert!(plan.load.duration_ns.is_some_and(|ns| ns >= SECOND), "{plan:?}");
+    assert!((20.0..36.0).contains(&chosen), "{chosen} of {users:?}");
+    // A block holds answers of the smaller, and the budget as many blocks as a verdict needs.
+    let blocks = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block).count() / 2;
+    assert!(blocks >= 10, "{blocks}: {plan:?}");
     assert!(recorded.elapsed_ns <= 60 * SECOND, "{}", recorded.elapsed_ns);
 }
 

@@ -14,7 +14,7 @@ use plimsoll_analysis::prove::{
     RouteMeasure, Rules, Rung, Standing, arm_name,
 };
 use plimsoll_analysis::study::Broken;
-use plimsoll_model::{Experiment, PlanRecord};
+use plimsoll_model::{Asked, Experiment, PlanRecord};
 
 /// What stands around the figures of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -320,14 +320,10 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     ));
     facts.push(("load", compared_load(context)));
     facts.push(("spread", spread_text(proof)));
-    if let Some(success) = &proof.success {
-        let [a, b] = success.rates.map(share);
-        let fallen = if success.has_fallen { ": B fails more, and is worse for it" } else { "" };
-        facts.push(("success", format!("A {a}, B {b}{fallen}")));
-    }
-    if let [primary, others @ ..] = proof.measures.as_slice() {
-        let others = if others.is_empty() { "" } else { "; the others stand beside it, corrected for their number" };
-        facts.push(("decides", format!("{}, and success{others}", measure_text(primary.measure))));
+    if let Asked::Prove(asked) = &context.experiment.asked {
+        let others =
+            if proof.measures.len() > 1 { "; the others stand beside it, corrected for their number" } else { "" };
+        facts.push(("decides", format!("{}, and success{others}", measure_text(asked.criterion))));
     }
     facts.extend(failed_facts(context));
     report.facts(facts);
@@ -342,7 +338,8 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
             one.verdict.to_string(),
         ]
     });
-    report.table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows.collect());
+    let rows: Vec<Vec<String>> = success_row(proof).into_iter().chain(rows).collect();
+    report.table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows);
     if !proof.routes.is_empty() {
         report.facts(vec![("by request", routes_text(&proof.routes))]);
         report.table(
@@ -351,6 +348,16 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
         );
     }
     report
+}
+
+/// The row of success, where not all of it is.
+fn success_row(proof: &Proof) -> Option<Vec<String>> {
+    let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
+    let [a, b] = success.rates.map(share);
+    let verdict = if success.has_fallen { "worse" } else { "-" };
+    let row =
+        ["success".into(), a, b, change(success.ratio), changes(success.ratio_interval), "-".into(), verdict.into()];
+    Some(row.into())
 }
 
 /// How much two loads on one side differ.

@@ -98,8 +98,10 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
         (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
         _ => (said, None),
     };
-    // What decides says what the whole says.
-    primary.verdict = verdict;
+    // What is withheld of the whole is withheld of the measure; that B fails more says nothing of it.
+    if matches!(reason, Some(Reason::Against(..))) {
+        primary.verdict = verdict;
+    }
     Decision { verdict, primary: Some(primary), secondary, success, reason }
 }
 

@@ -27,7 +27,7 @@ const FILLING_TIMES: f64 = 8.0;
 const FILLING_TIMES_SLOW: f64 = 2.0;
 const SLOW_ANSWERS: f64 = 200.0;
 /// There, so many times the users that fill it are enough: more would only wait, and for longest on the slower side.
-const ENOUGH_TIMES_SLOW: f64 = 1.25;
+const ENOUGH_TIMES_SLOW: f64 = 1.5;
 /// Load that is not measured before each load: of a fresh start, and of a target that runs already (at least). On either so
 /// many answers after one another, so that what was begun with is forgotten, but no more than this part of the load.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
@@ -46,7 +46,7 @@ const BLOCKS_MIN: u64 = 16;
 /// Where answers take so long that this cannot be had: so many in turn, and so many blocks. A load that is over before
 /// the slowest has answered says nothing: rather fewer blocks.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
-const BLOCKS_FEW: u64 = 12;
+const BLOCKS_FEW: u64 = 11;
 /// Connections made ready for a fixed rate, at most.
 const READY_MAX: f64 = 2048.0;
 
@@ -109,7 +109,9 @@ impl ArmLoad {
 /// users that was given only that is tried. `tag`: that of its loads.
 pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
-    let levels = asked.users.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
+    // At a rate that was given, how long one answer takes is all there is to know.
+    let given = asked.users.or(asked.rate.map(|_| 1));
+    let levels = given.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
     let part_ns = asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
     let over_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
     let mut trials = trials.iter();
@@ -201,9 +203,11 @@ fn loads_of(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: 
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
-    let warmup_least_ns = warmup_ns(asked, 0.0, 0) * peaks.len() as u64;
-    let most_ns = even(lengths.clone().collect(), (left_ns / BLOCKS_MIN).saturating_sub(warmup_least_ns)).max(LOAD_NS);
-    let few_ns = left_ns / (BLOCKS_FEW * peaks.len() as u64);
+    // Beside what is measured, a load takes its warm-up, which is a part of it, and the last answers.
+    let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(asked, 0.0, 0) + peak.mean_ns as u64).sum();
+    let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
+    let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
+    let few_ns = measured(BLOCKS_FEW) / peaks.len() as u64;
     let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
         let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
@@ -267,14 +271,14 @@ mod tests {
         // Twenty places of 130 ms: 64 users fill them, and 25 do.
         check(
             &[(1, 7.7, 130.0, 0.7), (4, 30.8, 130.0, 0.7), (16, 120.0, 130.0, 0.7), (64, 154.0, 400.0, 0.7)],
-            Some(26),
+            Some(31),
         );
         // A query on two cores: sixteen users seem to bring a tenth more, by three answers of 28.
         check(&[(1, 7.0, 130.0, 0.7), (4, 13.0, 300.0, 1.5), (16, 14.4, 1000.0, 1.8)], Some(3));
         // Ten places of 300 ms.
         check(
             &[(1, 3.3, 300.0, 1.5), (4, 13.3, 300.0, 1.5), (16, 33.0, 480.0, 1.5), (64, 33.0, 1900.0, 2.4)],
-            Some(13),
+            Some(15),
         );
     }
 

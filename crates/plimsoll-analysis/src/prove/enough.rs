@@ -28,10 +28,12 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
         Err(_) => return BLOCKS_LEAST.saturating_sub(n).max(1),
     };
     // The spread, by the interval: half-width = z s / sqrt(n).
-    let half_width = effect.interval(0.05).map(|interval| interval.half_width()).filter(|width| width.is_finite());
-    let Some(half_width) = half_width else { return BLOCKS_LEAST.saturating_sub(n).max(1) };
-    let spread = half_width * (n as f64).sqrt() / stats::normal_quantile(0.975);
-    let needed = (ROOM * spread / (1.0 + settings.margin).ln()).powi(2).ceil() as usize;
+    let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
+    let Some(interval) = interval else { return BLOCKS_LEAST.saturating_sub(n).max(1) };
+    let spread = interval.half_width() * (n as f64).sqrt() / stats::normal_quantile(0.975);
+    // A difference that is likely is as large as it seems; else one as large as the margin is looked for.
+    let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };
+    let needed = (ROOM * spread / (1.0 + settings.margin).ln().max(likely)).powi(2).ceil() as usize;
     needed.max(BLOCKS_LEAST).saturating_sub(n).max(n / 2).max(1)
 }
 

@@ -159,7 +159,9 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A {a}"));
     }
-    if let Some(differing) = verdict::answers_differ(&counted) {
+    // What fails is answered differently, too: once is enough.
+    let fails = success.is_some_and(|success| success.has_fallen);
+    if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
         let text = format!("{}; they may not do the same work", differing.text);
         doubts.add(DoubtKind::Unlike, text);
     }

@@ -1,45 +1,43 @@
-//! `prove` on simulated builds: how often each verdict is given. `prove-simulated [COMPARISONS]` prints one JSON document,
-//! the number of comparisons by world and verdict. The machine is that of the analysis crate's tests.
+//! `prove` on simulated builds: `prove-simulated [COMPARISONS] [tables]` prints one JSON document, the number of comparisons by
+//! world and verdict, or all tables of false alarms, coverage and builds that are worse in one hidden way.
 
-#[path = "../../../crates/plimsoll-analysis/tests/prove/simulator.rs"]
-mod simulator;
+#[path = "../../../crates/plimsoll-analysis/examples/truth/prove.rs"]
+mod truth;
 
-use plimsoll_analysis::prove::ProveVerdict;
-use simulator::{HERE, NOISY, World};
 use std::io::Write;
 use std::process::ExitCode;
-
-/// Blocks that fit into the default budget of 60 s, as measured.
-const BLOCKS: usize = 64;
+use truth::{BLOCKS, BUSY, COPIES, HERE, Machine, Outcomes, World, tables};
 
 fn main() -> ExitCode {
-    let count: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1000);
-    let worlds = [
-        ("copies", HERE, BLOCKS),
-        ("copies for 2 min", HERE, 2 * BLOCKS),
-        ("copies, noisy", NOISY, BLOCKS),
-        ("copies, wild drift", World { drift: 0.2, memory: 0.8, ..HERE }, BLOCKS),
-        ("copies, slow drift", World { drift: 0.2, memory: 0.99, ..HERE }, BLOCKS),
-        ("slower", World { effect: -(1.05f64.ln()), ..HERE }, BLOCKS),
-    ];
-    let counts = worlds.iter().map(|(name, world, blocks)| format!("\"{name}\": {}", counted(world, *blocks, count)));
-    let lines: Vec<String> = counts.collect();
-    match writeln!(std::io::stdout(), "{{{}}}", lines.join(",\n ")) {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let count: u64 = words.first().and_then(|word| word.parse().ok()).unwrap_or(1000);
+    if words.get(1).is_some_and(|word| word == "tables") {
+        tables(count, &mut std::io::stdout());
+        return ExitCode::SUCCESS;
+    }
+    match writeln!(std::io::stdout(), "{}", document(count)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// Comparisons by verdict, as a JSON object.
-fn counted(world: &World, blocks: usize, count: u64) -> String {
-    let verdicts: Vec<ProveVerdict> = (0..count).map(|seed| world.prove(seed, blocks).verdict).collect();
-    let all = [
-        ProveVerdict::Better,
-        ProveVerdict::Worse,
-        ProveVerdict::Same,
-        ProveVerdict::Small,
-        ProveVerdict::Inconclusive,
+fn document(count: u64) -> String {
+    let on = |machine| World { machine, ..COPIES };
+    let worlds = [
+        ("copies", COPIES, BLOCKS),
+        ("copies for 2 min", COPIES, 2 * BLOCKS),
+        ("copies, noisy", on(BUSY), BLOCKS),
+        ("copies, wild drift", on(Machine { drift: 0.2, memory: 0.8, ..HERE }), BLOCKS),
+        ("copies, starts differ by 2 %", World { offset: 0.02, ..COPIES }, BLOCKS),
+        ("slower", World { ratio: 1.0 / 1.05, ..COPIES }, BLOCKS),
     ];
-    let each = all.map(|one| format!("\"{one}\": {}", verdicts.iter().filter(|verdict| **verdict == one).count()));
-    format!("{{{}}}", each.join(", "))
+    let counts = worlds.iter().map(|(name, world, blocks)| {
+        let Outcomes { count, better, worse, same, small, .. } = world.outcomes(0..count, *blocks);
+        let inconclusive = count - better - worse - same - small;
+        format!(
+            "\"{name}\": {{\"better\": {better}, \"worse\": {worse}, \"same\": {same}, \"small\": {small}, \
+             \"inconclusive\": {inconclusive}}}"
+        )
+    });
+    format!("{{{}}}", counts.collect::<Vec<_>>().join(",\n "))
 }

@@ -2,8 +2,8 @@
 //!
 //! Not here: those of all routes together ([`crate::summary`]).
 
-use crate::summary::Latency;
-use plimsoll_model::{RouteFigures, Run};
+use crate::summary::{Latency, latencies};
+use plimsoll_model::{Histogram, RouteFigures, Run};
 
 /// What one of several routes did in a load.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,9 +27,9 @@ pub fn by_route(run: &Run) -> Vec<RouteSummary> {
         return Vec::new();
     }
     let seconds = run.duration_ns() as f64 / 1e9;
-    let summary = |(route, mut sums): (_, RouteFigures<_>)| {
+    let summary = |(route, mut sums): (_, RouteFigures<Histogram>)| {
         let route: &plimsoll_model::RouteRecord = route;
-        let figures = sums.take(|times| Latency::of(times));
+        let figures = latencies(&mut sums);
         RouteSummary {
             name: route.label.clone(),
             requests: figures.ledger.requests(),

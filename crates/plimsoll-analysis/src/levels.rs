@@ -31,7 +31,7 @@ pub struct Level {
     pub rps: f64,
     /// Mean time to the last byte, in ns.
     pub mean_ns: f64,
-    /// Response time p99, in ns, where it is known.
+    /// Response time p99 over all requests, in ns, where it is known.
     pub p99_ns: Option<f64>,
     /// Share of the requests that succeeded, 0..=1.
     pub success_rate: f64,
@@ -59,7 +59,7 @@ impl Level {
                 load,
                 rps: summary.throughput_rps,
                 mean_ns: summary.whole.response.mean_ns,
-                p99_ns: (summary.whole.response.count > 0).then_some(summary.whole.response.p99_ns as f64),
+                p99_ns: summary.whole.response.quantiles.p99.time_ns().map(|ns| ns as f64),
                 success_rate: summary.success_rate,
                 spread: spread(run),
             },

@@ -4,7 +4,8 @@
 //! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
 //! compares builds; [`explain`] says what holds the line; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
 //! each command does next, [`finding`] what it found in the end; [`doubts`] is what speaks against that, in [`sentence`]s; [`profile`] reads
-//! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage. [`format`](mod@format)
+//! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage,
+//! [`quantile`] says which quantiles may be stated. [`format`](mod@format)
 //! writes every figure, wherever it is said.
 //!
 //! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its only text. How a run
@@ -28,6 +29,7 @@ pub mod others;
 pub mod overload;
 pub mod profile;
 pub mod prove;
+pub mod quantile;
 pub mod sentence;
 pub mod series;
 pub mod server;
@@ -47,6 +49,7 @@ pub use find::{AtLine, Findings, Measure, SearchStep, Settings, StoppedBy};
 pub use finding::{Finding, NoFinding, conclude};
 pub use judge::{Offered, TrialOutcome, Verdict, judge};
 pub use others::Others;
+pub use quantile::{Quantile, Quantiles};
 pub use sentence::{Remedy, Sentence, SentencePart};
 pub use server::ServerUse;
 pub use server_view::ServerView;

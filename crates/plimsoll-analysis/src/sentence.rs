@@ -22,8 +22,8 @@ pub enum Remedy {
     SourceAddresses,
     /// Connections closed so that they leave no port behind.
     CloseByReset,
-    /// Loads count that others on the machine disturbed.
-    CountDisturbed,
+    /// Sides are compared though their answers differ.
+    DifferentAnswers,
     /// Builds, each started afresh for each load, in place of two processes as they are.
     Builds,
     /// Which process the server is.
@@ -46,7 +46,7 @@ impl Remedy {
         Remedy::Streams,
         Remedy::SourceAddresses,
         Remedy::CloseByReset,
-        Remedy::CountDisturbed,
+        Remedy::DifferentAnswers,
         Remedy::Builds,
         Remedy::Process,
         Remedy::ControlGroup,

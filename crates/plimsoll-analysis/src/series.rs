@@ -62,7 +62,8 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
             length_s,
             after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
             scheduled_rps: rate(whole.ledger.scheduled),
-            succeeded_rps: rate(whole.ledger.succeeded),
+            // What completes after the window is in the ledger only, what was scheduled before it in the throughput only.
+            succeeded_rps: rate(whole.succeeded_in_window.max(whole.ledger.succeeded)),
             errors_rps: rate(whole.ledger.failed_total() + whole.ledger.unsent),
             p50_ns: quantile(&response, 0.5),
             p90_ns: quantile(&response, 0.9),
@@ -165,7 +166,7 @@ pub fn spread(run: &Run) -> Option<Spread> {
     for (index, interval) in &run.intervals {
         let stretch = u64::from(*index) * interval_ns / stretch_ns;
         if let Some(count) = stretch.checked_sub(first).and_then(|at| counts.get_mut(at as usize)) {
-            *count += interval.whole().ledger.succeeded;
+            *count += interval.whole().succeeded_in_window;
         }
     }
     let stretches = counts.len();

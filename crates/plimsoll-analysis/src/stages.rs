@@ -4,6 +4,7 @@
 //! intended start lies, and answers where they came: one that was asked for in a stage and came in the next is among the
 //! latencies of the next. What came after the end of the schedule belongs to the last stage.
 
+use crate::quantile::Quantile;
 use plimsoll_model::{Histogram, Ledger, Run};
 
 /// What was measured in one stage of a load.
@@ -23,10 +24,10 @@ pub struct StageFigures {
     pub achieved_rps: f64,
     /// Share of what ended in it that succeeded, 0..=1; failed, unsent and unanswered requests count against it.
     pub success_rate: f64,
-    /// Response time p50, ns; 0 without an answer.
-    pub p50_ns: u64,
-    /// Response time p99, ns.
-    pub p99_ns: u64,
+    /// Response time p50 of all that ended in it.
+    pub p50: Quantile,
+    /// Response time p99 of all that ended in it.
+    pub p99: Quantile,
     /// Longest response time, ns.
     pub max_ns: u64,
 }
@@ -72,8 +73,8 @@ pub fn stages(run: &Run) -> Vec<StageFigures> {
             ledger,
             achieved_rps: if covered_s > 0.0 { in_window as f64 / covered_s } else { 0.0 },
             success_rate: if ended > 0 { ledger.succeeded as f64 / ended as f64 } else { 0.0 },
-            p50_ns: response.quantile_ns(0.5),
-            p99_ns: response.quantile_ns(0.99),
+            p50: Quantile::of(&response, (ended, ledger.succeeded), 0.5),
+            p99: Quantile::of(&response, (ended, ledger.succeeded), 0.99),
             max_ns: response.max_ns(),
         });
         from_ns = to_ns;

@@ -6,6 +6,7 @@ use crate::doubts::{DoubtKind, Doubts};
 use crate::failed::FailedKind;
 use crate::format;
 use crate::others::Others;
+use crate::quantile::{Quantile, Quantiles};
 use crate::sentence::{Remedy, Sentence};
 use crate::stages::{StageFigures, stages};
 use plimsoll_model::units::MS;
@@ -20,8 +21,18 @@ pub const SENT_SHARE_MIN: f64 = 0.995;
 const LAG_SHARE_MAX: f64 = 0.1;
 /// ... and up to this many ns in any case.
 const LAG_FLOOR_NS: u64 = MS;
+/// Replies may wait for this share of the response time before they are read, at the median and at p99 each, before it is said...
+const READ_WAIT_SHARE_SAID: f64 = 0.1;
+/// ... and up to this many ns in any case: about ten requests of a busy worker.
+const READ_WAIT_FLOOR_NS: u64 = 100_000;
+/// From this share of the median response time on that is such waiting, a closed load is the generator's more than the server's.
+const READ_WAIT_SHARE_MAX: f64 = 0.5;
+/// A worker that works for this share of the time is said to be busy: what comes waits for nine requests before it, if they come at
+/// random (M/D/1).
+const WORK_SHARE_SAID: f64 = 0.9;
 
-/// The usual figures of a distribution of times, all in ns; 0 when there is no value.
+/// The usual figures of a distribution of times, all in ns; 0 when there is no value. Those with a name of their own are of the
+/// times that were measured; what is stated are the `quantiles`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Latency {
@@ -36,10 +47,11 @@ pub struct Latency {
     pub p99_ns: u64,
     pub p999_ns: u64,
     pub max_ns: u64,
+    pub quantiles: Quantiles,
 }
 
 impl Latency {
-    /// The figures of `histogram`.
+    /// The figures of `histogram`, which is all there is to know.
     pub fn of(histogram: &Histogram) -> Latency {
         let [p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns] =
             histogram.quantiles_ns([0.5, 0.75, 0.9, 0.95, 0.99, 0.999]);
@@ -55,8 +67,31 @@ impl Latency {
             p99_ns,
             p999_ns,
             max_ns: histogram.max_ns(),
+            quantiles: Quantiles::of(histogram),
         }
     }
+
+    /// The highest usual quantile that may be stated, up to p99, in words: `p99 12.5 ms`; where p99 has too few requests beyond it,
+    /// `max 20.1 ms of 17`.
+    pub fn tail(&self) -> String {
+        match self.quantiles.p99 {
+            Quantile::Few => format!("max {} of {}", format::duration(self.max_ns as f64), format::count(self.count)),
+            p99 => format!("p99 {p99}"),
+        }
+    }
+}
+
+/// The figures of routes: the clocks of requests over the whole ledger, other times as they are.
+pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Latency> {
+    let mut figures = sums.take(|times| Latency::of(times));
+    for (latency, times) in [
+        (&mut figures.response, &sums.response),
+        (&mut figures.service, &sums.service),
+        (&mut figures.ttfb, &sums.ttfb),
+    ] {
+        latency.quantiles = Quantiles::of_ledger(times, &figures.ledger);
+    }
+    figures
 }
 
 /// What the generator did, and whether it was the limit.
@@ -68,12 +103,16 @@ pub struct Generator {
     pub work_share: f64,
     /// How late requests were started against the schedule.
     pub lag: Latency,
+    /// How long replies were readable before they were read.
+    pub read_wait: Latency,
     /// Share of the scheduled requests that were sent, 0..=1.
     pub sent_share: f64,
     /// Whether the generator, not the server, set the limit.
     pub limited: bool,
     /// Why it was the limit, or, when it was not, what else kept requests from being sent.
     pub reason: Option<Sentence>,
+    /// What of the response times of a closed load is the generator's own, where that is much.
+    pub own_wait: Option<Sentence>,
 }
 
 /// All figures of one run.
@@ -85,8 +124,12 @@ pub struct Summary {
     pub requests: u64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
-    /// Successes a second inside the measured window.
+    /// Successes a second inside the measured window, whenever they were scheduled.
     pub throughput_rps: f64,
+    /// Requests in flight on average over the window, from their intended starts; `None` without a window.
+    pub in_flight_mean: Option<f64>,
+    /// Bytes received and sent a second inside the window, on the wire.
+    pub bytes_per_s: [f64; 2],
     /// Requests that a session asked on average; 1 where a load has none. What is offered is sessions then.
     pub requests_each: f64,
     /// What was counted for the load; of gauges, the most.
@@ -119,7 +162,7 @@ impl Summary {
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::of(times));
-        let whole = totals.whole.take(|times| Latency::of(times));
+        let whole = latencies(&mut totals.whole);
         let ledger = whole.ledger;
         let seconds = run.duration_ns() as f64 / 1e9;
         let sent = ledger.scheduled.saturating_sub(ledger.unsent);
@@ -128,14 +171,20 @@ impl Summary {
             cpu_s: load.workers.iter().map(|w| w.cpu_ns).sum::<u64>() as f64 / 1e9,
             work_share: work_share(run),
             lag: load.lag,
+            read_wait: load.read_wait,
             sent_share: if ledger.scheduled == 0 { 1.0 } else { sent as f64 / ledger.scheduled as f64 },
             limited: false,
             reason: None,
+            own_wait: None,
         };
+        if !run.plan.load.shape.is_open() {
+            generator.own_wait = own_wait(&generator, &whole.response);
+        }
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
         (generator.limited, generator.reason) = match ran_out(&load.connect_errors)
             .map(|reason| (true, reason))
             .or_else(|| limit(run, &generator, lag_max_ns, load.connections_open))
+            .or_else(|| waits_most(run, &generator, &whole.response))
         {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
@@ -147,6 +196,8 @@ impl Summary {
             requests: ledger.requests(),
             success_rate: ledger.success_rate(),
             throughput_rps: if seconds > 0.0 { whole.succeeded_in_window as f64 / seconds } else { 0.0 },
+            in_flight_mean: run.in_flight_mean(),
+            bytes_per_s: [run.rate_in_window(|load| load.bytes_in), run.rate_in_window(|load| load.bytes_out)],
             requests_each: if sessions > 0 { (ledger.scheduled as f64 / sessions as f64).max(1.0) } else { 1.0 },
             load,
             whole,
@@ -184,6 +235,9 @@ fn doubts(others: &Others, generator: &Generator, load: &LoadFigures<Latency>, e
         }
         (Some(reason), false) => doubts.add(DoubtKind::Unsent, reason.clone()),
         (None, _) => {}
+    }
+    if let Some(text) = generator.own_wait.clone().filter(|_| !generator.limited) {
+        doubts.add(DoubtKind::Rough, text);
     }
     if let Some(text) = surplus(load.surplus_bytes, load.surplus_connections) {
         doubts.add(DoubtKind::Surplus, text);
@@ -270,6 +324,39 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
         });
     }
     None
+}
+
+/// Whether replies wait so long before they are read that a closed load says more of the generator than of the server.
+fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
+    let most = READ_WAIT_SHARE_MAX * response.p50_ns as f64;
+    let closed = !run.plan.load.shape.is_open();
+    let limited = closed && generator.read_wait.p50_ns > READ_WAIT_FLOOR_NS && generator.read_wait.p50_ns as f64 > most;
+    limited.then(|| (true, read_wait_text(generator).into()))
+}
+
+/// What of a closed load's response times is the generator's own, where it is much or a worker was busy.
+fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
+    let wait = &generator.read_wait;
+    let much = |wait_ns: u64, response_ns: u64| {
+        wait_ns > READ_WAIT_FLOOR_NS && wait_ns as f64 > READ_WAIT_SHARE_SAID * response_ns as f64
+    };
+    let waits = much(wait.p50_ns, response.p50_ns) || much(wait.p99_ns, response.p99_ns);
+    (waits || generator.work_share >= WORK_SHARE_SAID).then(|| {
+        let text = format!(
+            "{}, with its fullest worker busy {:.0} % of the time: response times are the server's and plimsoll's together",
+            read_wait_text(generator),
+            generator.work_share * 100.0
+        );
+        text.into()
+    })
+}
+
+fn read_wait_text(generator: &Generator) -> String {
+    let wait = &generator.read_wait;
+    match wait.count {
+        0 => "how long replies waited in plimsoll before they were read is not known".to_owned(),
+        _ => format!("replies waited in plimsoll before they were read, p50 {}, {}", wait.quantiles.p50, wait.tail()),
+    }
 }
 
 /// The fullest worker's share of work over the intervals that lie in the measured window.

@@ -42,7 +42,8 @@ pub struct Recorder {
     flushed_ns: u64,
     cpu_flushed_ns: u64,
     worker: u32,
-    window_end_ns: u64,
+    /// Start and end of the measured window (absolute): what completes in it is throughput, whenever it was scheduled.
+    window_ns: (u64, u64),
 }
 
 impl Recorder {
@@ -59,17 +60,28 @@ impl Recorder {
             flushed_ns: 0,
             cpu_flushed_ns: 0,
             worker,
-            window_end_ns: u64::MAX,
+            window_ns: (u64::MAX, u64::MAX),
         }
     }
 
-    /// The schedule begins now: what preparations cost is forgotten. `window_end_ns`: absolute end of the measured window
-    /// (u64::MAX if only a count ends it).
-    pub fn begin(&mut self, origin_ns: u64, window_end_ns: u64, cpu_ns: u64) {
+    /// The schedule begins now: what preparations cost is forgotten. `window_ns`: start and end of the measured window,
+    /// absolute (an end of u64::MAX if only a count ends it).
+    pub fn begin(&mut self, origin_ns: u64, window_ns: (u64, u64), cpu_ns: u64) {
         self.flushed_ns = origin_ns;
         self.cpu_flushed_ns = cpu_ns;
-        self.window_end_ns = window_end_ns;
+        self.window_ns = window_ns;
         self.work_ns = 0;
+    }
+
+    /// The measured window ends at `at_ns`, before its time: what completes later is no throughput.
+    pub fn end_window(&mut self, at_ns: u64) {
+        self.window_ns.1 = self.window_ns.1.min(at_ns);
+    }
+
+    /// Whether `at_ns` lies in the measured window.
+    #[inline]
+    fn in_window(&self, at_ns: u64) -> bool {
+        at_ns >= self.window_ns.0 && at_ns <= self.window_ns.1
     }
 
     /// A request for `route` starts (or would have).
@@ -95,10 +107,21 @@ impl Recorder {
         ledger.unsent += 1;
     }
 
-    /// Bytes of an answer to a measured request for `route` have come.
+    /// Bytes of an answer to a request for `route` have come at `at_ns`.
     #[inline]
-    pub fn received(&mut self, route: RouteNumber, bytes: usize) {
-        self.routes[usize::from(route)].answers_bytes += bytes as u64;
+    pub fn received(&mut self, route: RouteNumber, bytes: usize, at_ns: u64, measured: bool) {
+        let in_window = self.in_window(at_ns);
+        let figures = &mut self.routes[usize::from(route)];
+        figures.answers_bytes += if measured { bytes as u64 } else { 0 };
+        figures.answers_bytes_in_window += if in_window { bytes as u64 } else { 0 };
+    }
+
+    /// At `at_ns` bytes were read that were readable for so long.
+    #[inline]
+    pub fn read(&mut self, at_ns: u64, wait_ns: u64) {
+        if self.in_window(at_ns) {
+            self.load.read_wait.record(wait_ns);
+        }
     }
 
     /// A connection stands.
@@ -202,8 +225,11 @@ impl Recorder {
         self.in_flight -= 1;
         self.in_flight_starts_ns -= u128::from(sample.intended_ns);
         self.in_flight_closed_ns += i128::from(sample.done_ns) - i128::from(sample.intended_ns);
+        let in_window = self.in_window(sample.done_ns);
         let figures = &mut self.routes[usize::from(sample.route)];
         figures.in_flight_end -= 1;
+        // Two accounts: throughput is what completes in the window, the ledger is of what was scheduled in it.
+        figures.succeeded_in_window += u64::from(in_window && sample.outcome == Outcome::Success);
         if !measured {
             return;
         }
@@ -214,7 +240,6 @@ impl Recorder {
         match sample.outcome {
             Outcome::Success => {
                 figures.ledger.succeeded += 1;
-                figures.succeeded_in_window += u64::from(sample.done_ns <= self.window_end_ns);
                 let service_ns = sample.done_ns - sample.sent_ns;
                 let ttfb_ns = sample.first_byte_ns - sample.sent_ns;
                 if response_ns == service_ns && service_ns == ttfb_ns {
@@ -330,7 +355,7 @@ mod tests {
     #[test]
     fn the_integral_of_requests_in_flight_is_exact() {
         let mut recorder = Recorder::new(0, 1);
-        recorder.begin(100, u64::MAX, 0);
+        recorder.begin(100, (100, u64::MAX), 0);
         let finish = |recorder: &mut Recorder, intended_ns, done_ns| {
             let (outcome, timeout_ns) = (Outcome::Success, 1_000);
             let first_byte_ns = done_ns;
@@ -395,9 +420,9 @@ mod tests {
         recorder.finished(&sample(2, 500, Outcome::Success), true);
         recorder.finished(&sample(0, 900, Outcome::Failed(RequestFailure::Status)), true);
         recorder.unsent(0);
-        recorder.received(0, 100);
-        recorder.received(2, 20);
-        recorder.received(2, 3);
+        recorder.received(0, 100, 5, true);
+        recorder.received(2, 20, 5, true);
+        recorder.received(2, 3, 5, true);
         let first = recorder.flush(1_000, 0, 0);
         let seen: Vec<_> = first.routes.iter().map(|(route, f)| (route, f.ledger.scheduled, f.in_flight_end)).collect();
         assert_eq!(seen, [(0, 2, 0), (2, 2, 1)]);
@@ -412,6 +437,38 @@ mod tests {
         assert_eq!(second.routes.iter().map(|(route, f)| (route, f.in_flight_end)).collect::<Vec<_>>(), [(2, 1)]);
         recorder.abandoned(2);
         assert_eq!(recorder.flush(3_000, 0, 0).routes.get(2).map(|f| f.ledger.in_flight), Some(1));
+    }
+
+    #[test]
+    fn throughput_is_by_completion_and_the_ledger_by_arrival() {
+        // (measured, done, outcome) -> counted in (throughput, ledger), with a window from 100 to 200.
+        let failed = Outcome::Failed(RequestFailure::Status);
+        for (measured, done_ns, outcome, expect) in [
+            (false, 99, Outcome::Success, (0, 0)),
+            (false, 100, Outcome::Success, (1, 0)),
+            (false, 150, failed, (0, 0)),
+            (true, 150, Outcome::Success, (1, 1)),
+            (true, 200, Outcome::Success, (1, 1)),
+            (true, 201, Outcome::Success, (0, 1)),
+            (true, 150, failed, (0, 1)),
+        ] {
+            let mut recorder = Recorder::new(0, 1);
+            recorder.begin(0, (100, 300), 0);
+            recorder.end_window(200);
+            let (intended_ns, bytes) = (if measured { 100 } else { 50 }, 7);
+            recorder.started(0, intended_ns, measured);
+            recorder.received(0, bytes, done_ns, measured);
+            let sample = FinishedRequest { intended_ns, done_ns, ..sample(0, 0, outcome) };
+            recorder.finished(&FinishedRequest { sent_ns: intended_ns, first_byte_ns: done_ns, ..sample }, measured);
+            let interval = recorder.flush(1_000, 0, 0);
+            let whole = interval.whole();
+            let what = format!("{measured}, {done_ns}, {outcome:?}");
+            assert_eq!((whole.succeeded_in_window, whole.ledger.requests()), expect, "{what}");
+            let in_window = (100..=200).contains(&done_ns);
+            let counted = |counts: bool| if counts { bytes as u64 } else { 0 };
+            let bytes = (whole.answers_bytes_in_window, whole.answers_bytes);
+            assert_eq!(bytes, (counted(in_window), counted(measured)), "{what}");
+        }
     }
 
     #[test]

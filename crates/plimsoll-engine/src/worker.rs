@@ -28,7 +28,7 @@ impl<N: Net> Worker<N> {
         self.origin_ns = origin_ns;
         self.measured_from_ns = absolute(schedule.measured_from_ns());
         self.end_ns = schedule.end_ns().map_or(u64::MAX, absolute);
-        self.recorder.begin(origin_ns, self.end_ns, self.net.cpu_ns());
+        self.recorder.begin(origin_ns, (self.measured_from_ns, self.end_ns), self.net.cpu_ns());
         if let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts
             && let Some((number, start_ns)) = arrivals.next()
         {
@@ -76,12 +76,14 @@ impl<N: Net> Worker<N> {
         let woke_ns = self.now_ns;
         let events = self.has_ready();
         let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
+        if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
+            // A worker that sleeps until an arrival is due sees the stop no sooner: that arrival came after the load's end, and
+            // so did the replies that woke it.
+            self.stopped_ns = Some(began_ns);
+            self.recorder.end_window(began_ns);
+        }
         if events {
             self.handle_ready();
-        }
-        if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            // Who sleeps until an arrival is due hears of the stop no sooner: that arrival came after the load's end.
-            self.stopped_ns = Some(began_ns);
         }
         let started = self.start_due();
         if events || started {

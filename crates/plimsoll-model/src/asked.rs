@@ -193,8 +193,9 @@ pub struct BlocksAsked<P = PlanRecord> {
     pub budget_ns: u64,
     /// At most so many blocks that count.
     pub blocks_max: Option<u64>,
-    /// Blocks that others on the machine disturbed count, too.
-    pub count_disturbed: bool,
+    /// The answers of the sides may differ: they are compared all the same.
+    #[serde(default)]
+    pub answers_may_differ: bool,
 }
 
 impl<P> FindAsked<P> {
@@ -209,11 +210,11 @@ impl<P> FindAsked<P> {
 impl<P> BlocksAsked<P> {
     /// The same with other plans.
     pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksAsked<Q>, E> {
-        let BlocksAsked { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, count_disturbed } =
+        let BlocksAsked { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ } =
             self;
         let mut arm = |Arm { name, plan, started }: Arm<P>| Ok(Arm { name, plan: each(plan)?, started });
         let arms = arms.into_iter().map(&mut arm).collect::<Result<_, E>>()?;
-        Ok(BlocksAsked { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, count_disturbed })
+        Ok(BlocksAsked { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ })
     }
 }
 

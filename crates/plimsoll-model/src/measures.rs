@@ -270,13 +270,15 @@ macro_rules! table {
 }
 
 table! {
-    /// What is counted for each route of a load. Only measured requests are in it, but for those in flight.
+    /// What is counted for each route of a load. Only measured requests are in it, but for those in flight and for
+    /// what completes in the measured window.
     RouteFigures
     /// Where requests ended. Scheduled requests count where their intended start lies, finished ones where they finished.
     1 ledger: Ledger of Requests, json "ledger", csv "" [Column::Value];
     /// Requests in flight at the end of the interval, measured or not.
     2 in_flight_end: Gauge of Requests, csv "in_flight" [Column::Value];
-    /// Successes that finished inside the measured window (not in the grace period after it).
+    /// Successes that finished inside the measured window (not in the grace period after it), whenever they were scheduled:
+    /// this is throughput, and not a part of the ledger. Older run files lack those that were scheduled in the warm-up.
     3 succeeded_in_window: Counter of Requests;
     /// From the intended start to the last byte: successes and timeouts.
     4 response: Times of Ns,
@@ -307,6 +309,8 @@ table! {
     /// Calls that were answered with a message that usual clients refuse for its length
     /// ([`crate::grpc_message::MESSAGE_BYTES_USUAL`]).
     16 grpc_large_answers: Counter of Requests, json "grpc_large_answers";
+    /// The bytes of `answers_bytes` that came inside the measured window, also those of answers to requests of the warm-up.
+    17 answers_bytes_in_window: Counter of Bytes;
 }
 
 table! {
@@ -374,6 +378,9 @@ table! {
     /// Time in which workers looked around for replies in vain and nobody took their core meanwhile. Other CPU time of theirs is not to
     /// spare: going to sleep and being woken costs the system, too.
     29 looked_ns: Counter of Ns;
+    /// How long replies were readable before they were read, inside the measured window: the client's own part of a response time.
+    /// Of those that came while a worker was busy it is known only when it looked next; they count from the middle of that time on.
+    30 read_wait: Times of Ns;
 }
 
 /// What figures are added over.

@@ -270,6 +270,22 @@ pub fn command(text: &str) -> String {
     format!("{name} (sha256 {})", digest(text.as_bytes()))
 }
 
+/// Characters of a command that is shown as it was typed.
+const COMMAND_CHARS_MAX: usize = 160;
+
+/// A command for the shell as it was typed, where every word of it is a plain one and none of them names a secret or holds more
+/// than a word for the shell; else [`command`].
+pub fn command_line(text: &str) -> String {
+    let is_plain_word = |typed: &str| {
+        let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
+        let harmless = inner.chars().all(|c| c.is_alphanumeric() || "-_.,:/+~@=%^".contains(c));
+        harmless && !inner.is_empty() && word(inner) == inner && !inner.split('=').any(is_secret_name)
+    };
+    let shown = text.split_whitespace().all(is_plain_word) && text.chars().count() <= COMMAND_CHARS_MAX;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if shown && !words.is_empty() { words.join(" ") } else { command(text) }
+}
+
 /// A line that somebody else wrote, such as the last words of a server or the beginning of an answer: what follows the name
 /// of a secret is left out, what looks random is shortened, control characters are none.
 pub fn line(text: &str) -> String {
@@ -406,6 +422,29 @@ mod tests {
             assert!(shown.starts_with(expect) && !shown.contains("s3cret"), "{text}: {shown}");
         }
         assert_ne!(command("./a 1"), command("./a 2"));
+    }
+
+    #[test]
+    fn a_command_of_plain_words_is_shown_as_it_was_typed() {
+        for (typed, expect) in [
+            ("./server --pool 20", "./server --pool 20"),
+            (" '/opt/new/api'  -p 8080 --listen 127.0.0.1:8080 ", "'/opt/new/api' -p 8080 --listen 127.0.0.1:8080"),
+            ("python3 app.py --workers=4", "python3 app.py --workers=4"),
+            ("PASSWORD=hunter ./server", "server (sha256 "),
+            ("./server --api-key hunter", "server (sha256 "),
+            ("mysql -ps3cret", "mysql (sha256 "),
+            ("./a; ./b", "command (sha256 "),
+            ("echo $HOME", "echo (sha256 "),
+            ("", "command (sha256 "),
+        ] {
+            let shown = command_line(typed);
+            assert!(shown == expect || (expect.ends_with("(sha256 ") && shown.starts_with(expect)), "{typed}: {shown}");
+        }
+        for canary in CANARIES {
+            for typed in [canary.to_owned(), format!("./server {canary}"), format!("./server --x={canary}")] {
+                assert!(!command_line(&typed).contains(canary), "{typed}: {}", command_line(&typed));
+            }
+        }
     }
 
     #[test]

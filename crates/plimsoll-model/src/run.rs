@@ -124,6 +124,25 @@ impl Run {
         self.window_ns.1.saturating_sub(self.window_ns.0)
     }
 
+    /// Requests in flight on average over the measured window, from their intended starts on. `None` without a window.
+    pub fn in_flight_mean(&self) -> Option<f64> {
+        (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
+    }
+
+    /// What is counted for the load, a second of the measured window; of an interval that lies in it in part, that part counts.
+    /// 0 without a window.
+    pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
+        let (from_ns, to_ns) = self.window_ns;
+        let length_ns = self.plan.load.interval_ns.max(1);
+        let inside = |index: u32| {
+            let start_ns = u64::from(index) * length_ns;
+            let inside_ns = to_ns.min(start_ns + length_ns).saturating_sub(from_ns.max(start_ns));
+            inside_ns as f64 / length_ns as f64
+        };
+        let counted = self.intervals.iter().map(|(index, interval)| inside(*index) * of(&interval.load) as f64);
+        if to_ns > from_ns { counted.sum::<f64>() * 1e9 / (to_ns - from_ns) as f64 } else { 0.0 }
+    }
+
     /// The sums over all intervals.
     pub fn totals(&self) -> Totals {
         let mut sum = Totals::default();

@@ -35,7 +35,7 @@ fn sides(a: Plan, b: Plan) -> Asked<Plan> {
         warmup_ns: None,
         budget_ns: 1,
         blocks_max: None,
-        count_disturbed: false,
+        answers_may_differ: false,
     };
     Asked::Prove(ProveAsked { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None })
 }

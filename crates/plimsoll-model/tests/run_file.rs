@@ -163,7 +163,7 @@ fn asked(seed: u64) -> Asked {
         warmup_ns: Some(0),
         budget_ns: 60_000_000_000,
         blocks_max: None,
-        count_disturbed: false,
+        answers_may_differ: false,
     };
     let search = FindAsked {
         base: plan.clone(),

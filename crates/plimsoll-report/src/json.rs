@@ -147,12 +147,12 @@ pub(crate) struct DistributionFields {
     min: u64,
     mean: f64,
     stdev: f64,
-    p50: u64,
-    p75: u64,
-    p90: u64,
-    p95: u64,
-    p99: u64,
-    p999: u64,
+    p50: Option<u64>,
+    p75: Option<u64>,
+    p90: Option<u64>,
+    p95: Option<u64>,
+    p99: Option<u64>,
+    p999: Option<u64>,
     max: u64,
 }
 
@@ -163,12 +163,12 @@ impl From<&Latency> for DistributionFields {
             min: times.min_ns,
             mean: times.mean_ns,
             stdev: times.stdev_ns,
-            p50: times.p50_ns,
-            p75: times.p75_ns,
-            p90: times.p90_ns,
-            p95: times.p95_ns,
-            p99: times.p99_ns,
-            p999: times.p999_ns,
+            p50: times.quantiles.p50.time_ns(),
+            p75: times.quantiles.p75.time_ns(),
+            p90: times.quantiles.p90.time_ns(),
+            p95: times.quantiles.p95.time_ns(),
+            p99: times.quantiles.p99.time_ns(),
+            p999: times.quantiles.p999.time_ns(),
             max: times.max_ns,
         }
     }
@@ -252,6 +252,7 @@ struct LoadFields<'a> {
     requests: u64,
     success_rate: f64,
     throughput_rps: f64,
+    in_flight_mean: Option<f64>,
     duration_s: f64,
     #[serde(flatten)]
     counted: CountedFields<'a>,
@@ -293,6 +294,7 @@ struct GeneratorFields {
     cpu_s: f64,
     work_share: f64,
     lag_ns: DistributionFields,
+    read_wait_ns: DistributionFields,
     sent_share: f64,
     limited: bool,
     reason: Option<String>,
@@ -305,6 +307,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
             requests: summary.requests,
             success_rate: summary.success_rate,
             throughput_rps: summary.throughput_rps,
+            in_flight_mean: summary.in_flight_mean,
             duration_s: summary.duration_ns as f64 / 1e9,
             counted: CountedFields(summary),
             protocol: protocol(summary),
@@ -313,6 +316,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
                 cpu_s: generator.cpu_s,
                 work_share: generator.work_share,
                 lag_ns: DistributionFields::from(&generator.lag),
+                read_wait_ns: DistributionFields::from(&generator.read_wait),
                 sent_share: generator.sent_share,
                 limited: generator.limited,
                 reason: generator.reason.as_ref().map(spelled),
@@ -344,8 +348,8 @@ struct StageFields {
     succeeded: u64,
     achieved_rps: f64,
     success_rate: f64,
-    p50_ns: u64,
-    p99_ns: u64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
     max_ns: u64,
 }
 
@@ -363,8 +367,8 @@ impl StageFields {
             succeeded: stage.ledger.succeeded,
             achieved_rps: stage.achieved_rps,
             success_rate: stage.success_rate,
-            p50_ns: stage.p50_ns,
-            p99_ns: stage.p99_ns,
+            p50_ns: stage.p50.time_ns(),
+            p99_ns: stage.p99.time_ns(),
             max_ns: stage.max_ns,
         }
     }
@@ -385,6 +389,7 @@ struct RouteFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     message_gap_ns: Option<DistributionFields>,
     bytes_in: u64,
+    bytes_in_window: u64,
     failed: Failures<'a>,
     statuses: Keyed<'a, fn(u16) -> String>,
 }
@@ -403,6 +408,7 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
             first_message_ns: of_stream(&figures.first_message),
             message_gap_ns: of_stream(&figures.message_gap),
             bytes_in: figures.answers_bytes,
+            bytes_in_window: figures.answers_bytes_in_window,
             failed: Failures(&figures.ledger),
             statuses: Keyed(&figures.statuses, |status| status.to_string()),
         }

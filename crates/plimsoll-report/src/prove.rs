@@ -2,18 +2,19 @@
 
 use crate::block::{Report, Tone};
 use crate::failed;
-use crate::format::{count, duration, flag_time, rate};
+use crate::format::{count, duration, flag_time, rate, share};
 use crate::remedy::spelled;
 use crate::run::load_text;
 use crate::wrap::broken;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::MeasuredBlocks;
+use plimsoll_analysis::prove::rules::{NoEffect, requests_needed};
 use plimsoll_analysis::prove::{
-    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, ProveVerdict, RouteCompared,
+    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, ProveVerdict, Reason, RouteCompared,
     RouteMeasure, Rules, Rung, Standing, arm_name,
 };
 use plimsoll_analysis::study::Broken;
-use plimsoll_model::{Experiment, PlanRecord};
+use plimsoll_model::{Asked, Experiment, PlanRecord};
 
 /// What stands around the figures of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -26,12 +27,19 @@ pub(crate) struct ProveContext<'a> {
 
 /// A ratio as a change: `-4.8 %`.
 fn change(ratio: f64) -> String {
-    format!("{:+.1} %", (ratio - 1.0) * 100.0)
+    if ratio.is_infinite() { "no bound".into() } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
 }
 
 /// An interval of ratios as changes: `-6.1 to -3.4 %`.
 fn changes(interval: Option<ConfidenceInterval>) -> String {
     match interval {
+        Some(ConfidenceInterval { lower, upper }) if upper.is_infinite() => {
+            if lower.is_infinite() {
+                "no bound".into()
+            } else {
+                format!("{:+.1} % to no bound", (lower - 1.0) * 100.0)
+            }
+        }
         Some(ConfidenceInterval { lower, upper }) => {
             format!("{:+.1} to {:+.1} %", (lower - 1.0) * 100.0, (upper - 1.0) * 100.0)
         }
@@ -70,8 +78,13 @@ pub fn measure_text(measure: Criterion) -> &'static str {
 pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     match measure {
         Criterion::Goodput => format!("{}/s", rate(value)),
-        Criterion::P50 | Criterion::P99 | Criterion::Cpu => duration(value),
+        Criterion::P50 | Criterion::P99 | Criterion::Cpu => time_text(value),
     }
+}
+
+/// A time, which has no bound where too many requests failed.
+fn time_text(ns: f64) -> String {
+    if ns.is_infinite() { "no bound".into() } else { duration(ns) }
 }
 
 /// Why a comparison cannot go on.
@@ -95,22 +108,14 @@ pub fn broken_text(broken: &Broken) -> String {
 pub fn prove_standing(settings: &Rules, standing: &Standing, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would tell", flag_time(ns)));
     format!(
-        "after {} blocks {} of B against A is {} ({}); {}{}",
+        "after {} blocks {} of B against A is {} ({}); the margin is {}{}",
         standing.blocks,
         measure_text(settings.primary),
         change(standing.ratio),
         changes(standing.ratio_interval),
-        margin_text(settings.margin, standing.margin),
+        percent(settings.margin),
         enough.unwrap_or_default(),
     )
-}
-
-/// The margin that was asked for, and the noise where it is more than that.
-fn margin_text(asked: f64, margin: f64) -> String {
-    match margin > asked * 1.001 {
-        true => format!("the margin is {}, the noise {}", percent(asked), percent(margin)),
-        false => format!("the margin is {}", percent(asked)),
-    }
 }
 
 /// A row of the live log: 57 columns, so that it fits nearly everywhere.
@@ -151,30 +156,79 @@ pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> 
 
 /// The answer in one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    let Some(primary) = proof.measures.first() else { return "inconclusive: nothing was compared".into() };
-    let Compared { measure, ratio, ratio_interval, margin, margin_asked, .. } = primary;
-    let what = measure_text(*measure);
-    let seen = format!("{what} {} ({})", change(*ratio), changes(*ratio_interval));
-    let (margin, asked) = (percent(*margin), percent(*margin_asked));
-    let noise = if margin == asked { "" } else { " that noise leaves" };
+    // Builds are started afresh for each load: what one start is more than another is in the interval.
+    let of_what = if proof.fresh { "" } else { ", of these two running processes" };
+    let verdict = match proof.verdict {
+        ProveVerdict::Better => "B is better than A",
+        ProveVerdict::Worse => "B is worse than A",
+        ProveVerdict::Same => "B is the same as A",
+        ProveVerdict::Small => "B differs from A, but by little",
+        ProveVerdict::Inconclusive => return inconclusive(proof),
+    };
+    let primary = proof.measures.first().filter(|one| one.primary);
+    let seen =
+        primary.map(|one| format!("{} {} ({})", measure_text(one.measure), change(one.ratio), interval_text(one)));
+    let seen = seen.unwrap_or_default();
+    if let (Some(Reason::Fails), Some(success)) = (&proof.reason, &proof.success) {
+        let [a, b] = success.rates.map(|rate| share(1.0 - rate));
+        let seen = if seen.is_empty() { seen } else { format!("; {seen}") };
+        return format!("{verdict}{of_what}: it fails {b} of its requests, A {a}{seen}");
+    }
+    let margin = primary.map_or_else(String::new, |one| percent(one.margin));
     match proof.verdict {
-        ProveVerdict::Better => format!("B is better than A: {seen}, beyond the margin of {margin}{noise}"),
-        ProveVerdict::Worse => format!("B is worse than A: {seen}, beyond the margin of {margin}{noise}"),
-        ProveVerdict::Same => {
-            let seen = format!("{what} {} ({})", change(*ratio), interval_text(primary));
-            format!("B is the same as A: {seen}, inside the margin of {asked}")
+        ProveVerdict::Better | ProveVerdict::Worse => {
+            format!("{verdict}{of_what}: {seen}, beyond the margin of {margin}")
         }
-        ProveVerdict::Small => format!("B differs from A, but by little: {seen}; the margin is {asked}"),
-        ProveVerdict::Inconclusive => {
+        ProveVerdict::Same => format!("{verdict}{of_what}: {seen}, inside the margin of {margin}"),
+        ProveVerdict::Small | ProveVerdict::Inconclusive => {
+            format!("{verdict}{of_what}: {seen}; the margin is {margin}")
+        }
+    }
+}
+
+/// The answer where there is no verdict: what is known all the same, why that is none, and the way out.
+fn inconclusive(proof: &Proof) -> String {
+    let primary = proof.measures.first().filter(|one| one.primary);
+    let seen = primary.map(|one| {
+        let interval = interval_text(one);
+        format!("{} {} ({interval})", measure_text(one.measure), change(one.ratio))
+    });
+    let enough = enough_text(proof).map(|enough| format!("; {enough}")).unwrap_or_default();
+    match (&proof.reason, primary, seen) {
+        (Some(Reason::Ended(why)), _, Some(seen)) => format!("inconclusive: {why}; until then {seen}"),
+        (Some(Reason::Ended(why)), _, None) => format!("inconclusive: {why}"),
+        (Some(Reason::Against(said, why)), _, Some(seen)) => {
+            let way_out = match said {
+                ProveVerdict::Better => "; --allow-different-answers compares them all the same",
+                _ => "",
+            };
+            format!("inconclusive: {seen}, which would be {said}, but {why}{way_out}")
+        }
+        (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", no_effect(*why)),
+        (_, Some(one), Some(seen)) => {
             // A verdict asks for more than the interval that is shown.
-            let likely = ratio_interval.is_some_and(|interval| !interval.contains(1.0));
-            let likely = if likely { ", though a difference is likely" } else { "" };
-            let open = proof.blocks_more.is_some() && likely.is_empty();
-            let at_most = primary.at_most().map(percent).filter(|_| open);
-            let at_most = at_most.map(|most| format!(", no difference of more than {most} ({asked} was asked for)"));
-            let enough = enough_text(proof).map(|enough| format!("; {enough}"));
-            format!("inconclusive{likely}: {seen}{}{}", at_most.unwrap_or_default(), enough.unwrap_or_default())
+            if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
+                return format!("inconclusive, though a difference is likely: {seen}{enough}");
+            }
+            let at_most = one.at_most().filter(|most| most.is_finite()).map(|most| {
+                format!(", no difference of more than {} ({} was asked for)", percent(most), percent(one.margin))
+            });
+            format!("inconclusive: {seen}{}{enough}", at_most.unwrap_or_default())
         }
+        _ => format!("inconclusive: no block was measured{enough}"),
+    }
+}
+
+/// Why a measure could not be taken.
+fn no_effect(why: NoEffect) -> String {
+    match why {
+        NoEffect::NotTaken => "the measure could not be taken".into(),
+        NoEffect::TooFew { q, requests } => format!(
+            "p{:.0} needs {} requests on each side, and there were {}",
+            q * 100.0,
+            count(requests_needed(q) as u64),
+            count(requests as u64)
+        ),
     }
 }
 
@@ -265,19 +319,11 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
         ),
     ));
     facts.push(("load", compared_load(context)));
-    let control = match proof.control.half_width {
-        Some(half_width) => format!(
-            "two measurements of the same build differ by +-{}{} (p {})",
-            percent(half_width),
-            if proof.control.rejected { ": more than by chance" } else { ", by chance" },
-            p_text(proof.control.p)
-        ),
-        None => "too few blocks".into(),
-    };
-    facts.push(("A/A control", control));
-    if let [primary, others @ ..] = proof.measures.as_slice() {
-        let others = if others.is_empty() { "" } else { "; the others stand beside it, corrected for their number" };
-        facts.push(("decides", format!("{}{others}", measure_text(primary.measure))));
+    facts.push(("spread", spread_text(proof)));
+    if let Asked::Prove(asked) = &context.experiment.asked {
+        let others =
+            if proof.measures.len() > 1 { "; the others stand beside it, corrected for their number" } else { "" };
+        facts.push(("decides", format!("{}, and success{others}", measure_text(asked.criterion))));
     }
     facts.extend(failed_facts(context));
     report.facts(facts);
@@ -292,7 +338,8 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
             one.verdict.to_string(),
         ]
     });
-    report.table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows.collect());
+    let rows: Vec<Vec<String>> = success_row(proof).into_iter().chain(rows).collect();
+    report.table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows);
     if !proof.routes.is_empty() {
         report.facts(vec![("by request", routes_text(&proof.routes))]);
         report.table(
@@ -301,6 +348,29 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
         );
     }
     report
+}
+
+/// The row of success, where not all of it is.
+fn success_row(proof: &Proof) -> Option<Vec<String>> {
+    let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
+    let [a, b] = success.rates.map(share);
+    let verdict = if success.has_fallen { "worse" } else { "-" };
+    let row =
+        ["success".into(), a, b, change(success.ratio), changes(success.ratio_interval), "-".into(), verdict.into()];
+    Some(row.into())
+}
+
+/// How much two loads on one side differ.
+fn spread_text(proof: &Proof) -> String {
+    let what =
+        if proof.fresh { "one start of a build differs from the next" } else { "one load differs from the next" };
+    match proof.spread {
+        [Some(a), Some(b)] => {
+            let (a, b) = (percent(a), percent(b));
+            format!("{what} by {a} on A and {b} on B (standard deviation), and the intervals hold that")
+        }
+        _ => "too few blocks".into(),
+    }
 }
 
 /// The name of a measure of one request, for people.
@@ -343,7 +413,7 @@ fn route_rows(route: &RouteCompared) -> Vec<Vec<String>> {
     let told = |one: &Compared<RouteMeasure>| {
         let value = |side: usize| match one.measure {
             RouteMeasure::Success => percent(route.success_rate[side]),
-            RouteMeasure::P50 | RouteMeasure::P99 => duration(one.levels[side]),
+            RouteMeasure::P50 | RouteMeasure::P99 => time_text(one.levels[side]),
         };
         let (change, interval) = (change(one.ratio), interval_text(one));
         let measure = route_measure_text(one.measure);
@@ -370,7 +440,7 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     let headings = ["block", "A", "B", "B against A"];
     let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
     let row = |(number, block): (usize, &Block)| {
-        let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value(measure)).collect();
+        let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value_shown(measure)).collect();
         let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
         let against = match (block.void(), values.as_slice()) {
             (Some(reason), _) => format!("void: {}", spelled(reason)),

@@ -3,14 +3,14 @@
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::json::{FrameFields, MadeFields, OthersFields};
-use crate::prove::{ProveContext, length_ns};
+use crate::prove::{ProveContext, length_ns, prove_answer};
 use crate::prove_profiles::{ProveProfiles, ProveProfilesFields};
 use crate::remedy::spelled;
 use crate::run::load_text;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
 use plimsoll_analysis::prove::{
-    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, RouteCompared, RouteMeasure, Rung,
-    Standing, arm_name,
+    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Reason, RouteCompared, RouteMeasure, Rung,
+    Standing, Success, arm_name,
 };
 use plimsoll_analysis::{Doubted, FailedKind};
 use serde::ser::SerializeMap;
@@ -31,6 +31,25 @@ fn ends(interval: Option<ConfidenceInterval>) -> Option<[f64; 2]> {
     interval.map(|interval| [interval.lower, interval.upper])
 }
 
+/// A figure; null where it has no bound.
+fn bounded(value: f64) -> Option<f64> {
+    Some(value).filter(|value| value.is_finite())
+}
+
+fn bounded_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]> {
+    interval.map(|interval| [bounded(interval.lower), bounded(interval.upper)])
+}
+
+/// The word for what decided, where it was not the declared measure alone.
+fn reason_name(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Fails => "fails_more",
+        Reason::NotTaken(_) => "not_taken",
+        Reason::Against(..) => "speaks_against",
+        Reason::Ended(_) => "ended",
+    }
+}
+
 fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     match stopped_by {
         ComparisonEnd::Verdict => "verdict",
@@ -41,24 +60,30 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-/// What one load said.
+/// What one load said; a quantile only where there were enough requests for it.
 #[derive(Serialize)]
 struct ReadingFields {
     goodput_rps: f64,
-    p50_ns: f64,
-    p99_ns: f64,
+    p50_ns: Option<f64>,
+    p99_ns: Option<f64>,
     cpu_ns_per_request: Option<f64>,
+    requests: u64,
     success_rate: f64,
+    client_wait_share: f64,
+    disturbed: bool,
 }
 
 impl From<&Reading> for ReadingFields {
     fn from(reading: &Reading) -> ReadingFields {
         ReadingFields {
-            goodput_rps: reading.goodput_rps,
-            p50_ns: reading.p50_ns,
-            p99_ns: reading.p99_ns,
-            cpu_ns_per_request: reading.cpu_ns_per_request,
-            success_rate: reading.success_rate,
+            goodput_rps: reading.goodput_rps(),
+            p50_ns: reading.value_shown(Criterion::P50),
+            p99_ns: reading.value_shown(Criterion::P99),
+            cpu_ns_per_request: reading.value_shown(Criterion::Cpu),
+            requests: reading.ledger.scheduled,
+            success_rate: reading.success_rate(),
+            client_wait_share: reading.client_wait_share,
+            disturbed: reading.others.disturbed,
         }
     }
 }
@@ -124,11 +149,14 @@ struct ProveDocument<'a> {
     load: Option<String>,
     load_s: Option<f64>,
     verdict: String,
+    answer: String,
+    reason: Option<&'static str>,
     measures: Vec<MeasureFields>,
+    success: Option<SuccessFields>,
     routes: Vec<ComparedRouteFields<'a>>,
     margin: Option<f64>,
-    margin_asked: Option<f64>,
-    aa: ControlFields,
+    fresh_starts: bool,
+    spread: [Option<f64>; 2],
     blocks: usize,
     blocks_void: usize,
     blocks_more: Option<usize>,
@@ -143,11 +171,11 @@ struct ProveDocument<'a> {
 struct MeasureFields {
     name: &'static str,
     primary: bool,
-    a: f64,
-    b: f64,
-    ratio: f64,
-    ci95: Option<[f64; 2]>,
-    ci90: Option<[f64; 2]>,
+    a: Option<f64>,
+    b: Option<f64>,
+    ratio: Option<f64>,
+    ci95: Option<[Option<f64>; 2]>,
+    ci90: Option<[Option<f64>; 2]>,
     p: f64,
     margin: f64,
     at_most: Option<f64>,
@@ -159,14 +187,14 @@ impl MeasureFields {
         MeasureFields {
             name: name(one.measure),
             primary: one.primary,
-            a: one.levels[0],
-            b: one.levels[1],
-            ratio: one.ratio,
-            ci95: ends(one.ratio_interval),
-            ci90: ends(one.equivalence_interval),
+            a: bounded(one.levels[0]),
+            b: bounded(one.levels[1]),
+            ratio: bounded(one.ratio),
+            ci95: bounded_ends(one.ratio_interval),
+            ci90: bounded_ends(one.equivalence_interval),
             p: one.p,
             margin: one.margin,
-            at_most: one.at_most(),
+            at_most: one.at_most().and_then(bounded),
             verdict: one.verdict.to_string(),
         }
     }
@@ -202,25 +230,33 @@ impl<'a> From<&'a RouteCompared> for ComparedRouteFields<'a> {
     }
 }
 
+/// The share of requests that succeeded.
 #[derive(Serialize)]
-struct ControlFields {
-    rejected: bool,
-    half_width: Option<f64>,
-    p: f64,
+struct SuccessFields {
+    a: f64,
+    b: f64,
+    ci95: Option<[Option<f64>; 2]>,
+    fallen: bool,
+}
+
+impl From<&Success> for SuccessFields {
+    fn from(success: &Success) -> SuccessFields {
+        let Success { rates: [a, b], ratio_interval, has_fallen, .. } = *success;
+        SuccessFields { a, b, ci95: bounded_ends(ratio_interval), fallen: has_fallen }
+    }
 }
 
 #[derive(Serialize)]
 struct StandingFields {
     blocks: usize,
-    ratio: f64,
-    ci95: Option<[f64; 2]>,
-    margin: f64,
+    ratio: Option<f64>,
+    ci95: Option<[Option<f64>; 2]>,
 }
 
 impl From<&Standing> for StandingFields {
     fn from(point: &Standing) -> StandingFields {
-        let Standing { blocks, ratio, ratio_interval, margin } = *point;
-        StandingFields { blocks, ratio, ci95: ends(ratio_interval), margin }
+        let Standing { blocks, ratio, ratio_interval } = *point;
+        StandingFields { blocks, ratio: bounded(ratio), ci95: bounded_ends(ratio_interval) }
     }
 }
 
@@ -233,18 +269,20 @@ pub(crate) fn proof(
 ) -> Value {
     let proof = &found.proof;
     let (load, load_s) = load(context, 0);
-    let control = &proof.control;
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
     value(&ProveDocument {
         begin: ComparisonFields::of("plimsoll.prove/1", context, warnings, &kinds),
         load,
         load_s,
         verdict: proof.verdict.to_string(),
+        answer: prove_answer(proof),
+        reason: proof.reason.as_ref().map(reason_name),
         measures: proof.measures.iter().map(|one| MeasureFields::of(one, measure_name)).collect(),
         routes: proof.routes.iter().map(ComparedRouteFields::from).collect(),
-        margin: proof.measures.first().map(|primary| primary.margin),
-        margin_asked: proof.measures.first().map(|primary| primary.margin_asked),
-        aa: ControlFields { rejected: control.rejected, half_width: control.half_width, p: control.p },
+        success: proof.success.as_ref().map(SuccessFields::from),
+        margin: proof.measures.first().map(|one| one.margin),
+        fresh_starts: proof.fresh,
+        spread: proof.spread,
         blocks: proof.blocks,
         blocks_void: proof.blocks_void,
         blocks_more: proof.blocks_more,

@@ -13,7 +13,7 @@ fn flag(remedy: Remedy) -> &'static str {
         Remedy::Streams => "--streams",
         Remedy::SourceAddresses => "--source-ip",
         Remedy::CloseByReset => "--close reset",
-        Remedy::CountDisturbed => "--count-disturbed",
+        Remedy::DifferentAnswers => "--allow-different-answers",
         Remedy::Builds => "--a CMD --b CMD",
         Remedy::Process => "--pid",
         Remedy::ControlGroup => "--cgroup",

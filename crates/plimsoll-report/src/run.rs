@@ -4,13 +4,14 @@ use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{self, bytes, count, duration, rate, share};
 use crate::replay;
+use plimsoll_analysis::quantile::BEYOND_MIN;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{Others, RouteSummary, Summary};
+use plimsoll_analysis::{Others, Quantiles, RouteSummary, Summary};
 use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
 use plimsoll_model::{
-    Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, LoadFigures, LoadShape, PlanRecord, RequestFailure, Spin,
-    Stop, Tally, TlsFailure,
+    Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, LoadFigures, LoadShape, PlanRecord, RequestFailure,
+    RouteFigures, Spin, Stop, Tally, TlsFailure,
 };
 use std::borrow::Cow;
 
@@ -112,7 +113,11 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     let place = if context.local { "; the target is on the same machine" } else { "" };
     let lag = match summary.generator.lag.count {
         0 => String::new(),
-        _ => format!(", lag p99 {}", duration(summary.generator.lag.p99_ns as f64)),
+        _ => format!(", lag {}", summary.generator.lag.tail()),
+    };
+    let wait = match summary.generator.read_wait.count {
+        0 => String::new(),
+        _ => format!(", replies read after {}", summary.generator.read_wait.tail()),
     };
     let spin = match context.injectors.first().map(|injector| injector.spin) {
         Some(Spin::Auto) | None => "",
@@ -120,7 +125,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
         Some(Spin::Off) => ", not spinning",
     };
     format!(
-        "{threads} of {} cores{place}; busy {:.0} %{lag}, {} CPU{spin}",
+        "{threads} of {} cores{place}; busy {:.0} %{lag}{wait}, {} CPU{spin}",
         context.cores,
         summary.generator.work_share * 100.0,
         duration(summary.generator.cpu_s * 1e9),
@@ -147,21 +152,14 @@ pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)>
 
 fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
     let mut row = vec![name.to_owned()];
-    if latency.count == 0 {
+    if latency.count == 0 && latency.quantiles == Quantiles::default() {
         row.extend(std::iter::repeat_n("-".to_owned(), 8));
         return row;
     }
     row.push(duration(latency.mean_ns));
-    let quantiles = [
-        latency.p50_ns,
-        latency.p75_ns,
-        latency.p90_ns,
-        latency.p95_ns,
-        latency.p99_ns,
-        latency.p999_ns,
-        latency.max_ns,
-    ];
-    row.extend(quantiles.map(|ns| duration(ns as f64)));
+    let Quantiles { p50, p75, p90, p95, p99, p999 } = latency.quantiles;
+    row.extend([p50, p75, p90, p95, p99, p999].map(|quantile| quantile.to_string()));
+    row.push(duration(latency.max_ns as f64));
     row
 }
 
@@ -179,11 +177,15 @@ fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
         duration(stage.duration_ns as f64),
         rate(stage.achieved_rps),
         share(stage.success_rate),
-        time(stage.p50_ns),
-        time(stage.p99_ns),
+        stage.p50.to_string(),
+        stage.p99.to_string(),
         time(stage.max_ns),
     ]
 }
+
+/// Successes after the window are said from this share of all on: then the rate and the share of successes seem to contradict each
+/// other.
+const LATE_SHARE_SAID: f64 = 0.02;
 
 /// The headings of [`route_row`].
 const ROUTE_HEADINGS: [&str; 9] = ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
@@ -198,26 +200,39 @@ fn route_row(route: &RouteSummary) -> Vec<String> {
         rate(route.throughput_rps),
         if route.requests > 0 { share(route.success_rate) } else { "-".to_owned() },
         time(figures.response.mean_ns),
-        time(figures.response.p50_ns as f64),
-        time(figures.response.p99_ns as f64),
+        figures.response.quantiles.p50.to_string(),
+        figures.response.quantiles.p99.to_string(),
         time(figures.response.max_ns as f64),
         count(figures.ledger.failed_total()),
     ]
 }
 
+/// What one load comes to, in a sentence. Two accounts stand in it: what completed in the window, a second, and what share of all
+/// that was scheduled in it succeeded, whenever.
+fn answer(plan: &PlanRecord, summary: &Summary) -> String {
+    let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
+    let load = match plan.load.shape {
+        LoadShape::Closed { .. } => format!(" with {}", load_text(plan)),
+        LoadShape::Open { .. } | LoadShape::Given { .. } => format!(" (offered: {})", load_text(plan)),
+    };
+    let late = ledger.succeeded.saturating_sub(*succeeded_in_window);
+    let (in_window, in_the_end) = match late as f64 > LATE_SHARE_SAID * ledger.succeeded as f64 {
+        true => (" in the window", format!(", {} of them after the window", count(late))),
+        false => ("", String::new()),
+    };
+    let requests = if ledger.scheduled == 1 { "request" } else { "requests" };
+    format!(
+        "{} requests/s succeeded{in_window}{load}; {} of {} {requests} succeeded{in_the_end}",
+        rate(summary.throughput_rps),
+        share(summary.success_rate),
+        count(ledger.scheduled),
+    )
+}
+
 /// The report of one load, below what speaks against its figures.
 pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[RouteSummary]) -> Report {
     let mut report = Report::default();
-    report.text(
-        Tone::Answer,
-        format!(
-            "{} requests/s succeeded ({} of {} scheduled) with {}",
-            rate(summary.throughput_rps),
-            share(summary.success_rate),
-            count(summary.whole.ledger.scheduled),
-            load_text(context.plan),
-        ),
-    );
+    report.text(Tone::Answer, answer(context.plan, summary));
     report.facts(vec![
         ("target", target_text(context.plan)),
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
@@ -256,6 +271,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         report.table(&["stage", over, "length", "requests/s", "success", "p50", "p99", "max"], rows);
     }
     let mut facts = ledger_facts(context, summary);
+    facts.extend(few_fact(summary));
     facts.extend(replay::fact(context.plan, summary));
     if !alike.is_empty() {
         facts.insert(0, ("alike", alike.join(", ")));
@@ -264,17 +280,23 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     report
 }
 
+/// Which quantiles of the response time are not shown, and why.
+fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
+    let response = &summary.whole.response;
+    let few: Vec<&str> = response.quantiles.few().collect();
+    (!few.is_empty() && response.count > 0).then(|| {
+        let requests = count(summary.whole.ledger.scheduled);
+        ("not shown", format!("{}: fewer than {BEYOND_MIN} of {requests} requests lie beyond", few.join(", ")))
+    })
+}
+
 /// How sessions ended, where there were any.
 fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let LoadFigures { sessions_started, sessions_completed, sessions_abandoned, sessions_cut, session_time, .. } =
         &summary.load;
     let took = match session_time.count {
         0 => String::new(),
-        _ => format!(
-            "; a whole one took p50 {}, p99 {}",
-            duration(session_time.p50_ns as f64),
-            duration(session_time.p99_ns as f64)
-        ),
+        _ => format!("; a whole one took p50 {}, {}", session_time.quantiles.p50, session_time.tail()),
     };
     (*sessions_started > 0).then(|| {
         let text = format!(
@@ -342,8 +364,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
         false => format!("{} failed ({})", count(ledger.failed_total()), kinds.join(", ")),
     };
     let statuses: Vec<String> = summary.whole.statuses.iter().map(|(s, n)| format!("{s}: {}", count(n))).collect();
-    let seconds = summary.duration_ns as f64 / 1e9;
-    let per_second = |total: u64| if seconds > 0.0 { bytes(total as f64 / seconds) } else { bytes(0.0) };
+    let [in_rate, out_rate] = summary.bytes_per_s.map(|rate| format!("{}/s", bytes(rate)));
     let mut facts = vec![
         (
             "ledger",
@@ -375,10 +396,7 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
     facts.extend(sessions_fact(summary));
     if ledger.failed_total() > ledger.failed[RequestFailure::Timeout as usize] {
         let failed = &summary.whole.failed;
-        facts.push((
-            "failures took",
-            format!("p50 {}, p99 {}", duration(failed.p50_ns as f64), duration(failed.p99_ns as f64)),
-        ));
+        facts.push(("failures took", format!("p50 {}, {}", failed.quantiles.p50, failed.tail())));
     }
     let list = |counts: Vec<(String, u64)>| {
         let parts: Vec<String> = counts.into_iter().map(|(what, n)| format!("{what}: {}", count(n))).collect();
@@ -402,11 +420,9 @@ fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, S
     facts.push((
         "bytes",
         format!(
-            "{} in ({}/s), {} out ({}/s)",
+            "{} in ({in_rate}), {} out ({out_rate})",
             bytes(summary.load.bytes_in as f64),
-            per_second(summary.load.bytes_in),
             bytes(summary.load.bytes_out as f64),
-            per_second(summary.load.bytes_out),
         ),
     ));
     let resumed = match summary.load.handshake.count {

@@ -357,7 +357,7 @@ mod tests {
             warmup_ns: None,
             budget_ns: 10_000_000_000,
             blocks_max: None,
-            count_disturbed: false,
+            answers_may_differ: false,
         };
         let on = |of: fn(u8) -> ArmIndex| {
             let load = |number: u32| trial(Purpose::Block, Some(of((number % 2) as u8)), number / 2, USERS(1.0));

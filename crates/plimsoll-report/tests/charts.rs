@@ -10,8 +10,8 @@ use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
 use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Doubts, Offered, Others, Sentence, Slo, TrialOutcome, Verdict};
-use plimsoll_model::{Arrivals, Purpose};
 use plimsoll_model::rng::Rng;
+use plimsoll_model::{Arrivals, Purpose, Tally};
 use plimsoll_report::chart::*;
 use proptest::prelude::*;
 
@@ -300,14 +300,13 @@ fn a_heat() -> Heat {
 
 fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
     let reading = |goodput_rps: &f64| Reading {
-        goodput_rps: *goodput_rps,
-        p50_ns: 8e9 / goodput_rps,
-        p99_ns: 12e9 / goodput_rps,
-        cpu_ns_per_request: None,
-        success_rate: 1.0,
-        status: 200,
-        answer_bytes: 120.0,
+        goodput: prove::Amount { of: *goodput_rps, per: 1.0 },
+        ledger: prove::LedgerTimes::new(100, 100, [(4000, 100)].into_iter()),
+        cpu_ns: None,
+        answer_bytes: prove::Amount { of: 12_000.0, per: 100.0 },
+        statuses: Tally::default(),
         routes: Vec::new(),
+        client_wait_share: 0.0,
         others: Others::default(),
         void: void.map(Sentence::from),
     };
@@ -325,7 +324,8 @@ fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
     (0..24).map(one).collect()
 }
 
-const SETTINGS: Rules = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, seed: 7 };
+const SETTINGS: Rules =
+    Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, fresh: true, answers_may_differ: false };
 
 fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::Standing>) {
     (prove::conclude(&SETTINGS, blocks, prove::ComparisonEnd::Budget), prove::narrowing(&SETTINGS, blocks))

@@ -648,7 +648,7 @@ mod tests {
             warmup_ns: Some(0),
             budget_ns: 60_000_000_000,
             blocks_max: Some(2),
-            count_disturbed: false,
+            answers_may_differ: false,
         };
         let asked = Asked::Prove(ProveAsked { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
         let (experiment, outcome, _) = carried_out(asked.clone(), &mut simulated());

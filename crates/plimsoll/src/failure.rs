@@ -8,10 +8,12 @@ use std::fmt;
 pub mod exit {
     /// Done.
     pub const DONE: u8 = 0;
-    /// A `--fail-if` was crossed, or nothing succeeded: no answer, no load line, no block that counts.
+    /// A `--fail-if` was crossed, or nothing succeeded: no answer, no load line.
     pub const CROSSED: u8 = 1;
     /// Bad use, or cannot start.
     pub const USAGE: u8 = 2;
+    /// What was asked could not be told: no verdict (`prove`). The answer says what would tell.
+    pub const UNKNOWN: u8 = 3;
     /// Interrupted, after reporting.
     pub const INTERRUPTED: u8 = 130;
 }

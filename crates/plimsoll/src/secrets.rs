@@ -64,9 +64,30 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "output" | "dir" | "name") => Class::Place,
         (
             _,
-            "no_keepalive" | "in_turn" | "insecure" | "no_resumption" | "no_preflight" | "allow_public" | "no_probes"
-            | "json" | "quiet" | "ladder" | "record_commands" | "count_disturbed" | "dry_run" | "csv" | "probes"
-            | "full" | "dark" | "no_intervene" | "print" | "yes" | "strict" | "allow_unsafe" | "help" | "version",
+            "no_keepalive"
+            | "in_turn"
+            | "insecure"
+            | "no_resumption"
+            | "no_preflight"
+            | "allow_public"
+            | "no_probes"
+            | "json"
+            | "quiet"
+            | "ladder"
+            | "record_commands"
+            | "allow_different_answers"
+            | "dry_run"
+            | "csv"
+            | "probes"
+            | "full"
+            | "dark"
+            | "no_intervene"
+            | "print"
+            | "yes"
+            | "strict"
+            | "allow_unsafe"
+            | "help"
+            | "version",
         ) => Class::Switch,
         (
             _,

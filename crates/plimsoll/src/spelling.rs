@@ -283,7 +283,7 @@ fn builds(words: &mut CommandLine, terms: &Terms<Redacted>) {
 fn blocks(words: &mut CommandLine, blocks: &BlocksAsked) {
     words.value("--budget", exact_duration(blocks.budget_ns));
     words.optional("--blocks", blocks.blocks_max);
-    words.switch("--count-disturbed", blocks.count_disturbed);
+    words.switch("--allow-different-answers", blocks.answers_may_differ);
     words.optional("--concurrency", blocks.users);
     words.optional("--rate", blocks.rate);
     words.optional("--for", blocks.load_ns.map(exact_duration));

@@ -81,7 +81,7 @@ impl<'a> MeasuredBlocks<'a> {
     ) -> Result<(MeasuredBlocks<'a>, Option<String>), NoFinding> {
         let plan = &asked.arms.first().ok_or(NoFinding::NoArms)?.plan;
         let count = asked.arms.len();
-        let (blocks, found) = prove::blocks(&experiment.trials, count, asked.count_disturbed);
+        let (blocks, found) = prove::blocks(&experiment.trials, count);
         let told = || experiment.broken().map(str::to_owned);
         let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
         let readings = blocks.iter().flat_map(|block| &block.readings);

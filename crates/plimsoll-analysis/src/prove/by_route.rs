@@ -7,8 +7,9 @@
 
 use super::compared::{Compared, Judged, compare};
 use super::looks::{ERROR, LookNumber};
-use super::reading::{Block, Reading, RouteReading};
-use super::rules::{Rules, log_ratios_by};
+use super::reading::{Block, RouteReading};
+use super::resample::{Amount, Effect};
+use super::rules::{Quantity, Rules};
 use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
 
@@ -27,14 +28,21 @@ impl RouteMeasure {
     /// All of them.
     pub const ALL: [RouteMeasure; 3] = [RouteMeasure::Success, RouteMeasure::P50, RouteMeasure::P99];
 
-    /// Its value in a load; `None` where it has none, as without a request.
-    fn value(self, route: &RouteReading) -> Option<f64> {
-        let value = match self {
-            RouteMeasure::Success => route.success_rate,
-            RouteMeasure::P50 => route.p50_ns,
-            RouteMeasure::P99 => route.p99_ns,
-        };
-        Some(value).filter(|value| route.requests > 0 && *value > 0.0 && value.is_finite())
+    /// What its effect is taken of.
+    fn quantity(self, blocks: &[[RouteReading; 2]]) -> Quantity<'_> {
+        let times =
+            |q| Quantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
+        match self {
+            RouteMeasure::Success => {
+                let amount = |route: &RouteReading| Amount {
+                    of: route.ledger.succeeded() as f64,
+                    per: route.ledger.scheduled as f64,
+                };
+                Quantity::Amounts(blocks.iter().map(|[a, b]| [amount(a), amount(b)]).collect())
+            }
+            RouteMeasure::P50 => times(0.5),
+            RouteMeasure::P99 => times(0.99),
+        }
     }
 }
 
@@ -53,18 +61,12 @@ pub struct RouteCompared {
     pub measures: Vec<Compared<RouteMeasure>>,
 }
 
-/// One test of the family: of which route, what, and its p over all looks.
+/// One test of the family: of which route, what, its effect, and its p over all looks.
 struct Test {
     route: usize,
     measure: RouteMeasure,
+    effect: Effect,
     p: f64,
-}
-
-impl Test {
-    fn value(&self) -> impl Fn(&Reading) -> Option<f64> {
-        let Test { route, measure, .. } = *self;
-        move |reading| measure.value(reading.routes.get(route)?)
-    }
 }
 
 /// Whether so many blocks could tell of any route at this look, if all of them said the same; a comparison does not end before
@@ -78,18 +80,17 @@ pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
 /// All routes over the blocks that count, at one look; none where there is only one.
 pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<RouteCompared> {
     let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
-    let mut routes: Vec<RouteCompared> =
-        first.routes.iter().enumerate().map(|(at, route)| asked(counted, at, &route.name)).collect();
-    let mut tests = Vec::with_capacity(routes.len() * RouteMeasure::ALL.len());
-    for route in 0..routes.len() {
+    let mut routes: Vec<RouteCompared> = Vec::with_capacity(first.routes.len());
+    let mut tests = Vec::with_capacity(first.routes.len() * RouteMeasure::ALL.len());
+    for (number, route) in first.routes.iter().enumerate() {
+        let (both, sides) = asked(counted, number);
         for measure in RouteMeasure::ALL {
-            let mut test = Test { route, measure, p: 1.0 };
-            let values = log_ratios_by(counted, test.value());
-            if !values.is_empty() {
-                test.p = (stats::sign_flip_p(&values) / look.part()).min(1.0);
-                tests.push(test);
+            if let Ok(effect) = measure.quantity(&sides).effect(&both) {
+                let p = (effect.p() / look.part()).min(1.0);
+                tests.push(Test { route: number, measure, effect, p });
             }
         }
+        routes.push(summed(&route.name, counted, number, sides.len()));
     }
     let adjusted = stats::holm(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..tests.len()).collect();
@@ -104,37 +105,35 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
         }
     }
     for ((test, p), family) in tests.iter().zip(adjusted).zip(families) {
-        let judged = Judged {
-            margin: settings.margin,
-            seed: settings.seed,
-            look,
-            family,
-            primary: false,
-            more_is_better: test.measure == RouteMeasure::Success,
-        };
-        if let Some(mut compared) = compare(counted, test.measure, judged, test.value()) {
-            compared.p = p;
-            routes[test.route].measures.push(compared);
-        }
+        let more_is_better = test.measure == RouteMeasure::Success;
+        let judged = Judged { margin: settings.margin, look, family, primary: false, more_is_better };
+        let mut compared = compare(&test.effect, test.measure, judged);
+        compared.p = p;
+        routes[test.route].measures.push(compared);
     }
     routes
 }
 
-/// How often a route was asked, and with what success.
-fn asked(counted: &[Block], at: usize, name: &str) -> RouteCompared {
+/// The blocks in which both sides were asked a route, and what they said of it.
+fn asked(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
     let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
-    let (mut requests, mut succeeded, mut blocks) = ([0; 2], [0.0; 2], 0);
+    let both = |block: &Block| Some([of(block, 0)?, of(block, 1)?]);
+    let is_asked = |sides: &[RouteReading; 2]| sides.iter().all(|route| route.ledger.scheduled > 0);
+    counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
+}
+
+/// How often a route was asked, and with what success.
+fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteCompared {
+    let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {
-        let sides = [of(block, 0), of(block, 1)];
-        blocks += usize::from(sides.iter().all(|side| side.as_ref().is_some_and(|route| route.requests > 0)));
-        for (arm, route) in sides.into_iter().enumerate() {
-            let Some(route) = route else { continue };
-            requests[arm] += route.requests;
-            succeeded[arm] += route.success_rate * route.requests as f64;
+        for (arm, reading) in block.readings.iter().enumerate().take(2) {
+            let Some(route) = reading.routes.get(at) else { continue };
+            requests[arm] += route.ledger.scheduled;
+            succeeded[arm] += route.ledger.succeeded();
         }
     }
-    let success_rate = [0, 1].map(|arm| if requests[arm] > 0 { succeeded[arm] / requests[arm] as f64 } else { 0.0 });
-    RouteCompared { name: name.to_owned(), requests, success_rate, blocks, measures: Vec::new() }
+    let rate = |arm: usize| if requests[arm] > 0 { succeeded[arm] as f64 / requests[arm] as f64 } else { 0.0 };
+    RouteCompared { name: name.to_owned(), requests, success_rate: [rate(0), rate(1)], blocks, measures: Vec::new() }
 }
 
 /// The doubt where a route is answered with success on one side only: of what does not succeed no ratio can be taken.

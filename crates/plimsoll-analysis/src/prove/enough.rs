@@ -1,7 +1,7 @@
 //! What it would take: blocks, and a budget that holds them, for a comparison that could not tell.
 
 use super::reading::Block;
-use super::rules::{Rules, counting, log_ratios};
+use super::rules::{NoEffect, Rules, counting, effect, requests_needed};
 use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
@@ -10,19 +10,30 @@ use plimsoll_model::{Purpose, Trial};
 /// below the truth in four of five cases (0.84). With so much room in the margin a difference as large as the margin is seen;
 /// copies, which take half of the equivalence interval (1.66) and 1.28, are the same more often.
 const ROOM: f64 = 3.35;
+/// A quantile is compared with some more requests than it needs to be printed.
+const ROOM_FOR_REQUESTS: f64 = 1.2;
 /// Fewer blocks give no verdict.
 const BLOCKS_LEAST: usize = 10;
 
 /// About how many more blocks would tell, four times in five: n = (3.35 s / margin)^2 in all, and at least half as many
-/// again as there are.
+/// again as there are. Of a quantile, as many as hold the requests that it needs.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
-    let values = log_ratios(counted, settings.primary);
-    let n = values.len();
+    let n = counted.len();
+    let effect = match effect(counted, settings.primary) {
+        Ok(effect) => effect,
+        Err(NoEffect::TooFew { q, requests }) if requests > 0.0 => {
+            let needed = (ROOM_FOR_REQUESTS * requests_needed(q) * n as f64 / requests).ceil() as usize;
+            return needed.max(BLOCKS_LEAST).saturating_sub(n).max(1);
+        }
+        Err(_) => return BLOCKS_LEAST.saturating_sub(n).max(1),
+    };
     // The spread, by the interval: half-width = z s / sqrt(n).
-    let half_width = stats::interval(&values, 0.05).map(|interval| interval.half_width());
-    let Some(half_width) = half_width else { return BLOCKS_LEAST.saturating_sub(n).max(1) };
-    let spread = half_width * (n as f64).sqrt() / stats::normal_quantile(0.975);
-    let needed = (ROOM * spread / (1.0 + settings.margin).ln()).powi(2).ceil() as usize;
+    let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
+    let Some(interval) = interval else { return BLOCKS_LEAST.saturating_sub(n).max(1) };
+    let spread = interval.half_width() * (n as f64).sqrt() / stats::normal_quantile(0.975);
+    // A difference that is likely is as large as it seems; else one as large as the margin is looked for.
+    let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };
+    let needed = (ROOM * spread / (1.0 + settings.margin).ln().max(likely)).powi(2).ceil() as usize;
     needed.max(BLOCKS_LEAST).saturating_sub(n).max(n / 2).max(1)
 }
 

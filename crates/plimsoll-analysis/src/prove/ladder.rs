@@ -5,14 +5,14 @@
 
 use super::looks::ERROR;
 use super::reading::{self, Block};
-use super::stats::{self, ConfidenceInterval};
+use super::resample::{Amount, Effect};
+use super::stats::ConfidenceInterval;
 use crate::doubts::{DoubtKind, Doubts};
-use plimsoll_model::Criterion;
 
 /// One rung.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rung {
-    /// Median goodput over the blocks.
+    /// Goodput over all blocks.
     pub goodput_rps: f64,
     /// Goodput as a share of the rung before; `None` for the first.
     pub share: Option<f64>,
@@ -41,33 +41,36 @@ pub struct Ladder {
 /// What the blocks say of each rung. `broken`: why the measuring broke off, if it did.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
     let counted: Vec<&Block> = blocks.iter().filter(|block| block.void().is_none()).collect();
-    let column = |rung: usize| -> Vec<f64> {
-        counted.iter().filter_map(|block| block.readings.get(rung)?.value(Criterion::Goodput)).collect()
+    let column = |rung: usize| -> Vec<Amount> {
+        counted.iter().filter_map(|block| Some(block.readings.get(rung)?.goodput)).collect()
+    };
+    let rate = |amounts: &[Amount]| {
+        let sum = |of: fn(&Amount) -> f64| amounts.iter().map(of).sum::<f64>();
+        let per = sum(|amount| amount.per);
+        if per > 0.0 { sum(|amount| amount.of) / per } else { 0.0 }
     };
     let alpha = ERROR / rungs.saturating_sub(1).max(1) as f64;
+    let weights = vec![1.0; counted.len()];
     let mut out: Vec<Rung> = Vec::with_capacity(rungs);
     for rung in 0..rungs {
         let here = column(rung);
-        let mut one = Rung {
-            goodput_rps: stats::median(&here).unwrap_or(0.0),
-            share: None,
-            share_interval: None,
-            cost_us: None,
-            cost_us_interval: None,
-        };
+        let mut one =
+            Rung { goodput_rps: rate(&here), share: None, share_interval: None, cost_us: None, cost_us_interval: None };
         if let Some(before) = rung.checked_sub(1).map(column) {
-            let pairs = || here.iter().zip(&before);
-            let shares: Vec<f64> = pairs().map(|(here, before)| (here / before).ln()).collect();
-            let costs: Vec<f64> = pairs().map(|(here, before)| 1e6 / here - 1e6 / before).collect();
-            one.share = stats::hodges_lehmann(&shares).map(f64::exp);
-            one.share_interval = stats::interval(&shares, alpha).map(|interval| interval.map(f64::exp));
-            one.cost_us = stats::hodges_lehmann(&costs);
-            one.cost_us_interval = stats::interval(&costs, alpha);
+            let pairs: Vec<[Amount; 2]> = before.iter().zip(&here).map(|(before, here)| [*before, *here]).collect();
+            if let Some(effect) = Effect::of_amounts(&pairs, &weights) {
+                one.share = Some(effect.estimate.exp());
+                one.share_interval = effect.interval(alpha).map(|interval| interval.map(f64::exp));
+            }
+            if let Some(effect) = Effect::of_costs(&pairs) {
+                one.cost_us = Some(effect.estimate);
+                one.cost_us_interval = effect.interval(alpha);
+            }
         }
         out.push(one);
     }
     let blocks_void = blocks.len() - counted.len();
-    let mut doubts = reading::void_blocks(blocks, counted.len());
+    let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
     if let Some(reason) = broken {
         doubts.add(DoubtKind::Ended, format!("the measuring broke off: {reason}"));
     }

@@ -4,15 +4,17 @@
 //! looks that may stop a comparison are planned (after 10, 14, 20, 28, 40, ... blocks), and each has a part of the error
 //! of its own; the parts sum up to the whole, so that it holds over all looks together, however they hang together.
 
-use super::stats::{self, ConfidenceInterval};
+use super::resample::Effect;
+use super::stats::ConfidenceInterval;
 
 /// The chance of an interval that misses the truth, over all looks of a comparison.
 pub const ERROR: f64 = 0.05;
-/// The chance of calling a difference real that is none, over all looks: less than [`ERROR`], which the interval that is
-/// shown has, because a false alarm costs more than some blocks.
-pub const ALARM_ERROR: f64 = 0.02;
-/// The chance that the A/A control refuses a verdict although nothing is wrong, over all looks.
-pub const CONTROL_ERROR: f64 = 0.01;
+/// The chance of calling a difference of the declared measure real that is none, over all looks: less than [`ERROR`], which the
+/// interval that is shown has, because a false alarm costs more than some blocks.
+pub const ALARM_ERROR: f64 = 0.015;
+/// The chance of calling a fall in success real that is none, over all looks. With [`ALARM_ERROR`] it makes 2 %: that of a
+/// false verdict.
+pub const SUCCESS_ERROR: f64 = 0.005;
 /// The part of the error kept for the last look.
 const LAST_PART: f64 = 0.6;
 /// The same for the claim that any difference lies inside the margin: hardly ever certain before the last look.
@@ -64,7 +66,7 @@ pub fn interim(blocks: usize) -> Option<LookNumber> {
 pub struct Look {
     /// Which look it is.
     pub number: LookNumber,
-    /// Hodges-Lehmann estimate.
+    /// The estimate.
     pub estimate: f64,
     /// Interval at the look's part of [`ERROR`]; `None` with too few blocks for it.
     pub interval: Option<ConfidenceInterval>,
@@ -78,18 +80,18 @@ pub struct Look {
 }
 
 impl Look {
-    /// Of `values` at a look whose part of [`ERROR`] is shared by `family` measures; `None` without values.
-    pub fn of(values: &[f64], number: LookNumber, family: usize) -> Option<Look> {
+    /// At an effect, where so many measures share the look's part of [`ERROR`].
+    pub fn at(effect: &Effect, number: LookNumber, family: usize) -> Look {
         let family = family.max(1) as f64;
         let share = ERROR / family;
-        Some(Look {
+        Look {
             number,
-            estimate: stats::hodges_lehmann(values)?,
-            interval: stats::interval(values, share * number.part()),
-            wide: stats::interval(values, ALARM_ERROR / family * number.part()),
-            equivalence: stats::interval(values, 2.0 * share * number.equivalence_part()),
-            p: stats::sign_flip_p(values),
-        })
+            estimate: effect.estimate,
+            interval: effect.interval(share * number.part()),
+            wide: effect.interval(ALARM_ERROR / family * number.part()),
+            equivalence: effect.interval(2.0 * share * number.equivalence_part()),
+            p: effect.p(),
+        }
     }
 }
 
@@ -105,10 +107,10 @@ mod tests {
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
         let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + LookNumber::Last.part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
-        // Each early look has enough blocks to reject anything at its error.
+        // Each early look has enough blocks to reject anything at its error: one value on one side by chance, 2^(1-n).
         for (blocks, part) in looks {
-            assert!(stats::interval(&vec![1.0; blocks.min(60)], part * CONTROL_ERROR).is_some() || blocks < 14);
-            assert!(stats::interval(&vec![1.0; blocks.min(60)], part * ALARM_ERROR).is_some(), "{blocks}");
+            let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
+            assert!(least <= part * ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR, "{blocks}");
         }
     }
 }

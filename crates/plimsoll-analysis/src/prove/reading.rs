@@ -1,39 +1,39 @@
 //! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
 
-use crate::by_route::{RouteSummary, by_route};
-use crate::doubts::{Doubt, DoubtKind, Doubts};
+use super::resample::{Amount, LedgerTimes};
+use super::stats;
+use crate::doubts::{Doubt, DoubtKind};
 use crate::format;
 use crate::others::Others;
+use crate::quantile::BEYOND_MIN;
 use crate::sentence::{Remedy, Sentence};
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
-use plimsoll_model::units::MS;
-use plimsoll_model::{ArmIndex, Criterion, Ending, PlanRecord, Purpose, Run, Trial};
+use plimsoll_model::{
+    ArmIndex, Criterion, Ending, Histogram, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
+};
 
 /// What one load says about the build under it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// Successes a second.
-    pub goodput_rps: f64,
-    /// Median response time, ns; infinite where so many requests failed or had no answer that it has no bound.
-    pub p50_ns: f64,
-    /// 99th percentile of the response time, ns; infinite likewise.
-    pub p99_ns: f64,
-    /// CPU time of the server's processes for each answer, ns, where it could be read.
-    pub cpu_ns_per_request: Option<f64>,
-    /// Share of the scheduled requests that succeeded.
-    pub success_rate: f64,
-    /// The status that most answers had; 0 without answers.
-    pub status: u16,
-    /// Bytes received for each answer; 0 where the load was too short to tell.
-    pub answer_bytes: f64,
+    /// Successes in the measured window, and its length, s.
+    pub goodput: Amount,
+    /// All scheduled requests of it.
+    pub ledger: LedgerTimes,
+    /// CPU time of the server's processes, ns, and the answers that it made, where it could be read.
+    pub cpu_ns: Option<Amount>,
+    /// Bytes of answers, and answers.
+    pub answer_bytes: Amount,
+    /// Answers by status.
+    pub statuses: Tally,
     /// What each of several routes says, in the order of the plan; none where there is only one.
     pub routes: Vec<RouteReading>,
+    /// How long an answer waited for plimsoll on average, as a share of the response time (closed loads).
+    pub client_wait_share: f64,
     /// What others used of the machine meanwhile.
     pub others: Others,
-    /// Why it says nothing about the build, if so: others disturbed, the generator was the limit, or nothing was answered in
-    /// the time.
+    /// Why it says nothing about the build, if so: the generator was the limit, or the load ended before the first answer.
     pub void: Option<Sentence>,
 }
 
@@ -42,83 +42,106 @@ pub struct Reading {
 pub struct RouteReading {
     /// Its name.
     pub name: String,
-    /// Requests that ended with an answer or a failure.
-    pub requests: u64,
-    /// Share of its requests that succeeded.
-    pub success_rate: f64,
-    /// Median response time, ns.
-    pub p50_ns: f64,
-    /// 99th percentile of the response time, ns.
-    pub p99_ns: f64,
+    /// All scheduled requests of it.
+    pub ledger: LedgerTimes,
 }
 
-impl From<RouteSummary> for RouteReading {
-    fn from(route: RouteSummary) -> RouteReading {
-        RouteReading {
-            name: route.name,
-            requests: route.requests,
-            success_rate: route.success_rate,
-            p50_ns: route.figures.response.p50_ns as f64,
-            p99_ns: route.figures.response.p99_ns as f64,
-        }
-    }
+/// An answer may wait for plimsoll for this share of the response time: beyond, the figures are plimsoll's.
+pub const CLIENT_WAIT_SHARE_MAX: f64 = 0.1;
+
+fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
+    LedgerTimes::new(figures.ledger.scheduled, figures.ledger.succeeded, figures.response.buckets())
 }
 
 impl Reading {
-    /// The reading of a load. `count_disturbed`: it counts even where others disturbed.
-    pub fn of(trial: &Trial, count_disturbed: bool) -> Reading {
-        let summary = Summary::of(&trial.run);
-        let used = ServerUse::of(&trial.run).ok();
-        let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
-        let silent = summary.throughput_rps <= 0.0 && summary.whole.ledger.failed_total() == 0;
-        let others = summary.others.clone();
-        let disturbed = others
-            .reason
-            .clone()
-            .filter(|_| others.disturbed && !count_disturbed)
-            .map(|reason| Sentence::from(format!("disturbed: {reason}")));
-        let silence = || {
-            let text = format!("no answer within {} ms (longer loads: ", summary.duration_ns / MS);
-            Sentence::from(text).remedy(Remedy::LoadTime).words(")")
+    /// The reading of a load.
+    pub fn of(trial: &Trial) -> Reading {
+        let run = &trial.run;
+        let summary = Summary::of(run);
+        let whole = run.totals().whole;
+        let used = ServerUse::of(run).ok().filter(|used| used.cpu_us_per_request().is_some());
+        let several = run.plan.traffic.routes.len() > 1;
+        let route = |(route, figures): (&RouteRecord, RouteFigures<Histogram>)| RouteReading {
+            name: route.label.clone(),
+            ledger: ledger_times(&figures),
         };
+        let client_wait_share = client_wait_share(run, &summary);
+        let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
+        let waits = (client_wait_share > CLIENT_WAIT_SHARE_MAX).then(|| {
+            Sentence::from(format!(
+                "answers waited for plimsoll for {:.0} % of the response time (a worker was busy {:.0} % of the time)",
+                client_wait_share * 100.0,
+                summary.generator.work_share * 100.0
+            ))
+        });
         Reading {
-            goodput_rps: summary.throughput_rps,
-            p50_ns: summary.whole.response.p50_ns as f64,
-            p99_ns: summary.whole.response.p99_ns as f64,
-            cpu_ns_per_request: used.and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
-            success_rate: summary.success_rate,
-            status: summary.whole.statuses.iter().max_by_key(|(_, count)| *count).map_or(0, |(status, _)| status),
-            answer_bytes: answer_bytes(&trial.run, summary.whole.response.p99_ns),
-            routes: by_route(&trial.run).into_iter().map(RouteReading::from).collect(),
-            void: disturbed.or(limit).or_else(|| silent.then(silence)),
-            others,
+            goodput: Amount { of: whole.succeeded_in_window as f64, per: run.duration_ns() as f64 / 1e9 },
+            ledger: ledger_times(&whole),
+            cpu_ns: used.map(|used| Amount { of: used.cpu_ns, per: used.answered as f64 }),
+            answer_bytes: Amount { of: whole.answers_bytes as f64, per: whole.statuses.total() as f64 },
+            statuses: whole.statuses,
+            routes: match several {
+                true => run.plan.traffic.routes.iter().zip(run.route_totals()).map(route).collect(),
+                false => Vec::new(),
+            },
+            client_wait_share,
+            others: summary.others,
+            void: limit.or(waits),
         }
     }
 
-    /// The value of a measure; `None` where it was not or could not be taken.
+    /// Successes a second.
+    pub fn goodput_rps(&self) -> f64 {
+        if self.goodput.per > 0.0 { self.goodput.of / self.goodput.per } else { 0.0 }
+    }
+
+    /// Share of the scheduled requests that succeeded.
+    pub fn success_rate(&self) -> f64 {
+        if self.ledger.scheduled == 0 { 1.0 } else { self.ledger.succeeded() as f64 / self.ledger.scheduled as f64 }
+    }
+
+    /// The value of a measure in this load alone; `None` where it was not taken, and infinite where too many requests failed.
     pub fn value(&self, measure: Criterion) -> Option<f64> {
-        let value = match measure {
-            Criterion::Goodput => Some(self.goodput_rps),
-            Criterion::P50 => Some(self.p50_ns),
-            Criterion::P99 => Some(self.p99_ns),
-            Criterion::Cpu => self.cpu_ns_per_request,
-        };
-        value.filter(|value| *value > 0.0 && value.is_finite())
+        match measure {
+            Criterion::Goodput => Some(self.goodput_rps()),
+            Criterion::P50 | Criterion::P99 => {
+                let q = quantile(measure).unwrap_or_default();
+                (self.ledger.scheduled > 0).then(|| self.ledger.quantile_ns(q))
+            }
+            Criterion::Cpu => self.cpu_ns.map(|amount| amount.of / amount.per),
+        }
+    }
+
+    /// The same where it may be printed: of a quantile there are enough requests beyond it.
+    pub fn value_shown(&self, measure: Criterion) -> Option<f64> {
+        let enough = quantile(measure).is_none_or(|q| self.ledger.beyond(q) >= QUANTILE_BEYOND);
+        self.value(measure).filter(|value| enough && value.is_finite())
+    }
+
+    /// Whether nothing at all came back.
+    fn is_silent(&self) -> bool {
+        self.goodput.of <= 0.0 && self.ledger.succeeded() == 0 && self.statuses.is_empty()
     }
 }
 
-/// Bytes received for each answer, over the intervals that lie whole in the measured window, and so late in it that what
-/// was sent before it is answered: elsewhere bytes are counted whose answers are not.
-fn answer_bytes(run: &Run, response_ns: u64) -> f64 {
-    let length = run.plan.load.interval_ns.max(1);
-    let (first, last) = ((run.window_ns.0 + response_ns).div_ceil(length) + 1, run.window_ns.1 / length);
-    let inside = run.intervals.iter().filter(|(index, _)| (first..last).contains(&u64::from(**index)));
-    let (mut bytes, mut answers) = (0, 0);
-    for (_, interval) in inside {
-        bytes += interval.load.bytes_in;
-        answers += interval.whole().statuses.total();
+/// Fewer requests beyond a quantile do not tell it: it is neither printed nor compared.
+pub const QUANTILE_BEYOND: f64 = BEYOND_MIN as f64;
+
+/// The share of a measure that is a quantile of response times.
+pub fn quantile(measure: Criterion) -> Option<f64> {
+    match measure {
+        Criterion::P50 => Some(0.5),
+        Criterion::P99 => Some(0.99),
+        Criterion::Goodput | Criterion::Cpu => None,
     }
-    if answers > 0 { bytes as f64 / answers as f64 } else { 0.0 }
+}
+
+/// How long an answer was readable before it was read, on average, as a share of the response time. In a closed load nothing
+/// else tells: requests are late by what answers waited.
+fn client_wait_share(run: &Run, summary: &Summary) -> f64 {
+    let (wait, response) = (&summary.generator.read_wait, &summary.whole.response);
+    let known = !run.plan.load.shape.is_open() && wait.count > 0 && response.mean_ns > 0.0;
+    if known { wait.mean_ns / response.mean_ns } else { 0.0 }
 }
 
 /// One load on each arm, in an order drawn at random.
@@ -134,9 +157,9 @@ impl Block {
         self.readings.iter().find_map(|reading| reading.void.as_ref())
     }
 
-    /// Whether it is void because others disturbed it on any side.
-    pub fn disturbed(&self) -> bool {
-        self.readings.iter().any(|reading| reading.others.disturbed && reading.void.is_some())
+    /// Whether others disturbed it on any side.
+    pub fn is_disturbed(&self) -> bool {
+        self.readings.iter().any(|reading| reading.others.disturbed)
     }
 }
 
@@ -151,8 +174,8 @@ pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
 }
 
 /// The whole blocks among recorded loads, and why the recording broke off, if it did.
-pub fn blocks(trials: &[Trial], arms: usize, count_disturbed: bool) -> (Vec<Block>, Option<String>) {
-    let mut blocks = Blocks::new(arms, count_disturbed);
+pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
+    let mut blocks = Blocks::new(arms);
     blocks.read(trials);
     (blocks.whole, blocks.broken)
 }
@@ -167,13 +190,12 @@ pub struct Blocks {
     /// What there is of the next block, by arm.
     next: Vec<Option<Reading>>,
     trials_read: usize,
-    count_disturbed: bool,
 }
 
 impl Blocks {
-    /// None yet, of `arms` loads each. `count_disturbed`: also those that others disturbed count.
-    pub fn new(arms: usize, count_disturbed: bool) -> Blocks {
-        Blocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0, count_disturbed }
+    /// None yet, of `arms` loads each.
+    pub fn new(arms: usize) -> Blocks {
+        Blocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0 }
     }
 
     /// Takes in the loads of a recording that have come since the last time.
@@ -187,6 +209,24 @@ impl Blocks {
             }
             self.broken = self.add(arm, trial).err();
         }
+        self.judge_silence();
+    }
+
+    /// A load without any answer says nothing where it was over before the first could come, and is a server that stands
+    /// still where answers come in a third of its length otherwise.
+    fn judge_silence(&mut self) {
+        for arm in 0..self.next.len() {
+            let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
+            let usual_ns: Vec<f64> = heard.filter_map(|reading| reading.value(Criterion::P50)).collect();
+            let usual_ns = stats::median(&usual_ns).unwrap_or(f64::INFINITY);
+            for reading in self.whole.iter_mut().map(|block| &mut block.readings[arm]).filter(|it| it.is_silent()) {
+                let length_ns = reading.goodput.per * 1e9;
+                reading.void = (usual_ns * 3.0 > length_ns).then(|| {
+                    let text = format!("no answer within {:.0} ms (longer loads: ", length_ns / 1e6);
+                    Sentence::from(text).remedy(Remedy::LoadTime).words(")")
+                });
+            }
+        }
     }
 
     fn add(&mut self, arm: ArmIndex, trial: &Trial) -> Result<(), String> {
@@ -195,11 +235,7 @@ impl Blocks {
             Some(Ending::Stopped(stop)) => return Err(format::stop(stop).to_owned()),
             None => return Err("the recording was cut off".into()),
         }
-        let reading = Reading::of(trial, self.count_disturbed);
-        if reading.goodput_rps <= 0.0 && reading.void.is_none() {
-            let number = self.whole.len() + 1;
-            return Err(format!("{} answered no request successfully in block {number}", arm.letter()));
-        }
+        let reading = Reading::of(trial);
         if let Some(place) = self.next.get_mut(arm.index()) {
             *place = Some(reading);
         }
@@ -215,63 +251,12 @@ pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// The doubt where the arms do not answer alike: a status or a size that differs from the first arm's.
-pub fn answers_differ(blocks: &[Block]) -> Option<Doubt> {
-    let of = |block: &Block, arm: usize| (block.readings[arm].status, block.readings[arm].answer_bytes);
-    let arms = blocks.first()?.readings.len();
-    for arm in 1..arms {
-        let differing = blocks.iter().filter(|block| {
-            let ((status, bytes), (first_status, first_bytes)) = (of(block, arm), of(block, 0));
-            status != first_status
-                || bytes > 0.0 && first_bytes > 0.0 && (bytes / first_bytes - 1.0).abs() > SIZE_TOLERANCE
-        });
-        let differing: Vec<&Block> = differing.collect();
-        if differing.len() * 2 > blocks.len() {
-            let ((first_status, first_bytes), (status, bytes)) = (of(differing[0], 0), of(differing[0], arm));
-            // A size that is not known (no interval in which every answer came that was asked for) is not told.
-            let sizes = first_bytes > 0.0 && bytes > 0.0;
-            let answer = |status: u16, bytes: f64| match sizes {
-                true => format!("status {status} and {} bytes", format::count(bytes.round() as u64)),
-                false => format!("status {status}"),
-            };
-            let text = format!(
-                "the targets answer differently: A with {}, {} with {}; they may not do the same work",
-                answer(first_status, first_bytes),
-                arm_name(arm as u8),
-                answer(status, bytes)
-            );
-            return Some(Doubt { kind: DoubtKind::Unlike, text: text.into() });
-        }
-    }
-    None
+/// What to say of blocks that do not count: how many, and why.
+pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
+    let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
+    let text = Sentence::from(format!("{} of {} blocks do not count: ", void.len(), blocks.len()));
+    void.first().map(|reason| Doubt { kind: DoubtKind::Void, text: text.then(reason) })
 }
-
-/// What to say of blocks that do not count: how many, and why, those that others disturbed in one sentence.
-pub(super) fn void_blocks(blocks: &[Block], counted: usize) -> Doubts {
-    let (disturbed, others): (Vec<&Block>, Vec<&Block>) = blocks.iter().partition(|block| block.disturbed());
-    let mut doubts = Doubts::default();
-    if !disturbed.is_empty() {
-        let readings = disturbed.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
-        let disturbing: Vec<&Others> = readings.filter(|others| others.disturbed).collect();
-        let text = format!(
-            "the machine was disturbed: {} of {} blocks do not count: {}",
-            disturbed.len(),
-            blocks.len(),
-            Others::blame(&disturbing)
-        );
-        doubts.add(DoubtKind::Others, text);
-    }
-    let void = others.len().saturating_sub(counted);
-    if void > 0 {
-        let reason = others.iter().find_map(|block| block.void()).cloned();
-        let text = Sentence::from(format!("{void} of {} blocks do not count: ", blocks.len()));
-        doubts.add(DoubtKind::Void, text.then(&reason.unwrap_or_else(|| "a value was missing".into())));
-    }
-    doubts
-}
-
-/// Mean sizes of answers may differ by this share before it is worth a warning.
-const SIZE_TOLERANCE: f64 = 0.01;
 
 /// The plan of each arm's loads in recorded blocks, as far as there are any.
 pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&PlanRecord> {

@@ -1,6 +1,8 @@
-//! What is compared and how ([`Rules`]), and which blocks and figures of them count.
+//! What is compared and how ([`Rules`]), which blocks count, and what of them each measure is taken of.
 
-use super::reading::{Block, Reading};
+use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
+use super::resample::{Amount, Effect, LedgerTimes};
+use super::stats;
 use plimsoll_model::{Asked, Criterion, ProveAsked};
 
 /// What is compared, and how.
@@ -12,31 +14,132 @@ pub struct Rules {
     pub margin: f64,
     /// At most so many blocks.
     pub blocks_max: Option<usize>,
-    /// The order of the arms, and the control's labels, follow from it.
-    pub seed: u64,
+    /// Both sides are started afresh for each load.
+    pub fresh: bool,
+    /// The answers of both sides may differ.
+    pub answers_may_differ: bool,
 }
 
 impl Rules {
     /// The rules of what was asked; `None` where it was no comparison.
     pub fn of(asked: &Asked) -> Option<Rules> {
         let Asked::Prove(ProveAsked { blocks, criterion, margin, .. }) = asked else { return None };
-        let blocks_max = blocks.blocks_max.map(|blocks| blocks as usize);
-        Some(Rules { primary: *criterion, margin: *margin, blocks_max, seed: blocks.seed() })
+        Some(Rules {
+            primary: *criterion,
+            margin: *margin,
+            blocks_max: blocks.blocks_max.map(|blocks| blocks as usize),
+            fresh: blocks.arms.iter().all(|arm| arm.started),
+            answers_may_differ: blocks.answers_may_differ,
+        })
     }
 }
 
-/// The logarithms of B/A of a measure, block by block, where both have it.
-pub fn log_ratios(blocks: &[Block], measure: Criterion) -> Vec<f64> {
-    log_ratios_by(blocks, |reading| reading.value(measure))
+/// What an effect is taken of.
+pub(super) enum Quantity<'a> {
+    /// Amounts of either side, by block.
+    Amounts(Vec<[Amount; 2]>),
+    /// A quantile of the requests of either side together.
+    Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
 }
 
-/// The same of any value of a load.
-pub(super) fn log_ratios_by(blocks: &[Block], value: impl Fn(&Reading) -> Option<f64>) -> Vec<f64> {
-    let of = |block: &Block| match block.readings.as_slice() {
-        [a, b] => Some((value(b)? / value(a)?).ln()),
+/// Why there is no effect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NoEffect {
+    /// It was not taken in every block, or nothing was.
+    NotTaken,
+    /// So many requests on one side are too few for this quantile.
+    TooFew {
+        /// The quantile.
+        q: f64,
+        /// Requests scheduled on the side that has fewer.
+        requests: f64,
+    },
+}
+
+/// Requests that a quantile needs on each side.
+pub fn requests_needed(q: f64) -> f64 {
+    (QUANTILE_BEYOND / (1.0 - q)).round()
+}
+
+/// Both sides of each block by `of`, where all have it.
+pub(super) fn of_sides<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> Option<T>) -> Option<Vec<[T; 2]>> {
+    let sides = |block: &'a Block| match block.readings.as_slice() {
+        [a, b] => Some([of(a)?, of(b)?]),
         _ => None,
     };
-    blocks.iter().filter_map(of).collect()
+    blocks.iter().map(sides).collect()
+}
+
+/// What the effect of a measure is taken of, where every block has it.
+pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
+    if let Some(q) = quantile(measure) {
+        return Some(Quantity::Quantile(q, of_sides(blocks, |reading| Some(&reading.ledger))?));
+    }
+    Some(Quantity::Amounts(of_sides(blocks, |reading| match measure {
+        Criterion::Cpu => reading.cpu_ns,
+        _ => Some(reading.goodput),
+    })?))
+}
+
+/// A block that others disturbed counts for no less than this share of one that nobody did.
+const WEIGHT_LEAST: f64 = 0.1;
+/// Blocks of either kind that tell how much they scatter.
+const WEIGHED_FROM: usize = 5;
+
+impl Quantity<'_> {
+    /// ln(B/A) of each block by itself, where that can be told.
+    fn by_block(&self) -> Vec<f64> {
+        match self {
+            Quantity::Amounts(blocks) => blocks.iter().map(|[a, b]| ((b.of / b.per) / (a.of / a.per)).ln()).collect(),
+            Quantity::Quantile(q, blocks) => {
+                blocks.iter().map(|[a, b]| (b.quantile_ns(*q) / a.quantile_ns(*q)).ln()).collect()
+            }
+        }
+    }
+
+    /// The weight of each block: those that others disturbed count for less where they scatter more, by the inverse of their
+    /// variance. Who disturbed is known by the machine's accounts, and the scatter by sizes without signs: what the blocks
+    /// say decides nothing, so the test keeps its level.
+    fn weights(&self, blocks: &[Block]) -> Vec<f64> {
+        let values = self.by_block();
+        let middle = stats::median(&values).unwrap_or(0.0);
+        let variance = |disturbed: bool| {
+            let of = blocks.iter().zip(&values).filter(|(block, _)| block.is_disturbed() == disturbed);
+            let squares: Vec<f64> = of.map(|(_, value)| (value - middle).powi(2)).collect();
+            (squares.len() >= WEIGHED_FROM).then(|| squares.iter().sum::<f64>() / squares.len() as f64)
+        };
+        let weight = match (variance(false), variance(true)) {
+            (Some(quiet), Some(disturbed)) if quiet < disturbed => (quiet / disturbed).max(WEIGHT_LEAST),
+            _ => 1.0,
+        };
+        blocks.iter().map(|block| if block.is_disturbed() { weight } else { 1.0 }).collect()
+    }
+
+    /// The effect; a quantile only where enough requests lie beyond it on each side.
+    pub(super) fn effect(&self, blocks: &[Block]) -> Result<Effect, NoEffect> {
+        let weights = self.weights(blocks);
+        match self {
+            Quantity::Amounts(amounts) => Effect::of_amounts(amounts, &weights).ok_or(NoEffect::NotTaken),
+            Quantity::Quantile(q, times) => {
+                let requests = |side: usize| times.iter().map(|block| block[side].scheduled as f64).sum::<f64>();
+                let requests = requests(0).min(requests(1));
+                match requests + 0.5 < requests_needed(*q) {
+                    true => Err(NoEffect::TooFew { q: *q, requests }),
+                    false => Effect::of_quantile(times, *q, &weights).ok_or(NoEffect::NotTaken),
+                }
+            }
+        }
+    }
+}
+
+/// The effect of a measure.
+pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<Effect, NoEffect> {
+    quantity(blocks, measure).ok_or(NoEffect::NotTaken)?.effect(blocks)
+}
+
+/// ln(B/A) of each block by itself.
+pub(super) fn by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
+    quantity(blocks, measure).map_or_else(Vec::new, |quantity| quantity.by_block())
 }
 
 /// The blocks that count.

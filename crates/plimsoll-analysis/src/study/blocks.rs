@@ -40,12 +40,8 @@ impl Comparison {
         let blocks = asked.blocks()?;
         let rules = Rules::of(asked);
         let criterion = rules.as_ref().map(|rules| rules.primary);
-        let wanted = LoadRules {
-            fixed_rate: criterion.is_some_and(Criterion::at_fixed_rate),
-            p99: criterion == Some(Criterion::P99),
-            apart: rules.is_none(),
-        };
-        let blocks_so_far = Blocks::new(blocks.arms.len(), blocks.count_disturbed);
+        let wanted = LoadRules { fixed_rate: criterion.is_some_and(Criterion::at_fixed_rate), apart: rules.is_none() };
+        let blocks_so_far = Blocks::new(blocks.arms.len());
         let profiles = asked.profiles().cloned();
         Some(Comparison { asked: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }

@@ -1,6 +1,5 @@
 //! The load of a comparison's blocks: with how many users, or at what rate, each arm is loaded, and for how long; found by a
-//! short climb on each arm where it was not asked for. A load of the climb that others on the machine disturbed is tried
-//! again, since they can only take. Not here: the blocks themselves.
+//! short climb on each arm where it was not asked for. Not here: the blocks themselves.
 
 use super::step::{Broken, Step, Until, closed, end_ns};
 use crate::format;
@@ -15,9 +14,7 @@ const CLIMB_NS: u64 = 250 * MS;
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
 /// All climbs together take no more than this part of the budget, but for the load that crosses it.
-const CLIMB_PART: u64 = 4;
-/// A load that others disturbed is tried so often, at most.
-const TRIES_MAX: usize = 4;
+const CLIMB_PART: u64 = 3;
 /// Goodput has grown when it is this much above the best so far. Loads this short differ by some percent by themselves:
 /// a closer look would take chance for growth, and end at far more users than fill the server.
 const GROWN: f64 = 1.08;
@@ -29,26 +26,27 @@ const FILLING_TIMES: f64 = 8.0;
 /// each user too many waits for long.
 const FILLING_TIMES_SLOW: f64 = 2.0;
 const SLOW_ANSWERS: f64 = 200.0;
-/// Load that is not measured before each load: of a fresh start, and of a target that runs already (at least; there, so
-/// many answers after one another, but no more than this part of the load).
+/// There, so many times the users that fill it are enough: more would only wait, and for longest on the slower side.
+const ENOUGH_TIMES_SLOW: f64 = 1.5;
+/// Load that is not measured before each load: of a fresh start, and of a target that runs already (at least). On either so
+/// many answers after one another, so that what was begun with is forgotten, but no more than this part of the load.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 const WARMUP_NS: u64 = 30 * MS;
-const WARMUP_ANSWERS_IN_TURN: f64 = 2.0;
-const WARMUP_PART: u64 = 4;
+const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
+const WARMUP_PART: u64 = 3;
 /// Share of what the slower side can do, for criteria at a fixed rate.
 const RATE_SHARE: f64 = 0.6;
 /// A load is at least so long,
 const LOAD_NS: u64 = 400 * MS;
 /// as long as so many answers after one another take,
-const LOAD_ANSWERS_IN_TURN: f64 = 20.0;
-/// and as so many answers in all take (a p99 needs more); but so short that the budget holds so many blocks.
-const LOAD_ANSWERS: f64 = 200.0;
-const LOAD_ANSWERS_P99: f64 = 1000.0;
+const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
+/// and as so many answers in all take, on the slower side; but so short that the budget holds so many blocks.
+const LOAD_ANSWERS: f64 = 100.0;
 const BLOCKS_MIN: u64 = 16;
 /// Where answers take so long that this cannot be had: so many in turn, and so many blocks. A load that is over before
 /// the slowest has answered says nothing: rather fewer blocks.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
-const BLOCKS_FEW: u64 = 6;
+const BLOCKS_FEW: u64 = 11;
 /// Connections made ready for a fixed rate, at most.
 const READY_MAX: f64 = 2048.0;
 
@@ -57,8 +55,6 @@ const READY_MAX: f64 = 2048.0;
 pub struct LoadRules {
     /// They are at a fixed rate, not at the peak.
     pub fixed_rate: bool,
-    /// They must hold a p99.
-    pub p99: bool,
     /// Every arm has a load of its own: they do different work.
     pub apart: bool,
 }
@@ -113,7 +109,9 @@ impl ArmLoad {
 /// users that was given only that is tried. `tag`: that of its loads.
 pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
-    let levels = asked.users.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
+    // At a rate that was given, how long one answer takes is all there is to know.
+    let given = asked.users.or(asked.rate.map(|_| 1));
+    let levels = given.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
     let part_ns = asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
     let over_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
     let mut trials = trials.iter();
@@ -121,7 +119,6 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
     let mut flat = 0;
     let mut length_ns = CLIMB_NS;
     for users in levels {
-        let mut disturbed: Vec<Summary> = Vec::new();
         let (summary, ended_ns) = loop {
             let Some(trial) = trials.next() else {
                 let mut plan = closed(&asked.arms[arm.index()].plan, users);
@@ -132,23 +129,14 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
             if let Some(Ending::Stopped(stop)) = &trial.run.ending {
                 return Err(Step::Break(Broken::Ended(format::stop(stop).to_owned())));
             }
-            let (summary, ended_ns) = (Summary::of(&trial.run), end_ns(trial));
+            let summary = Summary::of(&trial.run);
             // A load that was over before the first answer says nothing; one that was refused does.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
-            if summary.throughput_rps <= 0.0 && !refused && length_ns < CLIMB_NS_MAX {
-                length_ns *= 4;
-                continue;
+            if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
+                break (summary, end_ns(trial));
             }
-            if !summary.others.disturbed {
-                break (summary, ended_ns);
-            }
-            disturbed.push(summary);
-            if disturbed.len() >= TRIES_MAX || ended_ns >= over_ns {
-                let most = |a: &Summary, b: &Summary| a.throughput_rps.total_cmp(&b.throughput_rps);
-                let Some(best) = disturbed.into_iter().max_by(most) else { return Err(Step::Stop) };
-                break (best, ended_ns);
-            }
+            length_ns *= 4;
         };
         let needed_ns = (summary.whole.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
         let answers = summary.throughput_rps * length_ns as f64 / 1e9;
@@ -186,7 +174,12 @@ fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
 fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
-    [enough, plenty(tried)].into_iter().flatten().min_by_key(|peak| peak.users)
+    let mut peak = [enough, plenty(tried)].into_iter().flatten().min_by_key(|peak| peak.users)?;
+    if best.answers < SLOW_ANSWERS {
+        let filling = (best.rps * tried.first()?.mean_ns / 1e9 * ENOUGH_TIMES_SLOW).ceil().max(1.0);
+        peak.users = peak.users.min(filling as u64);
+    }
+    Some(peak)
 }
 
 /// The load of each arm, given what it can do and the time left for all blocks. Sides that are compared have the same.
@@ -194,27 +187,27 @@ pub fn loads(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns:
     if wanted.apart {
         return loads_of(asked, wanted, peaks, left_ns);
     }
-    let most = |of: fn(&ArmPeak) -> f64| peaks.iter().map(of).fold(0.0, f64::max);
-    let hardest = ArmPeak {
-        users: peaks.iter().map(|peak| peak.users).max().unwrap_or(1),
-        rps: peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min),
-        mean_ns: most(|peak| peak.mean_ns),
-        answers: 0.0,
-    };
+    let users = asked.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
+    let rps = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
+    let mean_ns = peaks.iter().map(|peak| peak.mean_ns).fold(0.0, f64::max);
+    // With as many users as fill the quicker side, answers of the slower one take by Little's law:
+    let waiting_ns = if wanted.fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
+    let hardest = ArmPeak { users, rps, mean_ns: mean_ns.max(waiting_ns), answers: 0.0 };
     loads_of(asked, wanted, &vec![hardest; peaks.len()], left_ns)
 }
 
 fn loads_of(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
     let rate = wanted.fixed_rate.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
-    let answers = if wanted.p99 { LOAD_ANSWERS_P99 } else { LOAD_ANSWERS };
     let lengths = peaks.iter().map(|peak| {
-        let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(answers / rate.unwrap_or(peak.rps));
+        let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
-    let warmup_least_ns = warmup_ns(asked, 0.0, 0) * peaks.len() as u64;
-    let most_ns = even(lengths.clone().collect(), (left_ns / BLOCKS_MIN).saturating_sub(warmup_least_ns)).max(LOAD_NS);
-    let few_ns = left_ns / (BLOCKS_FEW * peaks.len() as u64);
+    // Beside what is measured, a load takes its warm-up, which is a part of it, and the last answers.
+    let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(asked, 0.0, 0) + peak.mean_ns as u64).sum();
+    let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
+    let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
+    let few_ns = measured(BLOCKS_FEW) / peaks.len() as u64;
     let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
         let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
@@ -247,7 +240,7 @@ fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
 fn warmup_ns(asked: &BlocksAsked, mean_ns: f64, length_ns: u64) -> u64 {
     let fresh = asked.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
-    asked.warmup_ns.unwrap_or(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS.max(needed_ns) })
+    asked.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS }))
 }
 
 /// A rate with two significant digits.
@@ -275,12 +268,17 @@ mod tests {
         check(&[(1, 9e3, 0.1, 0.25), (4, 20e3, 0.2, 0.25), (16, 20.5e3, 0.8, 0.25), (64, 20e3, 3.2, 0.25)], Some(4));
         // A disturbance at the level that was enough.
         check(&[(1, 9e3, 0.1, 0.25), (4, 12e3, 0.3, 0.25), (16, 17e3, 0.8, 0.25), (64, 19.9e3, 3.2, 0.25)], Some(16));
+        // Twenty places of 130 ms: 64 users fill them, and 25 do.
+        check(
+            &[(1, 7.7, 130.0, 0.7), (4, 30.8, 130.0, 0.7), (16, 120.0, 130.0, 0.7), (64, 154.0, 400.0, 0.7)],
+            Some(31),
+        );
         // A query on two cores: sixteen users seem to bring a tenth more, by three answers of 28.
-        check(&[(1, 7.0, 130.0, 0.7), (4, 13.0, 300.0, 1.5), (16, 14.4, 1000.0, 1.8)], Some(4));
+        check(&[(1, 7.0, 130.0, 0.7), (4, 13.0, 300.0, 1.5), (16, 14.4, 1000.0, 1.8)], Some(3));
         // Ten places of 300 ms.
         check(
             &[(1, 3.3, 300.0, 1.5), (4, 13.3, 300.0, 1.5), (16, 33.0, 480.0, 1.5), (64, 33.0, 1900.0, 2.4)],
-            Some(16),
+            Some(15),
         );
     }
 

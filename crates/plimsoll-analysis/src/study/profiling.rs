@@ -125,7 +125,7 @@ fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
         return Some(rate.max());
     }
     let goodput = |arm: usize| {
-        let mut all: Vec<f64> = blocks.iter().map(|block| block.readings[arm].goodput_rps).collect();
+        let mut all: Vec<f64> = blocks.iter().map(|block| block.readings[arm].goodput_rps()).collect();
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
     };

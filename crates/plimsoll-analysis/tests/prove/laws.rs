@@ -1,60 +1,67 @@
 //! What must hold for any values.
 
-use plimsoll_analysis::prove::stats::{ConfidenceInterval, hodges_lehmann, interval, sign_flip_p};
-use plimsoll_analysis::prove::{Block, ComparisonEnd, Criterion, ProveVerdict, Rules, conclude, order};
+use crate::truth::{COPIES, QUIET, World};
+use plimsoll_analysis::prove::{
+    Amount, Block, ComparisonEnd, ConfidenceInterval, Effect, ProveVerdict, conclude, order,
+};
 use proptest::prelude::*;
 
-fn values() -> impl Strategy<Value = Vec<f64>> {
-    // On a coarse grid now and then, so that ties and zeros occur.
+/// Goodput of both sides by block, with ties now and then.
+fn blocks() -> impl Strategy<Value = Vec<(f64, f64)>> {
     prop_oneof![
-        proptest::collection::vec(-0.5..0.5f64, 1..40),
-        proptest::collection::vec((-4..5i32).prop_map(|v| f64::from(v) / 8.0), 1..40),
+        proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 1..30),
+        proptest::collection::vec(((1..5i32).prop_map(f64::from), (1..5i32).prop_map(f64::from)), 1..30),
     ]
 }
 
+fn effect(values: &[(f64, f64)]) -> Effect {
+    let amount = |of: f64| Amount { of, per: 1.0 };
+    let amounts: Vec<[Amount; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
+    Effect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
-    fn the_estimate_moves_with_the_values(values in values(), shift in -1.0..1.0f64) {
-        let moved: Vec<f64> = values.iter().map(|v| v + shift).collect();
-        let turned: Vec<f64> = values.iter().map(|v| -v).collect();
-        let estimate = hodges_lehmann(&values).expect("values");
-        prop_assert!((hodges_lehmann(&moved).expect("values") - estimate - shift).abs() < 1e-12);
-        prop_assert!((hodges_lehmann(&turned).expect("values") + estimate).abs() < 1e-12);
-        prop_assert!((sign_flip_p(&turned) - sign_flip_p(&values)).abs() < 1e-9);
+    fn the_estimate_moves_with_the_values(values in blocks(), factor in 0.1..10.0f64) {
+        let faster: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*a, b * factor)).collect();
+        let turned: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*b, *a)).collect();
+        let of = effect(&values);
+        prop_assert!((effect(&faster).estimate - of.estimate - factor.ln()).abs() < 1e-9);
+        prop_assert!((effect(&turned).estimate + of.estimate).abs() < 1e-9);
+        prop_assert!((effect(&turned).p() - of.p()).abs() < 1e-6);
     }
 
     #[test]
-    fn p_is_a_probability_that_order_does_not_change(mut values in values()) {
-        let p = sign_flip_p(&values);
+    fn p_is_no_less_than_all_signs_can_say(values in blocks()) {
+        let p = effect(&values).p();
         prop_assert!(p > 0.0 && p <= 1.0, "{p}");
         prop_assert!(p >= 2f64.powi(1 - values.len() as i32) * 0.999, "{p}: less than one in all sign changes");
-        values.reverse();
-        prop_assert!((sign_flip_p(&values) - p).abs() < 1e-12);
     }
 
     #[test]
-    fn the_interval_holds_the_estimate_and_widens_with_certainty(values in values()) {
-        let estimate = hodges_lehmann(&values).expect("values");
+    fn the_interval_holds_the_estimate_and_widens_with_certainty(values in blocks()) {
+        let effect = effect(&values);
         let mut wider: Option<ConfidenceInterval> = None;
         for alpha in [0.001, 0.01, 0.05, 0.2] {
-            let Some(this) = interval(&values, alpha) else { continue };
-            prop_assert!(this.lower <= estimate && estimate <= this.upper);
+            let Some(this) = effect.interval(alpha) else { continue };
             if let Some(wider) = wider {
-                prop_assert!(wider.lower <= this.lower && this.upper <= wider.upper);
+                prop_assert!(wider.lower <= this.lower + 1e-9 && this.upper <= wider.upper + 1e-9);
             }
             wider = Some(this);
         }
     }
 
-    /// Without ties, what the interval leaves out is what the test rejects.
+    /// What the interval leaves out is what the test rejects.
     #[test]
-    fn the_interval_inverts_the_test(values in proptest::collection::vec(-0.5..0.5f64, 6..30), at in 0.0..1.0f64) {
-        let alpha = 0.05;
-        let interval = interval(&values, alpha).expect("six and more");
-        let centre = interval.lower - 0.2 + at * (interval.upper - interval.lower + 0.4);
-        let near = (centre - interval.lower).abs().min((centre - interval.upper).abs()) < 1e-9;
-        let p = sign_flip_p(&values.iter().map(|v| v - centre).collect::<Vec<_>>());
-        prop_assert!(near || (p > alpha) == interval.contains(centre), "{centre} in {interval:?}: p {p}");
+    fn the_interval_inverts_the_test(values in proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 8..30)) {
+        for alpha in [0.2, 0.05, 0.02] {
+            let effect = effect(&values);
+            let excluded = effect.interval(alpha).is_some_and(|interval| !interval.contains(0.0));
+            let near = (effect.p() / alpha - 1.0).abs() < 0.02;
+            prop_assert!(near || excluded == (effect.p() <= alpha), "{alpha}: p {}", effect.p());
+        }
     }
 
     #[test]
@@ -64,24 +71,21 @@ proptest! {
         places.sort_unstable();
         prop_assert_eq!(places, (0..arms as u8).collect::<Vec<_>>());
     }
+}
 
-    /// What is better of B against A is worse of A against B, by the inverse ratio.
-    #[test]
-    fn swapping_the_builds_swaps_the_verdict(seed in 0..500u64, effect in -0.3..0.3f64) {
-        let world = crate::simulator::World { effect, ..crate::simulator::HERE };
+/// What is better of B against A is worse of A against B, by the inverse ratio.
+#[test]
+fn swapping_the_builds_swaps_the_verdict() {
+    for (seed, ratio) in (0..12).zip([0.7, 0.9, 0.97, 1.0, 1.03, 1.1, 1.4].into_iter().cycle()) {
+        let world = World { ratio, machine: QUIET, ..COPIES };
         let blocks = world.blocks(seed, 24);
         let swapped: Vec<Block> =
             blocks.iter().map(|b| Block { readings: b.readings.iter().rev().cloned().collect() }).collect();
-        let settings = Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: Some(24), seed };
-        let (one, other) = (
-            conclude(&settings, &blocks, ComparisonEnd::Blocks),
-            conclude(&settings, &swapped, ComparisonEnd::Blocks),
-        );
-        // The control's labels are drawn anew, so the margin may differ a little: only the sides must not be mixed up.
+        let [one, other] = [&blocks, &swapped].map(|blocks| conclude(&world.rules(24), blocks, ComparisonEnd::Blocks));
         for side in [ProveVerdict::Better, ProveVerdict::Worse] {
-            prop_assert!((one.verdict, other.verdict) != (side, side), "{one:?} and {other:?}");
+            assert!((one.verdict, other.verdict) != (side, side), "{one:?} and {other:?}");
         }
-        prop_assert!((one.measures[0].ratio * other.measures[0].ratio - 1.0).abs() < 1e-9);
+        assert!((one.measures[0].ratio * other.measures[0].ratio - 1.0).abs() < 1e-9);
     }
 }
 

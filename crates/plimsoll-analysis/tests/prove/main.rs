@@ -1,11 +1,12 @@
-//! Comparisons: the statistics against SciPy, their laws, and the verdicts on simulated builds.
+//! Comparisons: the statistics, their laws, and the verdicts on simulated builds.
 //!
 //! `PLIMSOLL_SEED` shifts the seeds; failures print them.
 
 mod golden;
 mod laws;
 mod simulated;
-mod simulator;
+#[path = "../../examples/truth/prove.rs"]
+mod truth;
 
 fn seed() -> u64 {
     std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0)

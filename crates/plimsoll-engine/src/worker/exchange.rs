@@ -171,6 +171,9 @@ impl<N: Net> Worker<N> {
             match received {
                 Received::Bytes(count) => {
                     self.now_ns = self.net.now_ns();
+                    if taken == 0 && self.readable_ns != 0 {
+                        self.recorder.read(self.now_ns, self.now_ns.saturating_sub(self.readable_ns));
+                    }
                     self.recorder.load.bytes_in += count as u64;
                     self.on_bytes(slot, &buffers.input[..count], &mut buffers.plain, hangup);
                     // A short read has emptied the socket: the next bytes bring an event of their own. The end does not,
@@ -317,9 +320,7 @@ impl<N: Net> Worker<N> {
     #[inline]
     fn note_bytes(&mut self, number: u32, bytes: usize) -> bool {
         let exchange = &mut self.exchanges[number];
-        if exchange.measured {
-            self.recorder.received(exchange.route, bytes);
-        }
+        self.recorder.received(exchange.route, bytes, self.now_ns, exchange.measured);
         let first = exchange.first_byte_ns == 0;
         if first {
             exchange.first_byte_ns = self.now_ns;

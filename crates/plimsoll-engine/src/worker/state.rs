@@ -112,6 +112,9 @@ pub struct Worker<N: Net> {
     pub(super) stopped_ns: Option<u64>,
     /// The time as of the latest look at the clock.
     pub(super) now_ns: u64,
+    /// When events were last asked for, and since when those at hand are taken to be readable; 0: not known.
+    pub(super) asked_ns: u64,
+    pub(super) readable_ns: u64,
 }
 
 impl<N: Net> Worker<N> {
@@ -159,6 +162,8 @@ impl<N: Net> Worker<N> {
             last_done_ns: 0,
             stopped_ns: None,
             now_ns: 0,
+            asked_ns: 0,
+            readable_ns: 0,
             job,
         };
         if matches!(worker.starts, Starts::Closed(_)) {

@@ -13,6 +13,8 @@ use crate::net::{Net, Wait};
 /// costs a microsecond, these bytes cost a hundred.
 pub(super) const SLICE_BYTES: usize = 512 << 10;
 pub(super) const SLICE_NS: u64 = 500_000;
+/// To ask for events that are there takes less than this, even if they are many; more is a sleep.
+const ASKED_NS: u64 = 20_000;
 /// From this time of a turn on, what connections have left over waits for the next one: new replies are not to wait long.
 const LEFT_OVER_NS: u64 = 1_000_000;
 /// From this time on, events wait too: deadlines and arrivals are to be looked at. More than a fetch of usual events takes,
@@ -26,9 +28,17 @@ impl<N: Net> Worker<N> {
         if self.ready.is_empty() {
             // Until a time that is past: no sleep, and no offer of the core as with an idle look.
             let wait = if self.deferred.is_empty() { wait } else { Wait::Until(self.now_ns) };
+            let began_ns = self.now_ns;
+            let before_ns = if self.asked_ns == 0 { began_ns } else { self.asked_ns };
             self.net.wait(wait, &mut self.ready);
+            self.now_ns = self.net.now_ns();
+            self.asked_ns = self.now_ns;
+            // What was there at once came while the worker was busy, evenly over that time; what ended a sleep has just come.
+            let slept = self.now_ns - began_ns > ASKED_NS;
+            self.readable_ns = if slept { self.now_ns } else { before_ns + (self.now_ns - before_ns) / 2 };
+        } else {
+            self.now_ns = self.net.now_ns();
         }
-        self.now_ns = self.net.now_ns();
     }
 
     /// Whether there is anything for [`Worker::handle_ready`].
@@ -60,6 +70,8 @@ impl<N: Net> Worker<N> {
         }
         ready.drain(..handled);
         self.ready = ready;
+        // Of what was left over it is not known when it came.
+        let readable_ns = std::mem::replace(&mut self.readable_ns, 0);
         // At least one of those, so that none waits for ever.
         for number in 0..self.deferred.len() {
             if number > 0 && self.now_ns >= began_ns + LEFT_OVER_NS {
@@ -72,6 +84,7 @@ impl<N: Net> Worker<N> {
                 self.handle(slot, readiness);
             }
         }
+        self.readable_ns = readable_ns;
     }
 
     /// Notes what the slot's connection is still ready for.

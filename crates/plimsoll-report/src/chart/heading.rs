@@ -6,7 +6,7 @@ use plimsoll_analysis::levels::{Level, LoadUnit, changes};
 use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
 use plimsoll_analysis::slo::LatencyBound;
-use plimsoll_analysis::{Findings, Summary};
+use plimsoll_analysis::{Findings, Quantile, Summary};
 use plimsoll_model::{HttpChoice, LoadShape, PlanRecord, Purpose};
 
 /// The request of a plan in a few words, without secrets.
@@ -236,11 +236,14 @@ pub fn percentiles(plan: &PlanRecord, summary: &Summary) -> Heading {
     let response = &summary.whole.response;
     let title = match response.count {
         0 => "No latency was measured".to_owned(),
-        _ => format!(
-            "Half of the responses within {}, 99 % within {}",
-            duration(response.p50_ns as f64),
-            duration(response.p99_ns as f64)
-        ),
+        _ => match (response.quantiles.p50, response.quantiles.p99) {
+            (Quantile::Time(_), Quantile::Few) | (Quantile::Few, _) => {
+                format!("Half of {} responses within {}", count(response.count), duration(response.p50_ns as f64))
+            }
+            (half, most @ Quantile::Time(_)) => format!("Half of the responses within {half}, 99 % within {most}"),
+            (half @ Quantile::Time(_), _) => format!("Half of the responses within {half}, more than 1 % failed"),
+            _ => "More than half of the requests failed".to_owned(),
+        },
     };
     Heading { title, subtitle: load(plan, summary) }
 }

@@ -59,7 +59,8 @@ fn signed(share: f64) -> String {
 
 /// The values of one side by block: `None` where the block does not count or has none.
 fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
-    let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(|_| block.void().is_none());
+    let drawn = |value: &f64| value.is_finite();
+    let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(drawn).filter(|_| block.void().is_none());
     blocks.iter().map(of).collect()
 }
 
@@ -101,9 +102,16 @@ impl Pointer {
 /// Draws the picture of a comparison.
 pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
     let ComparedBlocks { proof, blocks, narrowing } = compared;
-    let Some(primary) = proof.measures.first() else {
-        return empty(heading, "no whole block was measured: there is nothing to draw", theme);
+    let Some(primary) = proof.measures.first().filter(|one| one.primary) else {
+        return empty(heading, "the measure was not taken: there is nothing to draw", theme);
     };
+    if !primary.levels.iter().all(|level| level.is_finite()) {
+        return empty(
+            heading,
+            "too many requests failed for this measure to have a bound: there is nothing to draw",
+            theme,
+        );
+    }
     let measure = primary.measure;
     let sides = [values(blocks, measure, 0), values(blocks, measure, 1)];
     let all: Vec<f64> = sides.iter().flatten().flatten().copied().collect();
@@ -161,8 +169,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<Standing> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
-    let narrowing =
-        Narrowing { standings: &told, numbers: &numbers, margin: primary.margin_asked, noise: primary.margin };
+    let narrowing = Narrowing { standings: &told, numbers: &numbers, margin: primary.margin };
     narrowed(&mut canvas, &below, &x, &change, &narrowing);
     if let (ProveVerdict::Same, Some(interval), Some(last)) =
         (proof.verdict, primary.equivalence_interval, numbers.last())
@@ -301,16 +308,12 @@ struct Narrowing<'a> {
     standings: &'a [Standing],
     /// Where on the axis of blocks each block stands that counts.
     numbers: &'a [f64],
-    /// What was asked for.
     margin: f64,
-    /// What noise leaves of it.
-    noise: f64,
 }
 
-/// How the interval narrowed: its ends as a band, its middle as a line; the margin asked for as a shade, and a lighter one
-/// up to what noise leaves of it.
+/// How the interval narrowed: its ends as a band, its middle as a line; the margin as a shade.
 fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Narrowing) {
-    let Narrowing { standings, numbers, margin, noise } = *narrowing;
+    let Narrowing { standings, numbers, margin } = *narrowing;
     canvas.text(
         (EDGE, area.y - 12.0),
         "B against A after so many blocks, with its interval",
@@ -319,11 +322,6 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
     open_on(canvas, 'h', area, y, AxisSide::Left);
     canvas.rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
-    let noisy = noise > margin * 1.001;
-    let (noise_top, noise_bottom) = (area.at_y(&y.scale, noise), area.at_y(&y.scale, -noise));
-    if noisy {
-        canvas.rect(area.x, noise_top, area.width, noise_bottom - noise_top, Paint::Muted, 0.07);
-    }
     canvas.close();
     draw_x_grid(canvas, area, x);
     draw_y(canvas, area, y);
@@ -342,9 +340,6 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
     }
     if bottom - zero > SMALL + 3.0 {
         name(bottom, &format!("margin {}", signed(-margin)));
-    }
-    if noisy && top - noise_top > SMALL + 3.0 {
-        name(noise_top, &format!("noise {}", signed(noise)));
     }
     canvas.close();
     open_on(canvas, 'z', area, y, AxisSide::Left);
@@ -368,13 +363,13 @@ mod tests {
     use super::*;
     use crate::prove::prove_answer;
     use plimsoll_analysis::Doubts;
-    use plimsoll_analysis::prove::{ComparisonEnd, Control};
+    use plimsoll_analysis::prove::ComparisonEnd;
 
     /// A comparison of this measure that ended so, its blocks drifting the other way than the estimate.
     fn compared(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> Proof {
         let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
         let ratio_interval = Some(ConfidenceInterval { lower: ratio - 0.04, upper: ratio + 0.055 });
-        let (margin_asked, margin, p) = (0.02, 0.056, 0.5);
+        let (margin, p) = (0.02, 0.5);
         let equivalence_interval = Some(ConfidenceInterval { lower: ratio - 0.01, upper: ratio + 0.01 });
         let one = Compared {
             measure,
@@ -383,18 +378,19 @@ mod tests {
             ratio_interval,
             equivalence_interval,
             p,
-            margin_asked,
             margin,
             verdict,
             levels,
         };
-        let control = Control { rejected: false, p: 0.5, half_width: Some(0.056) };
         let blocks_more = (verdict == ProveVerdict::Inconclusive).then_some(90);
         Proof {
             verdict,
+            reason: None,
             measures: vec![one],
+            success: None,
             routes: Vec::new(),
-            control,
+            spread: [Some(0.02); 2],
+            fresh: true,
             blocks: 20,
             blocks_void: 0,
             blocks_more,

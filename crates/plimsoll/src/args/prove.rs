@@ -16,7 +16,8 @@ use std::path::PathBuf;
     plimsoll prove --pprof URL_A URL_B                  and which functions differ\n  \
     plimsoll prove --ladder URL/a URL/b URL/c           what does each step cost?\n\n\
     Verdicts on B: better, worse, same (any difference is inside the margin), small (real, but inside the margin), \
-    inconclusive. The chance of a false better or worse is below 2 %, however long it looks.")]
+    inconclusive (exit code 3, with the command that would tell). The chance of a false better or worse is below 2 %, however \
+    long it looks: of the two processes behind two URLs, or, with --a and --b, of two builds, which are started afresh for each load.")]
 pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -53,19 +54,19 @@ pub struct ProveArgs {
     /// At most so many blocks, each with one load on every side
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     pub blocks: Option<String>,
-    /// Count blocks that others on the machine disturbed, too: for machines that are never quiet
+    /// Compare the sides though their answers differ in size or status, as with and without compression
     #[arg(long, help_heading = "Comparison")]
-    pub count_disturbed: bool,
+    pub allow_different_answers: bool,
     /// Users for goodput and cpu [default: as many as reach the peak]
     #[arg(short = 'c', long, value_name = "N", help_heading = "Load")]
     pub concurrency: Option<String>,
     /// Requests a second for p50 and p99 [default: 60 % of what the slower side can do]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub rate: Option<String>,
-    /// Length of each load [default: 400ms, more where answers take long]
+    /// Length of each load [default: 400ms, or ten answers in turn and 100 in all]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub load_time: Option<String>,
-    /// Load first for this long without measuring [default: 30ms, more where answers take long; 500ms on a fresh start]
+    /// Load first for this long without measuring [default: three answers in turn, at least 30ms; 500ms on a fresh start]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
     /// Afterwards take CPU profiles of both sides in turn at one rate, four each, and compare what each function costs a

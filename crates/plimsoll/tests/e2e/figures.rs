@@ -180,7 +180,7 @@ fn figures_have_one_spelling() {
     let found = folder.join("find.plimsoll");
     let found = found.to_str().expect("text");
     take(plimsoll(&["find", &url, "--budget", "5s", "--slo", "p99<=8ms", "--fail-if", "line<1M", "-o", found]));
-    take(plimsoll(&["prove", "--count-disturbed", &url, &url, "--budget", "6s", "--json", "-o", path]));
+    take(plimsoll(&["prove", &url, &url, "--budget", "6s", "--json", "-o", path]));
     for file in [path, found] {
         for how in [&["show"][..], &["show", "--json"], &["report", "--format", "md"], &["report", "--format", "junit"]]
         {
@@ -368,7 +368,7 @@ fn figures_are_named_alike_in_conditions() {
         (run, "line<5", "goodput (also rate, rps), cpu"),
         (sweep, "knee<5", "goodput (also rate, rps), cpu"),
         (find, "p99>5ms", "line (also rate), peak (also goodput), knee, scale and cpu"),
-        (&["prove", "--count-disturbed", &url, &url], "goodput<5", "worse"),
+        (&["prove", &url, &url], "goodput<5", "worse"),
     ] {
         let done = plimsoll(&[command, &["--fail-if", condition]].concat());
         assert_eq!(done.code, 2, "{command:?} {condition}: {}", done.stderr);

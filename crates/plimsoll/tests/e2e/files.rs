@@ -15,7 +15,7 @@ fn a_run_is_shown_again_as_it_was() {
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     assert_eq!(shown.json(), run);
     let text = plimsoll(&["show", file]);
-    assert!(text.stdout.contains("requests/s succeeded (100 % of 500 scheduled)"), "{}", text.stdout);
+    assert!(text.stdout.contains("100 % of 500 requests succeeded"), "{}", text.stdout);
     let csv = plimsoll(&["show", "--csv", file]);
     let rows: Vec<&str> = csv.stdout.lines().collect();
     assert!(rows.len() >= 2 && rows[0].starts_with("trial,purpose,start_s,scheduled"), "{}", csv.stdout);

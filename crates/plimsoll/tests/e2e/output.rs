@@ -25,7 +25,7 @@ fn standard_output_that_fails_is_an_error_and_files_stay() {
     let run = ["run", &url, "-n", "20", "-q", "-o", &out];
     let sweep = ["sweep", &url, "-c", "1", "--for", "100ms", "-q", "--name", "out", "--dir", &dir];
     let find = ["find", &url, "--budget", "3s", "-q", "-o", &out];
-    let prove = ["prove", "--count-disturbed", &url, &url, "--budget", "3s", "-q", "-o", &out];
+    let prove = ["prove", &url, &url, "--budget", "3s", "-q", "-o", &out];
     let commands: [(&[&str], bool); 13] = [
         (&run, true),
         (&[&run[..], &["--json"]].concat(), true),
@@ -84,7 +84,7 @@ fn a_full_disk_ends_every_command_alike() {
         &["run", &url, "-d", "500ms", "-q", "-o", "x.plimsoll"][..],
         &["find", &url, "--budget", "3s", "-q", "-o", "x.plimsoll"],
         &["sweep", &url, "-c", "1,2", "--for", "300ms", "-q", "--dir", "."],
-        &["prove", "--count-disturbed", &url, &url, "--budget", "3s", "-q", "-o", "x.plimsoll"],
+        &["prove", &url, &url, "--budget", "3s", "-q", "-o", "x.plimsoll"],
     ] {
         let done = through(line, arguments);
         assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);

@@ -3,7 +3,8 @@
 
 use crate::report::assert_works_in_a_browser;
 use crate::rig::{Server, baseline, command, finish, folder, json, number, place, plimsoll, signal};
-use plimsoll_bench::servers::slots;
+use plimsoll_bench::Fault;
+use plimsoll_bench::servers::{misbehave, slots};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -27,20 +28,19 @@ fn a_large_difference_is_certain_early() {
     let file = path.to_str().expect("text");
     let (a, b) = (slow.url("/"), fast.url("/"));
     let common = ["--for", "200ms", "--warmup", "50ms", "-c", "16", "--budget", "60s"];
-    let document = json(&[&["prove", "--count-disturbed", &a, &b, "-o", file], &common[..]].concat());
+    let document = json(&[&["prove", &a, &b, "-o", file], &common[..]].concat());
     check(&document);
     assert_eq!((&document["verdict"], &document["stopped_by"]), (&"better".into(), &"verdict".into()), "{document:#}");
     let ratio = number(&document["measures"][0], "ratio");
     assert!((1.5..2.6).contains(&ratio), "{document:#}");
     // The other way round it is worse, and that fails a pipeline.
-    let done =
-        plimsoll(&[&["prove", "--count-disturbed", &b, &a, "--fail-if", "worse", "--json"], &common[..]].concat());
+    let done = plimsoll(&[&["prove", &b, &a, "--fail-if", "worse", "--json"], &common[..]].concat());
     assert_eq!((done.code, done.json()["verdict"].as_str()), (1, Some("worse")), "{}", done.stderr);
     let tenth = done.stderr.lines().any(|line| line.split_whitespace().nth(2) == Some("10"));
     assert!(tenth && done.stderr.contains("--fail-if worse"), "{}", done.stderr);
     // The outcome is computed again from what the file holds.
     let shown = plimsoll(&["show", "--json", file]).json();
-    assert_eq!((&shown["measures"], &shown["aa"]), (&document["measures"], &document["aa"]));
+    assert_eq!((&shown["measures"], &shown["spread"]), (&document["measures"], &document["spread"]));
     assert!(plimsoll(&["show", file]).stdout.contains("B is better than A"));
     assert_works_in_a_browser(&path.with_extension("html"), 1);
     let picture = path.with_extension("png");
@@ -56,7 +56,6 @@ fn a_fixed_rate_compares_percentiles() {
     let (a, b) = (format!("{}/delay/60", server.url), format!("{}/delay/400", server.url));
     let document = json(&[
         "prove",
-        "--count-disturbed",
         &a,
         &b,
         "--measure",
@@ -91,10 +90,46 @@ fn a_fixed_rate_compares_percentiles() {
 fn few_blocks_prove_nothing_and_say_so() {
     let server = baseline(1);
     let url = format!("{}/delay/2", server.url);
-    let document = json(&["prove", "--count-disturbed", &url, &url, "--blocks", "3", "--for", "100ms", "-c", "4"]);
+    let document = json(&["prove", &url, &url, "--blocks", "3", "--for", "100ms", "-c", "4"]);
     check(&document);
     assert_eq!((&document["verdict"], &document["stopped_by"]), (&"inconclusive".into(), &"blocks".into()));
     assert!(number(&document, "blocks_more") >= 7.0 && document["measures"][0]["ci95"].is_null(), "{document:#}");
+}
+
+/// Answers that break off are failures, and B is worse for them, whatever is measured and however quick they are.
+#[test]
+fn a_build_that_fails_more_is_worse_whatever_is_measured() {
+    let good = misbehave(Fault::CloseInBody, u64::MAX).expect("starts");
+    let bad = misbehave(Fault::CloseInBody, 10).expect("starts");
+    let (a, b) = (good.url("/"), bad.url("/"));
+    let common = ["--for", "150ms", "--warmup", "20ms", "--blocks", "12", "--budget", "60s", "--json", "--quiet"];
+    for measure in [&["-c", "4"][..], &["--measure", "p50", "--rate", "200"]] {
+        let done = plimsoll(&[&["prove", &a, &b, "--fail-if", "worse"], measure, &common[..]].concat());
+        let document = done.json();
+        assert_eq!((done.code, &document["verdict"]), (1, &"worse".into()), "{document:#}");
+        assert_eq!(document["success"]["fallen"], true, "{document:#}");
+        assert!((0.8..0.98).contains(&number(&document, "success.b")), "{document:#}");
+    }
+}
+
+/// A verdict that could not be had has an exit code of its own, and the way out; of two URLs it is said what was compared.
+#[test]
+fn what_could_not_be_told_is_said() {
+    let server = baseline(1);
+    let url = format!("{}/delay/20", server.url);
+    let p99 = ["--measure", "p99", "--rate", "20", "--blocks", "2", "--for", "300ms", "--budget", "20s"];
+    let done = plimsoll(&[&["prove", &url, &url], &p99[..]].concat());
+    assert_eq!(done.code, 3, "{}{}", done.stdout, done.stderr);
+    let answer = done.stdout.lines().find(|line| line.contains("not provable")).unwrap_or_default();
+    assert!(
+        answer.contains("p99 needs 1 000 requests on each side") && done.stdout.contains("--budget"),
+        "{}",
+        done.stdout
+    );
+    let slower = format!("{}/delay/60", server.url);
+    let done = plimsoll(&["prove", &url, &slower, "-c", "2", "--for", "200ms", "--blocks", "10", "-q"]);
+    let whole = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(done.code == 0 && whole.contains("B is worse than A, of these two running processes"), "{whole}");
 }
 
 #[test]
@@ -104,20 +139,7 @@ fn a_ladder_states_shares_and_costs() {
     let path = folder("ladder").join("ladder.plimsoll");
     let file = path.to_str().expect("text");
     let document = json(&[
-        "prove",
-        "--count-disturbed",
-        "--ladder",
-        &rungs[0],
-        &rungs[1],
-        &rungs[2],
-        "-c",
-        "4",
-        "--for",
-        "100ms",
-        "--blocks",
-        "8",
-        "-o",
-        file,
+        "prove", "--ladder", &rungs[0], &rungs[1], &rungs[2], "-c", "4", "--for", "100ms", "--blocks", "8", "-o", file,
     ]);
     assert_eq!(document["schema"], "plimsoll.ladder/1");
     let rung = |at: usize| &document["rungs"][at];
@@ -136,7 +158,7 @@ fn each_rung_has_the_load_that_fills_it() {
     let server = baseline(1);
     // The fast one burns, too: one that costs nothing would show how fast plimsoll is, and its blocks would be void.
     let (fast, slow) = (format!("{}/burn/150", server.url), format!("{}/burn/150000", server.url));
-    let document = json(&["prove", "--count-disturbed", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
+    let document = json(&["prove", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
     let rung = |at: usize| &document["rungs"][at];
     assert_eq!((number(&document, "blocks"), number(&document, "blocks_void")), (2.0, 0.0), "{document:#}");
     assert!(number(rung(1), "load_s") > number(rung(0), "load_s"), "{document:#}");
@@ -150,20 +172,7 @@ fn each_rung_has_the_load_that_fills_it() {
 fn a_load_without_an_answer_does_not_count() {
     let server = baseline(1);
     let url = format!("{}/delay/700", server.url);
-    let document = json(&[
-        "prove",
-        "--count-disturbed",
-        &url,
-        &url,
-        "-c",
-        "2",
-        "--for",
-        "200ms",
-        "--warmup",
-        "0s",
-        "--budget",
-        "60s",
-    ]);
+    let document = json(&["prove", &url, &url, "-c", "2", "--for", "200ms", "--warmup", "0s", "--budget", "60s"]);
     assert_eq!((&document["stopped_by"], &document["blocks"]), (&"void".into(), &0.into()), "{document:#}");
     assert_eq!((&document["verdict"], &document["measures"]), (&"inconclusive".into(), &serde_json::json!([])));
     let warnings = document["warnings"].to_string();
@@ -212,7 +221,6 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     let astray = format!("TOKEN=s3cret sh -c '(setsid sleep 10{port} &)'; {}", build(port, "this-is-a"));
     let document = json(&[
         "prove",
-        "--count-disturbed",
         "--a",
         &astray,
         "--b",
@@ -258,7 +266,6 @@ fn the_cpu_time_of_builds_is_compared() {
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let document = json(&[
         "prove",
-        "--count-disturbed",
         "--a",
         &plain,
         "--b",
@@ -292,22 +299,8 @@ fn the_cpu_time_of_running_servers_is_compared() {
     let (a, b) = (baseline(1), baseline(1));
     let file = &place("cpu-urls", "cpu.plimsoll");
     let (a, b) = (format!("{}/burn/200", a.url), format!("{}/burn/800", b.url));
-    let document = json(&[
-        "prove",
-        "--count-disturbed",
-        &a,
-        &b,
-        "--measure",
-        "cpu",
-        "--blocks",
-        "12",
-        "-c",
-        "2",
-        "--for",
-        "300ms",
-        "-o",
-        file,
-    ]);
+    let document =
+        json(&["prove", &a, &b, "--measure", "cpu", "--blocks", "12", "-c", "2", "--for", "300ms", "-o", file]);
     check(&document);
     let cpu = &document["measures"][0];
     assert_eq!((&document["verdict"], &cpu["name"]), (&"worse".into(), &"cpu_ns_per_request".into()), "{document:#}");
@@ -324,7 +317,6 @@ fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let child = command(&[
         "prove",
-        "--count-disturbed",
         "--a",
         &build(port, "a"),
         "--b",
@@ -378,7 +370,6 @@ fn a_build_that_dies_is_said_and_the_rest_kept() {
     );
     let done = plimsoll(&[
         "prove",
-        "--count-disturbed",
         "--a",
         &build(port, "a"),
         "--b",
@@ -409,7 +400,7 @@ fn a_build_that_dies_is_said_and_the_rest_kept() {
 }
 
 fn refused(arguments: &[&str], said: &str) {
-    let done = plimsoll(&[&["prove", "--count-disturbed", "--quiet"], arguments].concat());
+    let done = plimsoll(&[&["prove", "--quiet"], arguments].concat());
     assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
     assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
     assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
@@ -432,9 +423,9 @@ fn builds_that_cannot_be_measured_are_said() {
 fn targets_that_answer_differently_are_said() {
     let server = baseline(1);
     let (a, b) = (format!("{}/bytes/100", server.url), format!("{}/bytes/5000", server.url));
-    let document = json(&["prove", "--count-disturbed", &a, &b, "--blocks", "2", "-c", "2", "--for", "500ms"]);
+    let document = json(&["prove", &a, &b, "--blocks", "2", "-c", "2", "--for", "500ms"]);
     assert!(document["warnings"].to_string().contains("answer differently"), "{document:#}");
-    let document = json(&["prove", "--count-disturbed", &a, &a, "--blocks", "2", "-c", "2", "--for", "500ms"]);
+    let document = json(&["prove", &a, &a, "--blocks", "2", "-c", "2", "--for", "500ms"]);
     assert!(!document["warnings"].to_string().contains("answer differently"), "{document:#}");
 }
 

@@ -10,8 +10,7 @@ fn the_function_that_makes_the_difference_is_named() {
     let file = &place("prove-profiles", "prove.plimsoll");
     let (a, b) = (go.url.clone(), format!("{}/costly?key=s3cret", go.url));
     let common = ["--blocks", "4", "--for", "200ms", "-c", "2", "--pprof-seconds", "1"];
-    let done =
-        plimsoll(&[&["prove", "--count-disturbed", "--pprof", &a, &b, "--json", "-o", file], &common[..]].concat());
+    let done = plimsoll(&[&["prove", "--pprof", &a, &b, "--json", "-o", file], &common[..]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     let profiles = &document["profiles"];
@@ -40,10 +39,10 @@ fn what_cannot_be_profiled_is_one_sentence() {
     let server = crate::rig::baseline(1);
     let url = format!("{}/healthz", server.url);
     for (arguments, part) in [
-        (&["prove", "--count-disturbed", "--pprof", &url, &url][..], "net/http/pprof"),
-        (&["prove", "--count-disturbed", "--pprof=http://127.0.0.1:1", &url, &url], "--pprof=URL_A,URL_B"),
-        (&["prove", "--count-disturbed", "--pprof=http://127.0.0.1:1,x:y:z", &url, &url], "--pprof"),
-        (&["prove", "--count-disturbed", "--ladder", "--pprof", &url, &url], "--ladder"),
+        (&["prove", "--pprof", &url, &url][..], "net/http/pprof"),
+        (&["prove", "--pprof=http://127.0.0.1:1", &url, &url], "--pprof=URL_A,URL_B"),
+        (&["prove", "--pprof=http://127.0.0.1:1,x:y:z", &url, &url], "--pprof"),
+        (&["prove", "--ladder", "--pprof", &url, &url], "--ladder"),
     ] {
         let done = plimsoll(arguments);
         assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);

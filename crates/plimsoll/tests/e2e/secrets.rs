@@ -83,8 +83,8 @@ fn no_secret_reaches_any_output() {
         (vec!["run", &path, "-n", "20", &lost], &[0, 1]),
         ([&["find", &url, "--budget", "2s", &find][..], &secrets].concat(), &[0, 1]),
         ([&["sweep", &url, "-c1,2", "--for", "100ms", "--dir", &dir][..], &secrets].concat(), &[0]),
-        ([&["prove", &url, &url_b, &prove][..], &secrets, &short].concat(), &[0]),
-        ([&["prove", "--a", &a, "--b", &b, "--before-block", &before, &built, &builds][..], &short].concat(), &[0, 2]),
+        ([&["prove", &url, &url_b, &prove][..], &secrets, &short].concat(), &[3]),
+        ([&["prove", "--a", &a, "--b", &b, "--before-block", &before, &built, &builds][..], &short].concat(), &[2, 3]),
         // What ends in a message.
         ([&["prove", "--a", &a, "--b", &b, "--before-block", &failing, &built][..], &short].concat(), &[2]),
         (vec!["run", &url, &pprof, "-n", "5"], &[2]),

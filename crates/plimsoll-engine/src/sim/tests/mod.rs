@@ -1,5 +1,6 @@
 //! Tests of the engine in simulation. Every random one prints its seed when it fails; `PLIMSOLL_SEED` sets the first.
 
+mod accounts;
 mod answers;
 mod canary;
 mod clocks;

@@ -126,24 +126,26 @@ fn compare(
     for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(kept::tidy(&path)) {
         live.note(&note);
     }
-    let (verdict, broke, counted) = match results.finding() {
+    let (known, worse, broke) = match results.finding() {
         Finding::Prove(found) => {
             let proof = &found.proof;
-            (proof.verdict, matches!(proof.stopped_by, ComparisonEnd::Broken(_)), proof.blocks)
+            let broke = matches!(proof.stopped_by, ComparisonEnd::Broken(_));
+            (proof.verdict != ProveVerdict::Inconclusive, proof.verdict == ProveVerdict::Worse, broke)
         }
-        Finding::Ladder(found) => (ProveVerdict::Inconclusive, broken.is_some(), found.ladder.blocks),
+        Finding::Ladder(found) => (found.ladder.blocks > 0, false, broken.is_some()),
         Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => {
             return Err(Failure::start("the run file holds no comparison"));
         }
     };
-    if terms.fail_if.is_some() && verdict == ProveVerdict::Worse {
+    if terms.fail_if.is_some() && worse {
         live.note("--fail-if worse: it is");
         return Ok(exit::CROSSED);
     }
     Ok(match (plimsoll_sys::signal::interrupted(), broke) {
         (true, _) => exit::INTERRUPTED,
         (false, true) if !silent => exit::USAGE,
-        (false, false) if counted > 0 => exit::DONE,
-        (false, _) => exit::CROSSED,
+        (false, _) if silent => exit::CROSSED,
+        (false, _) if known => exit::DONE,
+        (false, _) => exit::UNKNOWN,
     })
 }

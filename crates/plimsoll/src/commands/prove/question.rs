@@ -129,7 +129,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     }
     let name = |plan: &Plan, command: Option<&String>| match command {
         Some(command) if args.record_commands => command.clone(),
-        Some(command) => redact::command(command),
+        Some(command) => redact::command_line(command),
         None => plan.record().traffic.place(),
     };
     let arms = plans.into_iter().zip(started);
@@ -143,7 +143,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         warmup_ns,
         budget_ns,
         blocks_max,
-        count_disturbed: args.count_disturbed,
+        answers_may_differ: args.allow_different_answers,
     };
     terms.profiles = profiles(args)?;
     terms.builds = BuildsTerms {

@@ -83,6 +83,6 @@ pub fn pasts(targets: &[BuildTarget]) -> (Option<String>, Option<&'static str>) 
         return (None, None);
     }
     let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b)).as_ref().map(spelled);
-    let hint = "two URLs compare two processes as they are: --a CMD --b CMD compares two builds, each started afresh";
+    let hint = "two URLs compare two running processes, and two starts of one build often differ by 1 to 2 %: --a CMD --b CMD compares two builds, each started afresh for each load";
     (differing, Some(hint))
 }

@@ -1,0 +1,436 @@
+//! Comparisons of simulated builds, request by request, on machines that drift, jitter and are disturbed: how often a verdict is
+//! wrong, and how often intervals hold the truth ([`tables`]). A small seeded part is asserted in the crate's tests.
+//!
+//! A load is a closed one of [`USERS`] users, or an open one at [`RATE`]; each request takes a time that is drawn, times what
+//! the machine does to this load, times what the build and its process are. [`HERE`] has the noise of the machine of
+//! docs/benchmarks.md, as the middle of eight real comparisons: ratios of blocks of 400 ms had a standard deviation of 3.9 % (by
+//! the median absolute deviation), 11 % of the blocks were out by more than four of these, and goodput wandered by 15 %,
+//! remembering itself from block to block (autocorrelation 0.7).
+
+#![allow(dead_code)]
+
+use plimsoll_analysis::Others;
+use plimsoll_analysis::prove::{
+    Amount, Block, ComparisonEnd, Criterion, LedgerTimes, Proof, ProveVerdict, Reading, Rules, conclude, order, stop,
+};
+use plimsoll_model::Tally;
+use plimsoll_model::histogram::index_of;
+use plimsoll_model::rng::Rng;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Users of a closed load, and requests a second of an open one.
+pub const USERS: usize = 4;
+pub const RATE: f64 = 200.0;
+/// Length of a load, and what lies between the beginnings of two, s.
+const LOAD_S: f64 = 0.7;
+const STEP_S: f64 = 0.75;
+/// Mean time of a request, s.
+const MEAN_S: f64 = 0.02;
+/// Blocks that fit into a minute.
+pub const BLOCKS: usize = 40;
+
+/// What the machine does to loads.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// Standard deviation of the white noise of a load, in logarithms.
+    pub white: f64,
+    /// Standard deviation of the drift, in logarithms, and how much of it is left from load to load.
+    pub drift: f64,
+    pub memory: f64,
+    /// Share of the loads that are disturbed unseen: they reach 60 to 95 %.
+    pub disturbed: f64,
+    /// Share of the loads in which others are seen to use half of the machine: they reach 40 to 95 %.
+    pub others: f64,
+    /// Some loads are out by any amount (a Student distribution with 2 degrees of freedom, of this scale).
+    pub heavy: f64,
+    /// Goodput falls by this share over a minute, on either side.
+    pub falling: f64,
+}
+
+pub const QUIET: Machine =
+    Machine { white: 0.005, drift: 0.0, memory: 0.0, disturbed: 0.0, others: 0.0, heavy: 0.0, falling: 0.0 };
+pub const HERE: Machine = Machine { white: 0.026, drift: 0.1, memory: 0.99, disturbed: 0.055, ..QUIET };
+/// A laptop on which somebody else computes.
+pub const BUSY: Machine = Machine { white: 0.05, others: 0.5, ..HERE };
+
+/// How B is worse, or not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Hidden {
+    Nothing,
+    /// A share of the requests is refused at once.
+    Sheds(f64),
+    /// The connection of a share of the answers is closed half way.
+    ClosesEarly(f64),
+    /// What takes A ten times as long, in this share of the requests, B refuses at once.
+    FailsFast(f64),
+    /// Nobody is answered for the first of these times in every second, s.
+    Stalls(f64, f64),
+    /// A share of the requests takes so many times as long.
+    Tail(f64, f64),
+    /// A share of the answers is an empty one, in half the time.
+    WrongBody(f64),
+    /// Answers take longer and longer: by this share after a minute.
+    Leaks(f64),
+    /// For so long after its warm-up, s, a fresh process takes so many times as long.
+    SlowStart(f64, f64),
+    /// A share of the starts is so many times as slow.
+    Bimodal(f64, f64),
+}
+
+/// Two builds on a machine.
+#[derive(Debug, Clone, Copy)]
+pub struct World {
+    pub machine: Machine,
+    /// B's goodput against A's, where nothing is hidden.
+    pub ratio: f64,
+    pub hidden: Hidden,
+    /// Standard deviation of one start of a build, in logarithms; with builds that are started afresh for each load.
+    pub offset: f64,
+    pub fresh: bool,
+    pub primary: Criterion,
+}
+
+pub const COPIES: World =
+    World { machine: HERE, ratio: 1.0, hidden: Hidden::Nothing, offset: 0.0, fresh: true, primary: Criterion::Goodput };
+
+fn normal(rng: &mut Rng) -> f64 {
+    (-2.0 * rng.next_f64_open().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
+}
+
+/// What a load has so far.
+#[derive(Default)]
+struct Counts {
+    scheduled: u64,
+    succeeded: u64,
+    in_window: u64,
+    bytes: f64,
+    statuses: Tally,
+    times: BTreeMap<usize, u64>,
+}
+
+impl Counts {
+    fn add(&mut self, ended: Ended, in_window: bool) {
+        self.scheduled += 1;
+        self.statuses.add(ended.status, u64::from(ended.status != 0));
+        self.bytes += if ended.status == 0 { 0.0 } else { ended.bytes };
+        if ended.succeeded {
+            self.succeeded += 1;
+            self.in_window += u64::from(in_window);
+            *self.times.entry(index_of((ended.took_s * 1e9) as u64)).or_default() += 1;
+        }
+    }
+}
+
+struct Ended {
+    took_s: f64,
+    succeeded: bool,
+    status: u16,
+    bytes: f64,
+}
+
+impl World {
+    fn request(&self, b: bool, start_s: f64, into_s: f64, scale: f64, rng: &mut Rng) -> Ended {
+        // Lognormal of mean 1 and coefficient of variation 0.3.
+        let mut took_s = MEAN_S * scale * (0.2936 * normal(rng) - 0.0431).exp();
+        let mut ended = Ended { took_s: 0.0, succeeded: true, status: 200, bytes: 320.0 };
+        let refused = Ended { took_s: 0.001, succeeded: false, status: 503, bytes: 90.0 };
+        let chance = rng.next_f64();
+        match self.hidden {
+            Hidden::Nothing => {}
+            Hidden::FailsFast(share) if chance < share => match b {
+                true => return refused,
+                false => took_s *= 10.0,
+            },
+            _ if !b => {}
+            Hidden::Sheds(share) if chance < share => return refused,
+            Hidden::ClosesEarly(share) if chance < share => {
+                return Ended { took_s: took_s / 2.0, succeeded: false, status: 0, bytes: 0.0 };
+            }
+            Hidden::Stalls(length_s, every_s) => {
+                let from_s = (start_s / every_s).floor() * every_s;
+                for from_s in [from_s, from_s + every_s] {
+                    let to_s = from_s + length_s;
+                    if start_s < to_s && start_s + took_s > from_s {
+                        took_s += to_s - start_s.max(from_s);
+                    }
+                }
+            }
+            Hidden::Tail(share, times) if chance < share => took_s *= times,
+            Hidden::WrongBody(share) if chance < share => (took_s, ended.bytes) = (took_s / 2.0, 120.0),
+            Hidden::Leaks(share) => took_s *= 1.0 + share * start_s / 60.0,
+            Hidden::SlowStart(length_s, times) if into_s < length_s => took_s *= times,
+            _ => {}
+        }
+        ended.took_s = took_s;
+        ended
+    }
+
+    fn reading(&self, arm: u8, start_s: f64, scale: f64, others: Others, rng: &mut Rng) -> Reading {
+        let b = arm == 1;
+        let mut counts = Counts::default();
+        if self.primary.at_fixed_rate() {
+            let mut into_s = rng.exponential() / RATE;
+            while into_s < LOAD_S {
+                let ended = self.request(b, start_s + into_s, into_s, scale, rng);
+                let in_window = into_s + ended.took_s <= LOAD_S;
+                counts.add(ended, in_window);
+                into_s += rng.exponential() / RATE;
+            }
+        } else {
+            for _ in 0..USERS {
+                // Each user is somewhere in a request when the window begins.
+                let mut into_s = -MEAN_S * scale * rng.next_f64();
+                while into_s < LOAD_S {
+                    let ended = self.request(b, start_s + into_s, into_s.max(0.0), scale, rng);
+                    let (begins_s, took_s) = (into_s, ended.took_s);
+                    into_s += took_s;
+                    let in_window = (0.0..=LOAD_S).contains(&into_s);
+                    if begins_s >= 0.0 {
+                        counts.add(ended, in_window);
+                    } else if in_window && ended.succeeded {
+                        counts.in_window += 1;
+                    }
+                }
+            }
+        }
+        Reading {
+            goodput: Amount { of: counts.in_window as f64, per: LOAD_S },
+            ledger: LedgerTimes::new(counts.scheduled, counts.succeeded, counts.times.into_iter()),
+            cpu_ns: None,
+            answer_bytes: Amount { of: counts.bytes, per: counts.statuses.total() as f64 },
+            statuses: counts.statuses,
+            routes: Vec::new(),
+            client_wait_share: 0.0,
+            others,
+            void: None,
+        }
+    }
+
+    /// So many blocks, in time.
+    pub fn blocks(&self, seed: u64, count: usize) -> Vec<Block> {
+        let Machine { white, drift: deep, memory, disturbed, others, heavy, falling } = self.machine;
+        let mut rng = Rng::stream(seed, 0x51D);
+        let mut drift = normal(&mut rng) * deep;
+        let step = deep * (1.0 - memory * memory).sqrt();
+        // The processes behind two URLs are what they are.
+        let of_process = [0, 1].map(|_| normal(&mut rng) * self.offset);
+        let mut start_s = 0.0;
+        let mut one = |arm: u8, rng: &mut Rng| {
+            drift = drift * memory + normal(rng) * step;
+            let mut ln = drift + normal(rng) * white - falling * start_s / 60.0;
+            if rng.next_f64() < disturbed {
+                ln += (0.6 + 0.35 * rng.next_f64()).ln();
+            }
+            let mut seen = Others { cores: Some(0.02), machine_cores: 2.0, span_ns: 700_000_000, ..Others::default() };
+            if rng.next_f64() < others {
+                ln += (0.4 + 0.55 * rng.next_f64()).ln();
+                seen = Others {
+                    cores: Some(1.0),
+                    disturbed: true,
+                    reason: Some("others used 1.0 of 2 cores".into()),
+                    ..seen
+                };
+            }
+            if heavy > 0.0 {
+                let (a, b) = (normal(rng), normal(rng));
+                ln += (heavy * normal(rng) / ((a * a + b * b) / 2.0).sqrt()).clamp(-3.0, 3.0);
+            }
+            ln += match self.fresh {
+                true => normal(rng) * self.offset,
+                false => of_process[usize::from(arm)],
+            };
+            if arm == 1 {
+                ln += self.ratio.ln();
+                if let Hidden::Bimodal(share, times) = self.hidden
+                    && rng.next_f64() < share
+                {
+                    ln -= times.ln();
+                }
+            }
+            let reading = self.reading(arm, start_s, (-ln).exp(), seen, rng);
+            start_s += STEP_S;
+            reading
+        };
+        let mut block = |number: usize| {
+            let order = order(seed, number, 2);
+            let mut readings: Vec<(u8, Reading)> = order.into_iter().map(|arm| (arm, one(arm, &mut rng))).collect();
+            readings.sort_by_key(|(arm, _)| *arm);
+            Block { readings: readings.into_iter().map(|(_, reading)| reading).collect() }
+        };
+        (0..count).map(&mut block).collect()
+    }
+
+    pub fn rules(&self, blocks_max: usize) -> Rules {
+        Rules {
+            primary: self.primary,
+            margin: 0.02,
+            blocks_max: Some(blocks_max),
+            fresh: self.fresh,
+            answers_may_differ: false,
+        }
+    }
+
+    /// A whole comparison of at most so many blocks, with its looks.
+    pub fn prove(&self, seed: u64, blocks_max: usize) -> Proof {
+        let rules = self.rules(blocks_max);
+        let blocks = self.blocks(seed, blocks_max);
+        for count in 1..=blocks.len() {
+            if let Some(stopped_by) = stop(&rules, &blocks[..count]) {
+                return conclude(&rules, &blocks[..count], stopped_by);
+            }
+        }
+        conclude(&rules, &blocks, ComparisonEnd::Blocks)
+    }
+
+    /// Of so many comparisons, what came of them.
+    pub fn outcomes(&self, seeds: impl Iterator<Item = u64>, blocks: usize) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        for seed in seeds {
+            outcomes.add(&self.prove(seed, blocks), self.ratio);
+        }
+        outcomes
+    }
+}
+
+/// What came of several comparisons.
+#[derive(Debug, Default, Clone)]
+pub struct Outcomes {
+    pub count: usize,
+    pub better: usize,
+    pub worse: usize,
+    pub same: usize,
+    pub small: usize,
+    /// Intervals of the declared measure, and how many of them hold the planted ratio.
+    pub intervals: usize,
+    pub covered: usize,
+    /// Sum of the estimates' errors, and of half the intervals' widths, in shares.
+    pub error: f64,
+    pub width: f64,
+}
+
+impl Outcomes {
+    fn add(&mut self, proof: &Proof, truth: f64) {
+        self.count += 1;
+        self.better += usize::from(proof.verdict == ProveVerdict::Better);
+        self.worse += usize::from(proof.verdict == ProveVerdict::Worse);
+        self.same += usize::from(proof.verdict == ProveVerdict::Same);
+        self.small += usize::from(proof.verdict == ProveVerdict::Small);
+        let Some(one) = proof.measures.first() else { return };
+        if let Some(interval) = one.ratio_interval {
+            self.intervals += 1;
+            self.covered += usize::from(interval.contains(truth));
+            self.error += one.ratio / truth - 1.0;
+            self.width += interval.half_width() / truth;
+        }
+    }
+
+    /// Better or worse.
+    pub fn alarms(&self) -> usize {
+        self.better + self.worse
+    }
+}
+
+/// Machines, by name.
+pub fn machines() -> Vec<(&'static str, Machine)> {
+    vec![
+        ("quiet", QUIET),
+        ("independent", Machine { white: 0.05, ..QUIET }),
+        ("this machine", HERE),
+        ("wild drift", Machine { drift: 0.2, memory: 0.8, ..HERE }),
+        ("falling by 20 %", Machine { falling: 0.2, ..HERE }),
+        ("heavy tails", Machine { heavy: 0.05, ..QUIET }),
+        ("half used by others", BUSY),
+    ]
+}
+
+/// Builds that are worse in one hidden way.
+pub fn worse_builds() -> Vec<(&'static str, Vec<Hidden>)> {
+    use Hidden::*;
+    vec![
+        ("sheds", [0.005, 0.01, 0.02, 0.05, 0.1].map(Sheds).into()),
+        ("closes early", [0.005, 0.01, 0.02, 0.05, 0.1].map(ClosesEarly).into()),
+        ("fails fast", [0.005, 0.01, 0.02, 0.05, 0.1].map(FailsFast).into()),
+        ("stalls", [(0.5, 8.3), (0.3, 5.0), (0.2, 3.0), (1.0, 15.0), (0.05, 1.0)].map(|(l, e)| Stalls(l, e)).into()),
+        ("tail", [(0.01, 10.0), (0.02, 4.0), (0.05, 2.0), (0.005, 20.0), (0.1, 1.5)].map(|(s, t)| Tail(s, t)).into()),
+        ("wrong body", [0.02, 0.05, 0.1, 0.3, 1.0].map(WrongBody).into()),
+        ("leaks", [0.06, 0.1, 0.2, 0.5, 1.0].map(Leaks).into()),
+        (
+            "slow start",
+            [(0.1, 1.5), (0.2, 1.3), (0.3, 1.2), (0.1, 2.0), (0.5, 1.5)].map(|(l, t)| SlowStart(l, t)).into(),
+        ),
+        ("bimodal", [(0.1, 1.5), (0.3, 1.2), (0.5, 1.1), (0.2, 2.0), (0.05, 3.0)].map(|(s, t)| Bimodal(s, t)).into()),
+    ]
+}
+
+fn percent(count: usize, of: usize) -> String {
+    format!("{:.1} %", 100.0 * count as f64 / of.max(1) as f64)
+}
+
+/// All tables, of so many comparisons a row, as they come.
+pub fn tables(count: u64, text: &mut impl Write) {
+    let _ =
+        writeln!(text, "Two copies, {count} comparisons each: alarms (better or worse), the same; {BLOCKS} blocks\n");
+    for (name, machine) in machines() {
+        let world = World { machine, ..COPIES };
+        let of = |world: &World| world.outcomes(0..count, BLOCKS);
+        let mut row = |what: &str, outcomes: &Outcomes| {
+            let _ = writeln!(
+                text,
+                "{name:22} {what:22} alarms {:>6}  same {:>6}  small {:>6}",
+                percent(outcomes.alarms(), outcomes.count),
+                percent(outcomes.same, outcomes.count),
+                percent(outcomes.small, outcomes.count)
+            );
+        };
+        row("", &of(&world));
+        row("starts differ by 1 %", &of(&World { offset: 0.01, ..world }));
+        row("starts differ by 2 %", &of(&World { offset: 0.02, ..world }));
+        row("by p99", &of(&World { primary: Criterion::P99, ..world }));
+        row("two processes, 1 %", &of(&World { offset: 0.01, fresh: false, ..world }));
+    }
+    let _ = writeln!(text, "\nPlanted ratios: intervals of 95 % that hold them, mean error, half width\n");
+    for (name, machine) in machines() {
+        for (ratio, primary) in
+            [(2.0, Criterion::Goodput), (1.05, Criterion::Goodput), (0.95, Criterion::Goodput), (1.0, Criterion::P50)]
+        {
+            let outcomes = World { machine, ratio, primary, ..COPIES }.outcomes(0..count, BLOCKS);
+            let known = outcomes.intervals.max(1) as f64;
+            let _ = writeln!(
+                text,
+                "{name:22} {:8} {ratio:4} covered {:>6}  error {:+.2} %  half width {:.2} %  better {:>6}  worse {:>6}",
+                primary.word(),
+                percent(outcomes.covered, outcomes.intervals),
+                100.0 * outcomes.error / known,
+                100.0 * outcomes.width / known,
+                percent(outcomes.better, outcomes.count),
+                percent(outcomes.worse, outcomes.count),
+            );
+        }
+    }
+    let _ = writeln!(text, "\nBuilds that are worse in one hidden way: better, same, small, worse\n");
+    let mut all = Outcomes::default();
+    for (name, builds) in worse_builds() {
+        for hidden in builds {
+            for primary in [Criterion::Goodput, Criterion::P99] {
+                let fresh = !matches!(hidden, Hidden::Leaks(_));
+                let world = World { hidden, fresh, primary, ..COPIES };
+                let outcomes = world.outcomes(0..count, BLOCKS);
+                let _ = writeln!(
+                    text,
+                    "{name:13} {:26} {:8} better {:>6}  same {:>6}  small {:>6}  worse {:>6}",
+                    format!("{hidden:?}"),
+                    primary.word(),
+                    percent(outcomes.better, outcomes.count),
+                    percent(outcomes.same, outcomes.count),
+                    percent(outcomes.small, outcomes.count),
+                    percent(outcomes.worse, outcomes.count)
+                );
+                all.count += outcomes.count;
+                all.better += outcomes.better;
+                all.same += outcomes.same;
+            }
+        }
+    }
+    let _ = writeln!(text, "\nof all {}: better {}, same {}", all.count, all.better, percent(all.same, all.count));
+}

@@ -1,0 +1,400 @@
+//! The effect of B over A from blocks ([`Effect`]): the ratio of what all blocks of either side say together, and its
+//! uncertainty by the randomisation that was made.
+//!
+//! The order of the two sides in a block is drawn at random. If B were A times a factor, each block's difference could as well
+//! have come with the other sign, whatever the machine did meanwhile. The factors that this sign-flip test of the *mean* does not
+//! reject are the typical values of Hartigan (1969): the same ratio, taken over random halves of the blocks (each block in or
+//! out with chance 1/2), falls below and above the true factor as often as a fair coin. So an interval is two order statistics
+//! of the ratios of halves. It holds at any number of blocks, under drift and heavy tails; disturbed blocks widen it, and bad
+//! blocks move it: a mean is not blind.
+//!
+//! Not here: when to look, and what to conclude (`looks`, `verdict`).
+
+use super::stats::{ConfidenceInterval, normal_quantile, normal_tail};
+use plimsoll_model::histogram::{BUCKETS, highest_of, lowest_of};
+use plimsoll_model::rng::Rng;
+use std::collections::BTreeMap;
+
+/// Up to so many blocks every half is taken; of more, as many at random as 12 blocks have.
+const EXACT_BLOCKS_MAX: usize = 12;
+const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
+/// Order statistics farther out than this are the luck of few draws: beyond, the tail is a normal one through this point. Sums
+/// of random signs have lighter tails, so that errs on the wide side.
+const ORDER_LEAST: usize = 16;
+/// Places at which a distribution of times is looked at, between the least and the greatest quantile of any block.
+const CUTS_MAX: usize = 48;
+
+/// What a side has in a block: an amount, and what it is counted against (successes and seconds, CPU time and answers).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Amount {
+    /// The amount.
+    pub of: f64,
+    /// What it is counted against.
+    pub per: f64,
+}
+
+/// Times of all requests that a load scheduled: those that were not answered with success are slower than any bound.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LedgerTimes {
+    /// Requests scheduled.
+    pub scheduled: u64,
+    /// Requests that succeeded, up to each occupied bucket of the histogram: (bucket, how many until there), ascending.
+    pub succeeded: Vec<(u32, u64)>,
+}
+
+impl LedgerTimes {
+    /// Of the buckets of the times of successes, ascending; `succeeded`: how many of these succeeded, the quickest.
+    pub fn new(scheduled: u64, succeeded: u64, buckets: impl Iterator<Item = (usize, u64)>) -> LedgerTimes {
+        let mut sum = 0;
+        let mut until = Vec::new();
+        for (bucket, count) in buckets {
+            if sum >= succeeded {
+                break;
+            }
+            sum = (sum + count).min(succeeded);
+            until.push((bucket as u32, sum));
+        }
+        LedgerTimes { scheduled: scheduled.max(sum), succeeded: until }
+    }
+
+    /// Requests that succeeded in this bucket's time or less.
+    fn until(&self, bucket: u32) -> u64 {
+        let after = self.succeeded.partition_point(|(at, _)| *at <= bucket);
+        after.checked_sub(1).map_or(0, |last| self.succeeded[last].1)
+    }
+
+    /// Requests that succeeded.
+    pub fn succeeded(&self) -> u64 {
+        self.succeeded.last().map_or(0, |last| last.1)
+    }
+
+    /// The bucket in which a share `q` of all requests has succeeded; `None`: so many never did.
+    fn bucket(&self, q: f64) -> Option<u32> {
+        // The small subtraction undoes the rounding of products such as 0.99 * 100.
+        let rank = ((q * self.scheduled as f64 - 1e-6).ceil() as u64).max(1);
+        let at = self.succeeded.partition_point(|(_, until)| *until < rank);
+        self.succeeded.get(at).map(|(bucket, _)| *bucket)
+    }
+
+    /// The time in which a share `q` of all requests has succeeded, ns; infinite where so many never did.
+    pub fn quantile_ns(&self, q: f64) -> f64 {
+        self.bucket(q).map_or(f64::INFINITY, |bucket| {
+            (lowest_of(bucket as usize) as f64 + highest_of(bucket as usize) as f64) / 2.0
+        })
+    }
+
+    /// Requests beyond that quantile.
+    pub fn beyond(&self, q: f64) -> f64 {
+        (1.0 - q) * self.scheduled as f64
+    }
+}
+
+/// B against A, and how sure that is: as the logarithm of B/A, or of costs as a difference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effect {
+    /// The estimate.
+    pub estimate: f64,
+    /// Blocks.
+    pub blocks: usize,
+    /// What either side has over all blocks, in the unit of the figure.
+    pub levels: [f64; 2],
+    /// The same estimate from halves of the blocks, ascending.
+    halves: Vec<f64>,
+}
+
+/// The halves of so many blocks: the numbers of the blocks in each.
+fn halves(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
+    let mut rng = Rng::stream(0x4A1F, blocks as u64);
+    let exact = blocks <= EXACT_BLOCKS_MAX;
+    let count = if exact { (1usize << blocks) - 1 } else { HALVES };
+    (1..=count).map(move |number| {
+        let mut bits = number as u64;
+        let mut half = Vec::with_capacity(blocks);
+        for block in 0..blocks {
+            if !exact && block % 64 == 0 {
+                bits = rng.next_u64();
+            }
+            if bits & 1 == 1 {
+                half.push(block);
+            }
+            bits >>= 1;
+        }
+        half
+    })
+}
+
+fn log_ratio(a: f64, b: f64) -> f64 {
+    (b / a).ln()
+}
+
+/// The amounts of both sides over some blocks, each with its weight.
+fn sums(amounts: &[[Amount; 2]], weights: &[f64], blocks: &[usize]) -> [Amount; 2] {
+    let mut sums = [Amount::default(); 2];
+    for block in blocks {
+        for (sum, one) in sums.iter_mut().zip(amounts[*block]) {
+            sum.of += weights[*block] * one.of;
+            sum.per += weights[*block] * one.per;
+        }
+    }
+    sums
+}
+
+impl Effect {
+    /// By `levels` of both sides over any blocks, and how these are held against each other; `None` without blocks, or where
+    /// there is no comparing them.
+    fn of(blocks: usize, levels: impl Fn(&[usize]) -> [f64; 2], against: impl Fn(f64, f64) -> f64) -> Option<Effect> {
+        let all: Vec<usize> = (0..blocks).collect();
+        let [a, b] = levels(&all);
+        let estimate = against(a, b);
+        if blocks == 0 || estimate.is_nan() {
+            return None;
+        }
+        // Where both are nothing, or both have no bound, they are alike.
+        let half = |half: Vec<usize>| {
+            let [a, b] = levels(&half);
+            Some(against(a, b)).filter(|value| !value.is_nan()).unwrap_or(0.0)
+        };
+        let mut of_halves: Vec<f64> = halves(blocks).map(half).collect();
+        of_halves.sort_unstable_by(f64::total_cmp);
+        Some(Effect { estimate, blocks, levels: [a, b], halves: of_halves })
+    }
+
+    /// What B costs more than A, in us of each: of amounts by block and the seconds that they took.
+    pub fn of_costs(amounts: &[[Amount; 2]]) -> Option<Effect> {
+        let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
+        Effect::of(amounts.len(), costs, |a, b| b - a)
+    }
+
+    /// Of amounts by block, each block with its weight: the ratio of the sums.
+    pub fn of_amounts(amounts: &[[Amount; 2]], weights: &[f64]) -> Option<Effect> {
+        let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
+        Effect::of(amounts.len(), rates, log_ratio)
+    }
+
+    /// Of the quantile `q` of all requests of either side together, each block with its weight.
+    pub fn of_quantile(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<Effect> {
+        let sides = [0, 1].map(|side| Cuts::of(times.iter().map(|block| block[side]), q, weights));
+        let [Some(a), Some(b)] = sides else { return None };
+        Effect::of(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
+    }
+
+    /// The interval of the centre at error `alpha` (two-sided); `None` where so few blocks cannot reject anything at that
+    /// error (2^(1-n) > `alpha`).
+    pub fn interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
+        let all = self.halves.len() + 1;
+        let order = (alpha / 2.0 * all as f64 + 1e-9) as usize;
+        if self.blocks <= EXACT_BLOCKS_MAX || order >= ORDER_LEAST || !self.estimate.is_finite() {
+            let order = if self.blocks > EXACT_BLOCKS_MAX { order.max(1) } else { order }.min(all / 2);
+            return (order > 0)
+                .then(|| ConfidenceInterval { lower: self.halves[order - 1], upper: self.halves[all - 1 - order] });
+        }
+        let wider = normal_quantile(1.0 - alpha / 2.0) / self.quantile_of_order();
+        let end = |order: f64| self.estimate + (order - self.estimate) * wider;
+        let (lower, upper) = self.ends();
+        Some(ConfidenceInterval { lower: end(lower), upper: end(upper) })
+    }
+
+    /// The order statistics from which on tails are normal.
+    fn ends(&self) -> (f64, f64) {
+        let last = self.halves.len().saturating_sub(ORDER_LEAST);
+        (self.halves[ORDER_LEAST - 1], self.halves[last])
+    }
+
+    /// In standard deviations of a normal distribution, how far out these are.
+    fn quantile_of_order(&self) -> f64 {
+        normal_quantile(1.0 - ORDER_LEAST as f64 / (self.halves.len() + 1) as f64)
+    }
+
+    /// p that the ratio is 1 or more (`below`), or 1 or less.
+    pub fn p_one_sided(&self, below: bool) -> f64 {
+        let all = (self.halves.len() + 1) as f64;
+        let beyond = match below {
+            true => self.halves.iter().filter(|ln| **ln >= 0.0).count(),
+            false => self.halves.iter().filter(|ln| **ln <= 0.0).count(),
+        };
+        if self.blocks <= EXACT_BLOCKS_MAX || beyond >= ORDER_LEAST {
+            return (beyond + 1) as f64 / all;
+        }
+        let (lower, upper) = self.ends();
+        let room = if below { upper - self.estimate } else { self.estimate - lower };
+        let z = self.estimate.abs() / room.max(f64::MIN_POSITIVE) * self.quantile_of_order();
+        let tail = if z.is_finite() { normal_tail(z.min(35.0)) } else { 0.0 };
+        tail.max(0.5f64.powi(self.blocks.min(1000) as i32)).min(ORDER_LEAST as f64 / all)
+    }
+
+    /// Two-sided p of no difference.
+    pub fn p(&self) -> f64 {
+        (2.0 * self.p_one_sided(true).min(self.p_one_sided(false))).min(1.0)
+    }
+}
+
+/// The times of one side, cut where the quantile of any half of the blocks may lie.
+struct Cuts {
+    q: f64,
+    /// Requests scheduled by block, weighted.
+    scheduled: Vec<f64>,
+    /// Where the times of each cut begin and end, ns; those of the first are below all others.
+    ends_ns: Vec<(f64, f64)>,
+    /// Requests that succeeded up to each cut, by cut and block, weighted.
+    until: Vec<Vec<f64>>,
+}
+
+impl Cuts {
+    /// `None` without a success.
+    fn of<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
+        let times: Vec<&LedgerTimes> = times.collect();
+        // The quantile of a mixture lies between the least and the greatest of its parts.
+        let least = times.iter().filter_map(|one| one.bucket(q)).min();
+        let last = times.iter().filter_map(|one| one.succeeded.last()).map(|last| last.0).max()?;
+        let most = times.iter().map(|one| one.bucket(q).unwrap_or(last)).max()?;
+        let least = least.unwrap_or(last).min(most);
+        let mut mass: BTreeMap<u32, u64> = BTreeMap::new();
+        for one in &times {
+            let mut before = one.until(least.saturating_sub(1));
+            for (bucket, until) in one.succeeded.iter().filter(|(bucket, _)| (least..=most).contains(bucket)) {
+                *mass.entry(*bucket).or_default() += until - before;
+                before = *until;
+            }
+        }
+        let step = mass.values().sum::<u64>() as f64 / CUTS_MAX as f64;
+        // The first and the last bucket of each cut.
+        let mut buckets: Vec<(u32, u32)> = Vec::new();
+        let (mut sum, mut next, mut first) = (0, 0.0, None);
+        let greatest = *mass.last_key_value()?.0;
+        for (bucket, count) in mass {
+            sum += count;
+            let begins = *first.get_or_insert(bucket);
+            if sum as f64 >= next || bucket == greatest {
+                buckets.push((begins, bucket));
+                (next, first) = (sum as f64 + step, None);
+            }
+        }
+        let start_ns = lowest_of(buckets.first()?.0 as usize) as f64;
+        let weighted = |bucket: u32| {
+            times.iter().zip(weights).map(|(one, weight)| one.until(bucket) as f64 * weight).collect::<Vec<f64>>()
+        };
+        let mut until = vec![weighted(least.saturating_sub(1))];
+        until.extend(buckets.iter().map(|(_, last)| weighted(*last)));
+        let mut ends_ns = vec![(start_ns, start_ns)];
+        let ends = |(first, last): &(u32, u32)| {
+            (lowest_of(*first as usize) as f64, highest_of((*last as usize).min(BUCKETS - 1)) as f64)
+        };
+        ends_ns.extend(buckets.iter().map(ends));
+        let scheduled = times.iter().zip(weights).map(|(one, weight)| one.scheduled as f64 * weight).collect();
+        Some(Cuts { q, scheduled, ends_ns, until })
+    }
+
+    /// Of these blocks together, ns; infinite where so many requests were not answered with success.
+    fn quantile_ns(&self, blocks: &[usize]) -> f64 {
+        let sum = |of: &[f64]| blocks.iter().map(|block| of[*block]).sum::<f64>();
+        let rank = self.q * sum(&self.scheduled) - 1e-6;
+        let (mut low, mut high) = (0, self.until.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if sum(&self.until[middle]) < rank { low = middle + 1 } else { high = middle }
+        }
+        if low >= self.until.len() {
+            return f64::INFINITY;
+        }
+        let (begins_ns, ends_ns) = self.ends_ns[low];
+        let Some(before) = low.checked_sub(1) else { return begins_ns };
+        // Within a cut, times are taken as spread evenly.
+        let (from, to) = (sum(&self.until[before]), sum(&self.until[low]));
+        let part = if to > from { ((rank - from) / (to - from)).clamp(0.0, 1.0) } else { 1.0 };
+        begins_ns + (ends_ns - begins_ns) * part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::histogram::index_of;
+
+    fn ratios(values: &[(f64, f64)]) -> Effect {
+        let amounts: Vec<[Amount; 2]> =
+            values.iter().map(|(a, b)| [Amount { of: *a, per: 1.0 }, Amount { of: *b, per: 1.0 }]).collect();
+        Effect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+    }
+
+    /// By hand: the ratios of the seven halves of three blocks are 1/2, 1, 2, and of two or three together 2/3 (1+1)/(2+1), ...
+    #[test]
+    fn halves_of_few_blocks_are_all_halves() {
+        let effect = ratios(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);
+        assert!((effect.estimate - 0.0).abs() < 1e-12);
+        let seven: Vec<f64> = effect.halves.iter().map(|ln| (ln.exp() * 1e6).round() / 1e6).collect();
+        assert_eq!(seven, [0.5, 0.666667, 1.0, 1.0, 1.0, 1.5, 2.0]);
+        // 2 of 8 gaps lie outside the outermost halves.
+        assert_eq!(effect.interval(0.25).map(|i| (i.lower.exp(), i.upper.exp())), Some((0.5, 2.0)));
+        assert_eq!(effect.interval(0.24), None);
+        assert_eq!(effect.p(), 1.0);
+        // All blocks on one side: as many as signs can say.
+        assert_eq!(ratios(&[(1.0, 2.0); 5]).p(), 2.0 / 32.0);
+        assert_eq!(ratios(&[(1.0, 2.0); 5]).p_one_sided(true), 1.0);
+    }
+
+    /// The mean sees how bad bad blocks are, and the level is kept by a wider interval.
+    #[test]
+    fn a_tenth_of_bad_blocks_moves_the_estimate_and_widens_the_interval() {
+        let good: Vec<(f64, f64)> =
+            (0..40).map(|n| (100.0 + f64::from(n % 5), 100.0 + f64::from((n + 2) % 5))).collect();
+        let mut bad = good.clone();
+        bad.iter_mut().step_by(10).for_each(|(_, b)| *b *= 0.1);
+        let (good, bad) = (ratios(&good), ratios(&bad));
+        assert!((bad.estimate.exp() - 0.91).abs() < 0.005, "{}", bad.estimate.exp());
+        let [narrow, wide] = [good, bad].map(|effect| effect.interval(0.05).expect("an interval").half_width());
+        assert!(narrow < 0.01 && wide > 0.05, "{narrow} {wide}");
+    }
+
+    #[test]
+    fn tails_beyond_the_draws_go_on_as_normal_ones() {
+        let effect =
+            ratios(&(0..30).map(|n| (100.0 + f64::from(n % 7), 104.0 + f64::from((n * 3) % 7))).collect::<Vec<_>>());
+        let widths: Vec<f64> = [0.05, 0.02, 0.0079, 0.0077, 0.001, 1e-5]
+            .map(|alpha| effect.interval(alpha).expect("an interval").half_width())
+            .into();
+        assert!(widths.windows(2).all(|pair| pair[0] < pair[1] * 1.05), "{widths:?}");
+        assert!(widths[5] < 2.5 * widths[0], "{widths:?}");
+        let p = effect.p();
+        assert!((1e-9..1e-3).contains(&p), "{p}");
+    }
+
+    fn times(scheduled: u64, ms: &[u64]) -> LedgerTimes {
+        let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
+        ms.iter().for_each(|ms| *buckets.entry(index_of(ms * 1_000_000)).or_default() += 1);
+        LedgerTimes::new(scheduled, ms.len() as u64, buckets.into_iter())
+    }
+
+    #[test]
+    fn what_was_not_answered_with_success_is_slower_than_any_bound() {
+        let answered: Vec<u64> = (1..=95).collect();
+        for (scheduled, q, expect_ms) in
+            [(95, 0.5, 48.0), (100, 0.5, 50.0), (190, 0.5, 95.0), (200, 0.5, f64::INFINITY), (100, 0.99, f64::INFINITY)]
+        {
+            let got = times(scheduled, &answered).quantile_ns(q) / 1e6;
+            assert!(got == expect_ms || (got / expect_ms - 1.0).abs() < 1e-3, "{q} of {scheduled}: {got}");
+        }
+        // A server that answers the slow ones at once with failures has no better p99.
+        let slow: Vec<u64> = (1..=100).map(|n| if n > 95 { 400 } else { 20 }).collect();
+        let quick: Vec<u64> = (1..=95).map(|_| 20).collect();
+        let blocks: Vec<[LedgerTimes; 2]> = (0..12).map(|_| [times(100, &slow), times(100, &quick)]).collect();
+        let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
+        let effect = Effect::of_quantile(&both, 0.99, &[1.0; 12]).expect("blocks");
+        assert!(effect.estimate == f64::INFINITY && effect.levels[1] == f64::INFINITY, "{effect:?}");
+        let effect = Effect::of_quantile(&both, 0.5, &[1.0; 12]).expect("blocks");
+        assert!(effect.estimate.abs() < 1e-3 && (effect.levels[0] / 20e6 - 1.0).abs() < 1e-3, "{effect:?}");
+    }
+
+    /// The quantile of all requests together, and not the middle of the blocks' own.
+    #[test]
+    fn quantiles_are_of_pooled_ledgers() {
+        let quick: Vec<u64> = (0..100).map(|n| 10 + n % 3).collect();
+        let slow: Vec<u64> = (0..100).map(|n| if n < 20 { 500 } else { 10 + n % 3 }).collect();
+        let blocks: Vec<[LedgerTimes; 2]> =
+            (0..20).map(|n| [times(100, &quick), times(100, if n == 0 { &slow } else { &quick })]).collect();
+        let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
+        // 20 of 2 000 requests are slow: 1 % of them all, none in most blocks.
+        let effect = Effect::of_quantile(&both, 0.995, &[1.0; 20]).expect("blocks");
+        assert!(effect.levels[1] > 400e6 && effect.levels[0] < 13e6, "{:?}", effect.levels);
+        assert!(Effect::of_quantile(&[], 0.5, &[]).is_none());
+    }
+}

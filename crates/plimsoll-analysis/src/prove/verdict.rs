@@ -1,0 +1,256 @@
+//! The verdict at one look ([`decide`]): what the declared measure says, unless something that it does not see speaks against
+//! it: requests that fail, answers that are others, blocks that lie far out on one side, a difference that grows.
+//!
+//! Not here: when to look (`looks`), and how one measure is judged (`compared`).
+
+use super::compared::{Compared, Judged, ProveVerdict, compare};
+use super::looks::{Look, LookNumber, SUCCESS_ERROR};
+use super::reading::{Block, Reading};
+use super::resample::{Amount, Effect};
+use super::rules::{NoEffect, Rules, by_block, effect, of_sides};
+use super::stats::{self, ConfidenceInterval};
+use crate::format;
+use plimsoll_model::Criterion;
+use std::collections::BTreeSet;
+
+/// The share of requests that succeeded, B against A.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Success {
+    /// Share of each side, 0..=1.
+    pub rates: [f64; 2],
+    /// B/A of these.
+    pub ratio: f64,
+    /// Its 95 % interval over all looks; `None`: too few blocks.
+    pub ratio_interval: Option<ConfidenceInterval>,
+    /// Whether B credibly fails more requests than A.
+    pub has_fallen: bool,
+}
+
+/// What decided, where it was not the declared measure alone.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reason {
+    /// B fails more requests: worse, whatever else it is.
+    Fails,
+    /// The measure was not taken, or of too few requests.
+    NotTaken(NoEffect),
+    /// What speaks against the verdict that the declared measure would have: that, and why not, in words.
+    Against(ProveVerdict, String),
+    /// In words: it broke off, or hardly a block counted.
+    Ended(String),
+}
+
+/// What one look says.
+#[derive(Debug, Clone)]
+pub(super) struct Decision {
+    pub(super) verdict: ProveVerdict,
+    pub(super) primary: Option<Compared>,
+    pub(super) secondary: Vec<Compared>,
+    pub(super) success: Option<Success>,
+    pub(super) reason: Option<Reason>,
+}
+
+/// The chance that one of the signs that speak against "the same" is seen where there is none.
+const SIGN_ERROR: f64 = 0.01;
+/// Blocks lie far out beyond so many standard deviations of the others (by the median absolute deviation).
+const FAR_OUT: f64 = 4.0;
+/// The standard deviation of a normal distribution is so many median absolute deviations.
+const DEVIATIONS: f64 = 1.4826;
+/// Mean sizes of answers that differ by this share are other answers; statuses of this share of them, too.
+const SIZE_TOLERANCE: f64 = 0.01;
+const STATUS_TOLERANCE: f64 = 0.001;
+
+/// What all blocks say at a look.
+pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> Decision {
+    let judged = |measure: Criterion, primary, family| Judged {
+        margin: settings.margin,
+        look,
+        family,
+        primary,
+        more_is_better: measure.more_is_better(),
+    };
+    let success = success(counted, look);
+    let secondary = secondary(settings, counted, judged, look);
+    let effect = match effect(counted, settings.primary) {
+        Ok(effect) => effect,
+        Err(why) => {
+            let fallen = success.is_some_and(|success| success.has_fallen);
+            let (verdict, reason) = match fallen {
+                true => (ProveVerdict::Worse, Reason::Fails),
+                false => (ProveVerdict::Inconclusive, Reason::NotTaken(why)),
+            };
+            return Decision { verdict, primary: None, secondary, success, reason: Some(reason) };
+        }
+    };
+    let mut primary = compare(&effect, settings.primary, judged(settings.primary, true, 1));
+    primary.p = (primary.p / look.part()).min(1.0);
+    let said = primary.verdict;
+    let against = match said {
+        ProveVerdict::Better => against_better(settings, counted),
+        ProveVerdict::Same | ProveVerdict::Small => against_better(settings, counted)
+            .or_else(|| worse_beside(&secondary))
+            .or_else(|| far_out(&by_block(counted, settings.primary), settings.primary.more_is_better()))
+            .or_else(|| trend(counted, settings.primary)),
+        ProveVerdict::Worse | ProveVerdict::Inconclusive => None,
+    };
+    let (verdict, reason) = match (said, against) {
+        (ProveVerdict::Worse, _) => (said, None),
+        _ if success.is_some_and(|success| success.has_fallen) => (ProveVerdict::Worse, Some(Reason::Fails)),
+        (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
+        _ => (said, None),
+    };
+    // What is withheld of the whole is withheld of the measure; that B fails more says nothing of it.
+    if matches!(reason, Some(Reason::Against(..))) {
+        primary.verdict = verdict;
+    }
+    Decision { verdict, primary: Some(primary), secondary, success, reason }
+}
+
+/// Whether a look may have a verdict, by what decides alone.
+pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumber) -> bool {
+    let more_is_better = settings.primary.more_is_better();
+    let judged = Judged { margin: settings.margin, look, family: 1, primary: true, more_is_better };
+    let verdict = effect(counted, settings.primary).map(|effect| compare(&effect, settings.primary, judged).verdict);
+    verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
+        || success(counted, look).is_some_and(|success| success.has_fallen)
+}
+
+/// The measures that do not decide, each at its share of the look's error, their p adjusted for their number.
+fn secondary(
+    settings: &Rules,
+    counted: &[Block],
+    judged: impl Fn(Criterion, bool, usize) -> Judged,
+    look: LookNumber,
+) -> Vec<Compared> {
+    // At a fixed rate goodput is that rate.
+    let beside = |measure: &Criterion| {
+        *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
+    };
+    let taken = |measure| Some((measure, effect(counted, measure).ok()?));
+    let effects: Vec<(Criterion, Effect)> = Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
+    let mut compared: Vec<Compared> = effects
+        .iter()
+        .map(|(measure, effect)| compare(effect, *measure, judged(*measure, false, effects.len())))
+        .collect();
+    let p: Vec<f64> = compared.iter().map(|one| (one.p / look.part()).min(1.0)).collect();
+    for (one, p) in compared.iter_mut().zip(stats::holm(&p)) {
+        one.p = p;
+    }
+    compared
+}
+
+/// The success of both sides; `None` without blocks.
+fn success(counted: &[Block], look: LookNumber) -> Option<Success> {
+    let amounts = of_sides(counted, |reading| {
+        let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
+        Some(Amount { of, per })
+    })?;
+    let effect = Effect::of_amounts(&amounts, &vec![1.0; amounts.len()])?;
+    let has_fallen = effect.estimate < 0.0 && effect.p_one_sided(true) <= SUCCESS_ERROR * look.part();
+    let seen = Look::at(&effect, look, 1);
+    Some(Success {
+        rates: effect.levels,
+        ratio: effect.estimate.exp(),
+        ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
+        has_fallen,
+    })
+}
+
+fn against_better(settings: &Rules, counted: &[Block]) -> Option<String> {
+    answers_differ(counted).filter(|differing| differing.much && !settings.answers_may_differ).map(|it| it.text)
+}
+
+/// That both sides do not answer alike.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Differing {
+    /// In words, without a full stop.
+    pub(super) text: String,
+    /// Whether these are other answers: it may be other work.
+    pub(super) much: bool,
+}
+
+/// Whether an effect is no chance; of so few blocks that this cannot be told, whether all halves of them say the same.
+fn is_credible(effect: &Effect) -> bool {
+    effect.p() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
+}
+
+/// How the answers of both sides differ, in status or in size.
+pub(super) fn answers_differ(counted: &[Block]) -> Option<Differing> {
+    let weights = vec![1.0; counted.len()];
+    let compared = |of: &dyn Fn(&Reading) -> Amount| {
+        let amounts = of_sides(counted, |reading| Some(of(reading)))?;
+        let sum = |side: usize, of: fn(&Amount) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
+        let shares = [0, 1].map(|side| sum(side, |it| it.of) / sum(side, |it| it.per));
+        Some((Effect::of_amounts(&amounts, &weights)?, shares))
+    };
+    let statuses: BTreeSet<u16> = counted
+        .iter()
+        .flat_map(|block| &block.readings)
+        .flat_map(|reading| reading.statuses.iter().map(|(status, _)| status))
+        .collect();
+    for status in statuses {
+        let share = |reading: &Reading| Amount {
+            of: reading.statuses.get(status) as f64,
+            per: reading.statuses.total() as f64,
+        };
+        let Some((effect, shares)) = compared(&share) else { continue };
+        if (shares[0] - shares[1]).abs() > STATUS_TOLERANCE && is_credible(&effect) {
+            let [a, b] = shares.map(format::share);
+            let text =
+                format!("the sides answer differently: status {status} is {b} of the answers of B and {a} of A's");
+            return Some(Differing { text, much: true });
+        }
+    }
+    let (effect, sizes) = compared(&|reading| reading.answer_bytes)?;
+    if !is_credible(&effect) || effect.estimate == 0.0 {
+        return None;
+    }
+    let much = (sizes[1] / sizes[0] - 1.0).abs() > SIZE_TOLERANCE;
+    let digits = usize::from((sizes[1] - sizes[0]).abs() < 10.0);
+    let text = format!(
+        "the sides answer differently: an answer of A has {:.digits$} bytes on average, one of B {:.digits$}",
+        sizes[0], sizes[1]
+    );
+    Some(Differing { text, much })
+}
+
+/// A measure beside the declared one that is worse.
+fn worse_beside(secondary: &[Compared]) -> Option<String> {
+    let worse = secondary.iter().find(|one| one.verdict == ProveVerdict::Worse)?;
+    Some(format!("{} of B is worse ({:+.1} %)", worse.measure.word(), (worse.ratio - 1.0) * 100.0))
+}
+
+/// More blocks far out against B than against A, or the other way round, than chance has.
+pub(super) fn far_out(by_block: &[f64], more_is_better: bool) -> Option<String> {
+    let middle = stats::median(by_block)?;
+    let sizes: Vec<f64> = by_block.iter().map(|value| (value - middle).abs()).collect();
+    let far = FAR_OUT * DEVIATIONS * stats::median(&sizes)?;
+    let count = |low: bool| {
+        by_block.iter().filter(|value| if low { **value < middle - far } else { **value > middle + far }).count()
+    };
+    let (low, high) = (count(true), count(false));
+    let (most, least) = (low.max(high), low.min(high));
+    if 2.0 * stats::fair_coin_tail(low + high, most) > 2.0 * FAR_OUT_ERROR {
+        return None;
+    }
+    let side = if (low > high) == more_is_better { 'B' } else { 'A' };
+    Some(format!(
+        "{side} is now and then much worse: {most} of {} blocks lie far out against it, {least} the other way",
+        by_block.len()
+    ))
+}
+
+/// The chance, on either side, of as many far blocks on one side alone: five of five.
+const FAR_OUT_ERROR: f64 = 1.0 / 32.0;
+
+/// A difference that grows or shrinks while it is measured.
+fn trend(counted: &[Block], measure: Criterion) -> Option<String> {
+    if stats::trend_p(&by_block(counted, measure)) > SIGN_ERROR {
+        return None;
+    }
+    let (first, second) = counted.split_at(counted.len() / 2);
+    let half = |blocks: &[Block]| effect(blocks, measure).ok().map(|effect| (effect.estimate.exp() - 1.0) * 100.0);
+    let (first, second) = (half(first)?, half(second)?);
+    Some(format!(
+        "the difference changes while it is measured: {first:+.1} % in the first half of the blocks, {second:+.1} % in the second"
+    ))
+}

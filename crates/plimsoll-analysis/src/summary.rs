@@ -160,6 +160,11 @@ impl Summary {
 
     /// The figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag is held against 10 % of that.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
+        Summary::beside(run, bound_ns, Others::of(run))
+    }
+
+    /// The same with what others did meanwhile, which `run` itself does not tell where it is made of several.
+    pub fn beside(run: &Run, bound_ns: Option<u64>, others: Others) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::of(times));
         let whole = latencies(&mut totals.whole);
@@ -189,7 +194,6 @@ impl Summary {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
         };
-        let others = Others::of(run);
         let doubts = doubts(&others, &generator, &load, run.ending.as_ref());
         Summary {
             duration_ns: run.duration_ns(),

@@ -55,6 +55,32 @@ fn a_sweep_keeps_its_budget_and_tells_its_peak() {
 }
 
 #[test]
+fn levels_are_visited_several_times_and_their_interval_is_of_the_visits() {
+    let server = baseline(1);
+    let folder = folder("visits");
+    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
+    let document = json(&["sweep", &url, "-c", "2,8", "--budget", "9s", "--dir", dir]);
+    for level in document["levels"].as_array().expect("levels") {
+        let visits = level["visits"].as_array().expect("visits");
+        assert!(visits.len() >= 3, "{visits:?}");
+        assert_eq!(level["throughput_error_of"], "visits");
+        // Its rate is that of all visits together.
+        let sum = |of: &dyn Fn(&serde_json::Value) -> f64| visits.iter().map(of).sum::<f64>();
+        let seconds = sum(&|visit| visit["duration_s"].as_f64().expect("a length"));
+        let answers = sum(&|visit| {
+            visit["duration_s"].as_f64().expect("a length") * visit["throughput_rps"].as_f64().expect("a rate")
+        });
+        let rate = level["throughput_rps"].as_f64().expect("a rate");
+        assert!((answers / seconds / rate - 1.0).abs() < 1e-3, "{visits:?}, {rate}");
+    }
+    let text = plimsoll(&["show", folder.join("sweep.plimsoll").to_str().expect("text")]).stdout;
+    assert!(text.contains("visits of each level"), "{text}");
+    assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 2);
+    let once = plimsoll(&["sweep", &url, "-c", "2", "--for", "600ms", "--dir", dir, "--quiet"]);
+    assert!(once.stdout.contains("within this run only"), "{}", once.stdout);
+}
+
+#[test]
 fn a_level_that_cannot_be_held_is_reported_and_not_fatal() {
     let server = baseline(1);
     let folder = folder("limit");

@@ -1,7 +1,7 @@
 //! A sweep as a study: which concurrency is visited next, and for how long.
 //!
-//! Each level is visited several times, in rounds that go up and down in turn: what the machine and the server do from minute to
-//! minute falls on all levels alike, and differences between visits of one level say how sure its figure is. A level with a
+//! Each level is visited several times, in rounds that begin at another level each: what the machine and the server do from minute
+//! to minute falls on all levels alike, and differences between visits of one level say how sure its figure is. A level with a
 //! budget has a short trial beforehand: how long its answers take says how long a visit must be. The trial counts for nothing
 //! else. Visits that others on the machine disturbed count as they are: the machine was so.
 
@@ -33,9 +33,12 @@ pub(super) fn next(asked: &SweepAsked, history: &History) -> Step {
     let levels: Vec<Level> = (0..asked.levels.len()).map(|turn| Level::of(asked, history, turn)).collect();
     let open = || levels.iter().filter(|level| level.done < level.visits);
     let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
-    let mut due = open().filter(|level| level.done == round);
-    // Up and down in turn, so that what drifts falls on all levels alike.
-    let Some(level) = (if round.is_multiple_of(2) { due.next() } else { due.next_back() }) else { return Step::Stop };
+    // Each round begins further on, so that what drifts falls on all levels alike, and a level comes again when the ports of its
+    // connections are free.
+    let (count, rounds) = (levels.len(), levels.iter().map(|level| level.visits).max().unwrap_or(1));
+    let first = round as usize * count / rounds as usize;
+    let due = open().filter(|level| level.done == round);
+    let Some(level) = due.min_by_key(|level| (level.turn + count - first) % count) else { return Step::Stop };
     match asked.lengths {
         Lengths::Fixed(length_ns) => {
             let mut plan = level.plan(asked);
@@ -46,8 +49,7 @@ pub(super) fn next(asked: &SweepAsked, history: &History) -> Step {
             Step::measure(tag(Purpose::Level, level.turn), plan, Until::End)
         }
         Lengths::Budget(budget_ns) => {
-            let weight_ns: u64 =
-                levels.iter().map(|level| (level.visits - level.done.min(level.visits)) * level.need_ns()).sum();
+            let weight_ns: u64 = levels.iter().map(|level| level.left_ns(budget_ns / count as u64)).sum();
             let left_ns = budget_ns.saturating_sub(history.elapsed_ns + END_NS);
             let share_ns = (left_ns as f64 * level.need_ns() as f64 / weight_ns.max(1) as f64) as u64;
             within(asked, level, share_ns, (history.elapsed_ns, budget_ns))
@@ -109,6 +111,13 @@ impl Level {
     /// The time that a visit needs, ns.
     fn need_ns(&self) -> u64 {
         self.warmup_ns + self.length_ns_min
+    }
+
+    /// The time that what is left of it needs, ns, if it may take `level_ns` in all.
+    fn left_ns(&self, level_ns: u64) -> u64 {
+        let visits = self.visits.saturating_sub(self.done);
+        let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
+        pilot_ns + visits * self.need_ns()
     }
 
     /// A visit, but for its length.

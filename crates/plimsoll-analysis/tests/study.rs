@@ -152,7 +152,7 @@ fn experiment(asked: &Asked, recorded: &Recorded) -> Experiment {
 fn levels_are_visited_in_turn_and_count_whatever_others_did() {
     let asked = sweep(&[1, 2, 4, 8, 16], 30);
     let models = [slots(4, 2000.0)];
-    let halves: Burners = |now_ns| if now_ns / (2 * SECOND) % 2 == 0 { 1.4 } else { 0.0 };
+    let halves: Burners = |now_ns| if (now_ns / (2 * SECOND)).is_multiple_of(2) { 1.4 } else { 0.0 };
     for (burners, disturbed) in [(NO_BURNERS, false), (halves, true), (|_| 1.4, true)] {
         let recorded = simulator::conduct(&asked, &models, 1, burners);
         assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);

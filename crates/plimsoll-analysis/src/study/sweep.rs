@@ -15,6 +15,8 @@ use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepAsked, Tag, Tria
 const GRACE_MIN_NS: u64 = 500 * MS;
 /// What is left of a budget for what comes between visits and after the last, ns.
 const END_NS: u64 = 200 * MS;
+/// What it takes to go from one load to the next, ns.
+const BETWEEN_NS: u64 = 50 * MS;
 /// A visit measures for at least so long, if there is time.
 const VISIT_NS_MIN: u64 = 600 * MS;
 /// Fewer visits than this have no interval that is worth the time of going away and coming back: then there is one.
@@ -117,7 +119,8 @@ impl Level {
     fn left_ns(&self, level_ns: u64) -> u64 {
         let visits = self.visits.saturating_sub(self.done);
         let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
-        pilot_ns + visits * self.need_ns()
+        let loads = visits + u64::from(pilot_ns > 0);
+        pilot_ns + visits * self.need_ns() + loads * BETWEEN_NS
     }
 
     /// A visit, but for its length.

@@ -180,6 +180,11 @@ impl Condition {
     /// The figure of a finished run that this condition is about: a latency is infinite where more requests than it may
     /// leave out did not succeed. `None` where nothing was measured (a latency without any success, a share of no request).
     pub fn figure(&self, run: &Run) -> Option<f64> {
+        self.figure_with(run, &|| ServerUse::of(run).ok())
+    }
+
+    /// The same with what the server used, which `run` itself does not tell where it is made of several.
+    pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let whole = match &self.route {
             None => run.totals().whole,
             Some(name) => {
@@ -199,7 +204,7 @@ impl Condition {
             succeeded_in_window: whole.succeeded_in_window,
             window_ns: run.duration_ns(),
             cpu_ns: match self.metric {
-                Metric::Cpu => ServerUse::of(run).ok().and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
+                Metric::Cpu => used().and_then(|used| used.cpu_us_per_request()).map(|us| us * 1e3),
                 _ => None,
             },
         };
@@ -400,8 +405,13 @@ impl Conditions {
 
     /// The conditions that are true of a finished run, or of which nothing was measured.
     pub fn crossed(&self, run: &Run) -> Vec<Crossing> {
+        self.crossed_with(run, &|| ServerUse::of(run).ok())
+    }
+
+    /// The same with what the server used, which `run` itself does not tell where it is made of several.
+    pub fn crossed_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<Crossing> {
         let crossing = |condition: &Condition| {
-            let figure = condition.figure(run);
+            let figure = condition.figure_with(run, used);
             let crossed = figure.is_none_or(|figure| condition.op.holds(figure, condition.value));
             crossed.then(|| Crossing { condition: condition.clone(), figure })
         };

@@ -5,10 +5,12 @@
 //! comments (`#`, `%`, `;`, `//`) and headings of words are passed over; so are further columns.
 
 use crate::others::Others;
-use crate::series::{Spread, goodput_error, spread};
+use crate::series::{Spread, spread};
+use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Asked, Experiment, LoadShape, Purpose, Run, SweepAsked, Tag, Trial};
+use plimsoll_model::{Asked, Experiment, LoadShape, Purpose, Run, Tag, Trial};
+use std::borrow::Cow;
 use std::fmt;
 
 /// What a level's load is counted in.
@@ -67,24 +69,82 @@ impl Level {
     }
 }
 
-/// The loads of an experiment that measured its target: of a level that was measured again the one that counts, and neither
-/// trials beforehand nor loads during which profiles were taken.
-pub fn measured(experiment: &Experiment) -> Vec<&Trial> {
-    let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
-    match &experiment.asked {
-        Asked::Sweep(asked) => of_sweep(asked, &experiment.trials),
-        _ => experiment.trials.iter().filter(counts).collect(),
+/// A load of an experiment as it counts: one, or all visits of a level of a sweep together.
+#[derive(Debug, Clone)]
+pub struct MeasuredLoad<'a> {
+    /// What it was measured by; at least one.
+    pub visits: Vec<&'a Trial>,
+    /// All of them as one.
+    pub run: Cow<'a, Run>,
+}
+
+impl<'a> MeasuredLoad<'a> {
+    /// Of these visits, which have one load; `None` of no visit.
+    pub fn of(visits: Vec<&'a Trial>) -> Option<MeasuredLoad<'a>> {
+        let run = match visits.as_slice() {
+            [only] => Cow::Borrowed(&only.run),
+            several => Cow::Owned(Run::joined(&several.iter().map(|visit| &visit.run).collect::<Vec<_>>())?),
+        };
+        Some(MeasuredLoad { visits, run })
+    }
+
+    /// What others did during all visits.
+    pub fn others(&self) -> Others {
+        match self.visits.as_slice() {
+            [only] => Others::of(&only.run),
+            several => {
+                let others: Vec<Others> = several.iter().map(|visit| Others::of(&visit.run)).collect();
+                Others::over(&others, "visits")
+            }
+        }
+    }
+
+    /// All figures.
+    pub fn summary(&self) -> Summary {
+        Summary::beside(&self.run, None, self.others())
+    }
+
+    /// What the server used; why that is not known, where it was not in some visit.
+    pub fn server_use(&self) -> Result<ServerUse, String> {
+        let mut sum: Option<ServerUse> = None;
+        for visit in &self.visits {
+            let used = ServerUse::of(&visit.run)?;
+            match &mut sum {
+                Some(sum) => sum.add(used),
+                None => sum = Some(used),
+            }
+        }
+        sum.ok_or_else(|| "nothing was watched".to_owned())
+    }
+
+    /// Successes a second in the window of each visit.
+    pub fn rates(&self) -> Vec<f64> {
+        self.visits.iter().map(|visit| goodput(&visit.run)).collect()
     }
 }
 
-/// The load that counts for each level of a sweep that was measured, in the order asked for: the first that nobody
-/// disturbed, or the last.
-fn of_sweep<'a>(asked: &SweepAsked, trials: &'a [Trial]) -> Vec<&'a Trial> {
-    let counting = |turn| {
-        let mut tries = of_turn(trials, Purpose::Level, turn);
-        tries.find(|trial| !Others::of(&trial.run).disturbed).or_else(|| of_turn(trials, Purpose::Level, turn).last())
-    };
-    (0..asked.levels.len()).filter_map(counting).collect()
+/// Successes a second inside the measured window.
+fn goodput(run: &Run) -> f64 {
+    let succeeded: u64 = run.intervals.values().map(|interval| interval.whole().succeeded_in_window).sum();
+    if run.duration_ns() > 0 { succeeded as f64 * 1e9 / run.duration_ns() as f64 } else { 0.0 }
+}
+
+/// The loads of an experiment that measured its target, in order; of a sweep its levels as they were asked for. Neither trials
+/// beforehand nor loads during which profiles were taken.
+pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
+    let trials = &experiment.trials;
+    match &experiment.asked {
+        Asked::Sweep(asked) => (0..asked.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
+        _ => {
+            let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
+            trials.iter().filter(counts).filter_map(|trial| MeasuredLoad::of(vec![trial])).collect()
+        }
+    }
+}
+
+/// One level of a sweep, as far as it was measured.
+pub(crate) fn of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
+    MeasuredLoad::of(of_turn(trials, Purpose::Level, turn).collect())
 }
 
 /// The loads of one level of a sweep.
@@ -110,30 +170,14 @@ pub fn knee(levels: &[Level]) -> Option<&Level> {
 
 /// Goodput that is known to this share (half a 95 % interval) is known well enough.
 pub const ERROR_WANTED: f64 = 0.03;
-/// No level is measured for less, if there is time.
-const LENGTH_MIN_NS: u64 = SECOND;
 /// Answers take turns: at least so many mean response times are measured.
-const ANSWERS_MIN: f64 = 5.0;
+pub(crate) const ANSWERS_MIN: f64 = 5.0;
 /// A level of a budget needs at least this, its trial beforehand included.
 pub const SHARE_MIN_NS: u64 = 500 * MS;
 
-/// How long to try a level that may take `share_ns` in all, to learn how much its goodput varies.
+/// How long to try a level that may take `share_ns` in all, to learn how long its answers take.
 pub fn pilot_ns(share_ns: u64) -> u64 {
-    (share_ns / 6).clamp(300 * MS, SECOND) / (100 * MS) * (100 * MS)
-}
-
-/// How long to measure a level of which `pilot` was a trial: as long as its goodput then is known to 3 %, but at most
-/// `most_ns`. The length is chosen before the measurement, so that it does not end when it happens to look well.
-pub fn length_ns(pilot: &Run, most_ns: u64) -> u64 {
-    let summary = Summary::of(pilot);
-    let by_error = match goodput_error(pilot) {
-        // A fifth more, as the trial's own figure is rough.
-        Some(error) => 1.2 * (error / ERROR_WANTED).powi(2) * pilot.duration_ns() as f64,
-        None => most_ns as f64,
-    };
-    let wanted = by_error.max(ANSWERS_MIN * summary.whole.response.mean_ns).max(LENGTH_MIN_NS as f64);
-    // Whole intervals: what lies in a part of one says nothing about how much it varies.
-    (wanted.min(most_ns as f64) as u64).max(100 * MS).div_ceil(100 * MS) * (100 * MS)
+    (share_ns / 12).clamp(300 * MS, SECOND) / (100 * MS) * (100 * MS)
 }
 
 /// Why a `.dat` file could not be read.
@@ -282,35 +326,42 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_measured_for_as_long_as_it_needs() {
-        use plimsoll_model::{Curve, Histogram, Interval, Plan, RouteFigures};
-        let pilot = |counts: &[u64], mean_ns: u64| {
-            let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
-            for (at, count) in counts.iter().enumerate() {
-                let mut response = Histogram::new();
-                response.record_n(mean_ns, *count);
-                let response = response.drain();
-                let figures = RouteFigures { succeeded_in_window: *count, response, ..RouteFigures::default() };
-                run.push(at as u64 * 100 * MS, Interval { routes: figures.into(), ..Interval::default() });
+    fn a_trial_is_short() {
+        assert_eq!([pilot_ns(0), pilot_ns(6 * SECOND), pilot_ns(60 * SECOND)], [300 * MS, 500 * MS, SECOND]);
+    }
+
+    #[test]
+    fn visits_of_a_level_count_together() {
+        use plimsoll_model::{Curve, Interval, Plan};
+        let visit = |warmup: u64, windows: &[u64], after: u64| {
+            let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(4.0) });
+            plan.load.warmup_ns = warmup * 100 * MS;
+            let mut run = Run::new(plan);
+            for (at, count) in windows.iter().enumerate() {
+                let mut interval = Interval::default();
+                let figures = interval.routes.of_mut(0);
+                (figures.succeeded_in_window, figures.ledger.scheduled, figures.ledger.succeeded) = (*count, 10, 10);
+                interval.load.in_flight_ns = 400 * MS;
+                run.push((warmup + at as u64) * 100 * MS, interval);
             }
-            run.window_ns = (0, counts.len() as u64 * 100 * MS);
-            run
+            for (at, count) in [(0, 7), (warmup + windows.len() as u64, after)] {
+                let mut interval = Interval::default();
+                interval.load.bytes_in = count;
+                run.push(at * 100 * MS, interval);
+            }
+            run.window_ns = (warmup * 100 * MS, (warmup + windows.len() as u64) * 100 * MS);
+            run.ending = Some(plimsoll_model::Ending::Finished);
+            Trial { tag: Tag::of(Purpose::Level), start_ns: 0, run }
         };
-        let most = 20 * SECOND;
-        for (counts, mean_ns, length_ns_wanted) in [
-            (vec![100; 10], MS, SECOND),
-            // 15.1 % after 1 s: 30.3 s are too long, and less than the half of that fits.
-            (vec![8, 12, 8, 12, 8, 12, 8, 12, 8, 12], MS, most),
-            // 3.77 % after 1 s.
-            (vec![38, 42, 38, 42, 38, 42, 38, 42, 38, 42], MS, 2000 * MS),
-            (vec![100; 10], 700 * MS, 3500 * MS),
-            (vec![0; 10], MS, most),
-            (vec![5; 3], MS, most),
-        ] {
-            assert_eq!(length_ns(&pilot(&counts, mean_ns), most), length_ns_wanted, "{counts:?}");
-        }
-        assert_eq!(length_ns(&pilot(&[100; 10], MS), 400 * MS), 400 * MS);
-        assert_eq!([pilot_ns(0), pilot_ns(3 * SECOND), pilot_ns(60 * SECOND)], [300 * MS, 500 * MS, SECOND]);
+        let visits = [visit(2, &[10, 20], 1), visit(1, &[30, 40, 50], 2), visit(3, &[60], 4)];
+        let load = MeasuredLoad::of(visits.iter().collect()).expect("visits");
+        assert_eq!(load.rates(), [150.0, 400.0, 600.0]);
+        let summary = load.summary();
+        assert_eq!((summary.throughput_rps, summary.duration_ns), (350.0, 600 * MS));
+        assert_eq!((summary.whole.ledger.scheduled, summary.load.bytes_in), (60, 28));
+        assert!(summary.in_flight_mean.is_some_and(|mean| (mean - 4.0).abs() < 1e-9), "{:?}", summary.in_flight_mean);
+        assert_eq!(load.run.window_ns, (600 * MS, 1_200 * MS));
+        assert!(MeasuredLoad::of(Vec::new()).is_none());
     }
 
     #[test]

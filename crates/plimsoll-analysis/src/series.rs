@@ -204,9 +204,29 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
     }
     let squares: f64 = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum();
     let freedom = (batches - 1) as f64;
-    // Student's t at 97.5 %, to 1 % from four degrees of freedom on.
-    let student = 1.96 + 2.4 / freedom + 3.2 / (freedom * freedom);
-    Some(student * (squares / freedom / batches as f64).sqrt() / mean)
+    Some(student(batches - 1) * (squares / freedom / batches as f64).sqrt() / mean)
+}
+
+/// Student's t at 97.5 %.
+fn student(freedom: usize) -> f64 {
+    const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
+    let f = freedom as f64;
+    // To 1 % from five degrees of freedom on.
+    FEW.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96 + 2.4 / f + 3.2 / (f * f))
+}
+
+/// Fewer visits of a level say nothing about what moves between them.
+pub const VISITS_MIN: usize = 3;
+
+/// The same from the goodputs of separate visits of one load: what moves between these is in it. `None` of too few.
+pub fn visits_error(rates: &[f64]) -> Option<f64> {
+    let visits = rates.len();
+    let mean = rates.iter().sum::<f64>() / visits as f64;
+    if visits < VISITS_MIN || mean <= 0.0 {
+        return None;
+    }
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    Some(student(visits - 1) * (squares / (visits - 1) as f64 / visits as f64).sqrt() / mean)
 }
 
 #[cfg(test)]
@@ -280,6 +300,25 @@ mod tests {
         // What stays for long is worth less than as many independent stretches.
         let slow: Vec<u64> = [8u64, 12].iter().flat_map(|level| [*level; 50]).collect();
         assert!(goodput_error(&run(&slow)).is_some_and(|error| error > 0.14));
+    }
+
+    #[test]
+    fn the_error_of_visits_is_students() {
+        for (rates, expect) in [
+            (vec![10.0, 12.0], None),
+            (vec![0.0; 5], None),
+            (vec![10.0; 5], Some(0.0)),
+            // Standard deviation 1, of the mean 0.577, times 4.303, of 10.
+            (vec![9.0, 10.0, 11.0], Some(0.2484)),
+            // 1.155 / 2 * 3.182 of 10.
+            (vec![9.0, 11.0, 9.0, 11.0], Some(0.1837)),
+            // 1.0954 / sqrt(6) * 2.571 of 10.
+            (vec![9.0, 11.0, 9.0, 11.0, 9.0, 11.0], Some(0.1150)),
+        ] {
+            let found = visits_error(&rates);
+            let near = |a: f64, b: f64| (a - b).abs() <= 0.01 * b;
+            assert!(found.zip(expect).map_or(found == expect, |(a, b)| near(a, b)), "{rates:?}: {found:?}");
+        }
     }
 
     #[test]

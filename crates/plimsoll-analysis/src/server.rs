@@ -101,7 +101,8 @@ impl ServerUse {
         Ok(ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
-            answered: ledger.answered(),
+            // What was under way when the window began was worked on inside it, too.
+            answered: ledger.answered() + run.carried_in(),
             window_ns,
             window_cpu_ns,
             rss_bytes_max: most("server.rss"),

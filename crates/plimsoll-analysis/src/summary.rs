@@ -160,6 +160,11 @@ impl Summary {
 
     /// The figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag is held against 10 % of that.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
+        Summary::beside(run, bound_ns, Others::of(run))
+    }
+
+    /// The same with what others did meanwhile, which `run` itself does not tell where it is made of several.
+    pub fn beside(run: &Run, bound_ns: Option<u64>, others: Others) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::of(times));
         let whole = latencies(&mut totals.whole);
@@ -189,7 +194,6 @@ impl Summary {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
         };
-        let others = Others::of(run);
         let doubts = doubts(&others, &generator, &load, run.ending.as_ref());
         Summary {
             duration_ns: run.duration_ns(),
@@ -300,8 +304,8 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
         return Some((true, format!("a worker thread of plimsoll was busy {share:.0} % of the time").into()));
     }
     if open && generator.lag.p99_ns > lag_max_ns {
-        let (lag, allowed) = (format::duration(generator.lag.p99_ns as f64), format::duration(lag_max_ns as f64));
-        return Some((true, format!("requests left late: lag p99 was {lag}, more than the {allowed} allowed").into()));
+        let (lag, allowed) = (generator.lag.tail(), format::duration(lag_max_ns as f64));
+        return Some((true, format!("requests left late: lag {lag}, more than the {allowed} allowed").into()));
     }
     if open && generator.sent_share < SENT_SHARE_MIN {
         let share = format::share(generator.sent_share);
@@ -376,4 +380,93 @@ fn work_share(run: &Run) -> f64 {
     }
     let shares = sums.values().filter(|s| s.1 > 0).map(|s| s.0 as f64 / s.1 as f64);
     shares.fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, WorkerTime};
+
+    /// A load whose requests all took `response_ns`, of which `wait_ns` to be read, with a worker that was busy for this share.
+    fn run(is_closed: bool, response_ns: u64, wait_ns: u64, busy: f64) -> Run {
+        let level = Curve::constant(4.0);
+        let shape = match is_closed {
+            true => LoadShape::Closed { users: level },
+            false => LoadShape::Open { rate: level, arrivals: Arrivals::Constant },
+        };
+        let mut run = Run::new(Plan::get("h", 80, vec![], shape));
+        let times = |ns: u64| {
+            let mut times = Histogram::new();
+            times.record_n(ns, 2_000);
+            times.drain()
+        };
+        let mut interval = Interval::default();
+        let figures = interval.routes.of_mut(0);
+        (figures.ledger.scheduled, figures.ledger.succeeded, figures.succeeded_in_window) = (2_000, 2_000, 2_000);
+        (figures.response, figures.service) = (times(response_ns), times(response_ns));
+        interval.load.read_wait = times(wait_ns);
+        let wall_ns = 100 * MS;
+        let work_ns = (busy * wall_ns as f64) as u64;
+        interval.load.workers = vec![WorkerTime { worker: 0, work_ns, cpu_ns: work_ns, wall_ns }];
+        run.push(0, interval);
+        run.window_ns = (0, wall_ns);
+        run.ending = Some(Ending::Finished);
+        run
+    }
+
+    #[test]
+    fn what_of_a_closed_load_is_the_generators_own_is_said() {
+        const US: u64 = 1_000;
+        for (is_closed, response_ns, wait_ns, busy, limited, expect) in [
+            (true, 5_000 * US, 20 * US, 0.5, false, None),
+            // Little time, though much of a short answer.
+            (true, 200 * US, 60 * US, 0.5, false, None),
+            (
+                true,
+                5_000 * US,
+                600 * US,
+                0.5,
+                false,
+                Some("replies waited in plimsoll before they were read, p50 600 us, p99 600 us"),
+            ),
+            (
+                true,
+                5_000 * US,
+                3_000 * US,
+                0.5,
+                true,
+                Some("the generator was the limit, not the server: replies waited"),
+            ),
+            // A worker that is busy for 94 % of the time is not silent.
+            (
+                true,
+                5_000 * US,
+                49 * US,
+                0.94,
+                false,
+                Some("p50 49.0 us, p99 49.0 us, with its fullest worker busy 94 %"),
+            ),
+            (true, 5_000 * US, 49 * US, 0.97, true, Some("a worker thread of plimsoll was busy 97 %")),
+            // An open load has its lag for that.
+            (false, 5_000 * US, 600 * US, 0.94, false, None),
+        ] {
+            let summary = Summary::of(&run(is_closed, response_ns, wait_ns, busy));
+            let doubts: Vec<String> = summary.doubts.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
+            let what = format!("{is_closed}, {response_ns}, {wait_ns}, {busy}: {doubts:?}");
+            assert_eq!(summary.generator.limited, limited, "{what}");
+            assert_eq!(doubts.len(), usize::from(expect.is_some()), "{what}");
+            assert!(expect.is_none_or(|part| doubts[0].contains(part)), "{what}");
+        }
+    }
+
+    #[test]
+    fn quantiles_of_a_load_are_over_its_ledger() {
+        let mut broken = run(true, 5 * MS, 0, 0.1);
+        let figures = broken.intervals.get_mut(&0).expect("one").routes.of_mut(0);
+        (figures.ledger.scheduled, figures.ledger.failed[0]) = (2_100, 100);
+        let response = Summary::of(&broken).whole.response;
+        assert_eq!(response.quantiles.p90.time_ns().map(|ns| ns / MS), Some(5));
+        assert_eq!((response.quantiles.p99, response.quantiles.p999), (Quantile::Failed, Quantile::Few));
+        assert_eq!((response.tail(), response.count), ("p99 failed".to_owned(), 2_000));
+    }
 }

@@ -4,8 +4,9 @@
 mod simulator;
 
 use plimsoll_analysis::levels::measured;
+use plimsoll_analysis::series::visits_error;
 use plimsoll_analysis::study::{Broken, History, Step, Study};
-use plimsoll_analysis::{NoFinding, Others};
+use plimsoll_analysis::{Finding, NoFinding, conclude};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
 use simulator::{Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
@@ -153,31 +154,68 @@ fn experiment(asked: &Asked, recorded: &Recorded) -> Experiment {
     }
 }
 
+/// Levels are visited several times, in rounds; others on the machine make no level void, and their interval is of what
+/// moves between visits.
 #[test]
-fn levels_that_others_disturbed_are_measured_again_within_the_budget() {
-    let asked = sweep(&[1, 2, 4, 8, 16], 20);
-    let burners: Burners = |now_ns| if (2 * SECOND..6 * SECOND).contains(&now_ns) { 1.4 } else { 0.0 };
-    let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, burners);
-    let levels = |turn: u32| recorded.trials.iter().filter(move |t| t.tag == Tag { turn, ..Tag::of(Purpose::Level) });
-    let tries: Vec<usize> = (0..5).map(|turn| levels(turn).count()).collect();
-    assert!(tries.contains(&2) && tries.contains(&1), "{tries:?}");
-    let experiment = experiment(&asked, &recorded);
-    let counted = measured(&experiment);
-    assert_eq!(counted.iter().map(|trial| trial.tag.turn).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    assert!(counted.iter().all(|trial| !Others::of(&trial.run).disturbed), "{tries:?}");
-    assert!(recorded.elapsed_ns <= 20 * SECOND, "{}", recorded.elapsed_ns);
-    // Of a machine that is never quiet each level is told as it was; no time is given is no time to try again.
-    for (asked, burners, most) in [(asked, (|_| 1.4) as Burners, 3), (fixed(&[1, 2]), |_| 1.4, 1)] {
-        let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, burners);
-        let tries = |turn| recorded.trials.iter().filter(|t| t.tag == Tag { turn, ..Tag::of(Purpose::Level) }).count();
-        assert!((1..=most).contains(&tries(0)) && tries(1) >= 1, "{} {}", tries(0), tries(1));
-        assert!(most == 1 || recorded.elapsed_ns <= 20 * SECOND);
+fn levels_are_visited_in_turn_and_count_whatever_others_did() {
+    let asked = sweep(&[1, 2, 4, 8, 16], 30);
+    let models = [slots(4, 2000.0)];
+    let halves: Burners = |now_ns| if (now_ns / (2 * SECOND)).is_multiple_of(2) { 1.4 } else { 0.0 };
+    for (burners, disturbed) in [(NO_BURNERS, false), (halves, true), (|_| 1.4, true)] {
+        let recorded = simulator::conduct(&asked, &models, 1, burners);
+        assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
+        let turns: Vec<u32> =
+            recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Level).map(|t| t.tag.turn).collect();
+        let round = |number: usize| turns[number * 5..][..5].to_vec();
+        assert_eq!(round(0), [0, 1, 2, 3, 4]);
+        // Each round begins further on, and no level is visited twice running.
+        assert!(round(2)[0] > 0 && turns.windows(2).all(|pair| pair[0] != pair[1]), "{turns:?}");
+        assert!((0..4).all(|number| round(number).iter().sum::<u32>() == 10), "{turns:?}");
+        let experiment = experiment(&asked, &recorded);
+        let loads = measured(&experiment);
+        assert_eq!(loads.len(), 5);
+        assert!(loads.iter().all(|load| load.visits.len() >= 4), "{turns:?}");
+        let Ok(finding) = conclude(&experiment) else { panic!("no finding") };
+        let Finding::Sweep(found) = finding.open().1 else { panic!("no sweep") };
+        let peak = found.peak.as_ref().expect("a peak, whatever others did");
+        for level in &found.levels {
+            let figures = level.figures().expect("measured");
+            assert!(figures.replicated && figures.error.is_some());
+        }
+        assert_eq!(found.others.disturbed, disturbed, "{:?}", found.others);
+        // A machine that others have by halves makes visits differ, and that is in the interval.
+        let error = found.levels[4].figures().and_then(|figures| figures.error).expect("known");
+        let by_halves = burners(0) != burners(3 * SECOND);
+        assert_eq!(error > 0.05, by_halves, "{error}, peak {peak:?}");
+    }
+    // A level that is as long as is said has four visits where these are long enough, else one.
+    for (length_ns, visits) in [(10 * SECOND, 4), (SECOND, 1)] {
+        let lengths = Lengths::Fixed(length_ns);
+        let asked = Asked::Sweep(SweepAsked { base: base(), levels: vec![1, 2], lengths, warmup_ns: 0 });
+        let recorded = simulator::conduct(&asked, &models, 1, NO_BURNERS);
+        let experiment = experiment(&asked, &recorded);
+        let lengths: Vec<(usize, u64)> =
+            measured(&experiment).iter().map(|load| (load.visits.len(), load.run.duration_ns())).collect();
+        assert_eq!(lengths, [(visits, length_ns); 2]);
     }
 }
 
-fn fixed(levels: &[u64]) -> Asked {
-    let lengths = Lengths::Fixed(SECOND);
-    Asked::Sweep(SweepAsked { base: base(), levels: levels.to_vec(), lengths, warmup_ns: 0 })
+/// The interval of a level covers its long-run goodput where what the server can do wanders between visits.
+#[test]
+fn intervals_of_levels_cover_what_wanders() {
+    let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..slots(4, 2000.0) }];
+    let (mut covered, mut levels) = (0, 0);
+    for seed in 0..40 {
+        let asked = sweep(&[8, 16], 12);
+        let recorded = simulator::conduct(&asked, &models, seed, NO_BURNERS);
+        for load in measured(&experiment(&asked, &recorded)) {
+            let error = visits_error(&load.rates()).expect("visits");
+            let rate = load.rates().iter().sum::<f64>() / load.visits.len() as f64;
+            levels += 1;
+            covered += usize::from((rate / 2000.0 - 1.0).abs() <= error + 0.01);
+        }
+    }
+    assert!(covered * 100 >= levels * 88, "{covered} of {levels}");
 }
 
 #[test]

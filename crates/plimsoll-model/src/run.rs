@@ -114,6 +114,41 @@ impl Run {
         merge_first(&mut self.failed_answers, &other.failed_answers);
     }
 
+    /// Several visits of one load as one run: all their warm-ups, then all windows, then what came after these. What was seen of
+    /// the target is left out, since its times are each visit's own. `None` of no visit.
+    pub fn joined(visits: &[&Run]) -> Option<Run> {
+        let first = visits.first()?;
+        let length_ns = first.plan.load.interval_ns.max(1);
+        let ticks = |run: &Run| {
+            let from = (run.window_ns.0 / length_ns) as u32;
+            (from, (run.window_ns.1.div_ceil(length_ns) as u32).max(from))
+        };
+        let warm_ups: u32 = visits.iter().map(|run| ticks(run).0).sum();
+        let windows: u32 = visits.iter().map(|run| ticks(run).1 - ticks(run).0).sum();
+        let mut joined = Run { injectors: first.injectors.clone(), ..Run::new(first.plan.clone()) };
+        let (mut warm_up, mut window) = (0, warm_ups);
+        for run in visits {
+            let (from, to) = ticks(run);
+            for (index, interval) in &run.intervals {
+                let place = match *index {
+                    index if index < from => warm_up + index,
+                    index if index < to => window + index - from,
+                    index => warm_ups + windows + index - to,
+                };
+                joined.push(u64::from(place) * length_ns, interval.clone());
+            }
+            (warm_up, window) = (warm_up + from, window + to - from);
+            merge_first(&mut joined.failed_answers, &run.failed_answers);
+        }
+        let from_ns = u64::from(warm_ups) * length_ns;
+        let duration_ns = visits.iter().map(|run| run.duration_ns()).sum::<u64>();
+        joined.window_ns = (from_ns, from_ns + duration_ns);
+        (joined.plan.load.warmup_ns, joined.plan.load.duration_ns) = (from_ns, Some(duration_ns));
+        let cut = visits.iter().find(|run| run.ending != Some(Ending::Finished));
+        joined.ending = cut.unwrap_or(first).ending.clone();
+        Some(joined)
+    }
+
     /// Worker threads of all machines.
     pub fn workers(&self) -> u32 {
         self.injectors.iter().map(|injector| injector.workers).sum()
@@ -141,6 +176,15 @@ impl Run {
         };
         let counted = self.intervals.iter().map(|(index, interval)| inside(*index) * of(&interval.load) as f64);
         if to_ns > from_ns { counted.sum::<f64>() * 1e9 / (to_ns - from_ns) as f64 } else { 0.0 }
+    }
+
+    /// Successes of the measured window whose requests were scheduled before it: throughput that is not in the ledger.
+    pub fn carried_in(&self) -> u64 {
+        let of = |interval: &Interval| {
+            let whole = interval.whole();
+            whole.succeeded_in_window.saturating_sub(whole.ledger.succeeded)
+        };
+        self.intervals.values().map(of).sum()
     }
 
     /// The sums over all intervals.

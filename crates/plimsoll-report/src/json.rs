@@ -25,7 +25,7 @@ use plimsoll_analysis::{
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
     CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Run,
-    Tally, TlsFailure,
+    Tally, TlsFailure, Trial,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -505,19 +505,52 @@ struct MeasuredLevel<'a> {
     figures: LoadFields<'a>,
     concurrency: u64,
     throughput_error: Option<f64>,
+    throughput_error_of: Option<&'static str>,
+    visits: Vec<VisitFields>,
     server: ServerFields<'a>,
+}
+
+/// One visit of a level.
+#[derive(Serialize)]
+struct VisitFields {
+    start_s: f64,
+    duration_s: f64,
+    throughput_rps: f64,
+    disturbed: bool,
+    others_cores: Option<f64>,
+}
+
+impl VisitFields {
+    fn of((visit, rps): (&&Trial, f64)) -> VisitFields {
+        let others = Others::of(&visit.run);
+        VisitFields {
+            start_s: visit.start_ns as f64 / 1e9,
+            duration_s: visit.run.duration_ns() as f64 / 1e9,
+            throughput_rps: rps,
+            disturbed: others.disturbed,
+            others_cores: others.cores,
+        }
+    }
 }
 
 impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
     fn from(level: &'a SweepLevel<'a>) -> LevelFields<'a> {
         let concurrency = level.concurrency;
         match &level.outcome {
-            Ok(SweepFigures { run, summary, error, .. }) => LevelFields::Measured(Box::new(MeasuredLevel {
-                figures: LoadFields::from(summary),
-                concurrency,
-                throughput_error: *error,
-                server: ServerFields::of(&ServerView::of(run)),
-            })),
+            Ok(SweepFigures { load, summary, error, replicated, .. }) => {
+                LevelFields::Measured(Box::new(MeasuredLevel {
+                    figures: LoadFields::from(summary),
+                    concurrency,
+                    throughput_error: *error,
+                    throughput_error_of: error.map(|_| if *replicated { "visits" } else { "run" }),
+                    visits: load.visits.iter().zip(load.rates()).map(VisitFields::of).collect(),
+                    server: ServerFields::of(&ServerView {
+                        used: load.server_use(),
+                        from: None,
+                        runs: load.visits.iter().map(|visit| &visit.run).collect(),
+                    }),
+                }))
+            }
             Err(reason) => LevelFields::Unheld { concurrency, error: spelled(&format::unheld(reason)) },
         }
     }

@@ -7,10 +7,10 @@ use crate::remedy::spelled;
 use crate::run::load_text;
 use crate::visible::visible;
 use plimsoll_analysis::find::StoppedBy;
-use plimsoll_analysis::levels::measured;
+use plimsoll_analysis::levels::{MeasuredLoad, measured};
 use plimsoll_analysis::prove::{Proof, ProveVerdict};
-use plimsoll_analysis::{Condition, Conditions, Doubts, Findings, Summary};
-use plimsoll_model::{Experiment, Run};
+use plimsoll_analysis::{Condition, Conditions, Doubts, Findings};
+use plimsoll_model::Experiment;
 use std::fmt::Write;
 
 /// How a case came out.
@@ -69,15 +69,15 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
 /// The cases of the loads of an experiment: of each, every one of `demands` (which must be true) is one. Where the generator
 /// was the limit nothing can be said about the server.
 pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
-    let loads = measured(experiment).into_iter().map(|trial| &trial.run);
-    loads.flat_map(|run| load_cases(&load_text(&run.plan), run, demands)).collect()
+    let loads = measured(experiment).into_iter();
+    loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()
 }
 
 /// The same of one load, its cases named after `load`.
-fn load_cases(load: &str, run: &Run, demands: &Conditions) -> Vec<Case> {
-    let summary = Summary::of(run);
+fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case> {
+    let (run, summary) = (&*load.run, load.summary());
     let case = |demand: &Condition| {
-        let outcome = match demand.figure(run) {
+        let outcome = match demand.figure_with(run, &|| load.server_use().ok()) {
             _ if summary.generator.limited => CaseOutcome::Skipped(format!(
                 "the generator was the limit: {}",
                 summary.generator.reason.as_ref().map_or_else(|| "it could not keep up".to_owned(), spelled)
@@ -85,7 +85,7 @@ fn load_cases(load: &str, run: &Run, demands: &Conditions) -> Vec<Case> {
             Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
             figure => CaseOutcome::Failed(demand.found(figure)),
         };
-        Case { name: format!("{demand} with {load}"), time_s: run.duration_ns() as f64 / 1e9, outcome }
+        Case { name: format!("{demand} with {name}"), time_s: run.duration_ns() as f64 / 1e9, outcome }
     };
     demands.0.iter().map(case).collect()
 }

@@ -12,7 +12,7 @@ use crate::visible::visible;
 use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, LoadUnit};
 use plimsoll_analysis::{FailedKind, ServerUse, series};
-use plimsoll_model::{Experiment, Trial};
+use plimsoll_model::Experiment;
 
 /// Most levels whose latencies are drawn beside each other: as many as there are colours.
 const CURVES_MAX: usize = 5;
@@ -78,7 +78,8 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             let row = row(cells, columns);
             match summary.others.reason.as_deref().filter(|_| summary.others.disturbed) {
                 Some(reason) => {
-                    let text = format!("{:>width$} void, disturbed: {}", "", visible(reason), width = WIDTHS[0]);
+                    let text =
+                        format!("{:>width$} for the machine as it was: {}", "", visible(reason), width = WIDTHS[0]);
                     format!("{row}\n{}", broken(&text, columns, WIDTHS[0] + 1))
                 }
                 None => row,
@@ -129,8 +130,28 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
 pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, sweep_answer(found));
+    if let Some(text) = error_text(&found.levels) {
+        report.facts(vec![("+/-", text)]);
+    }
     add_failed(&mut report, experiment);
     report
+}
+
+/// What the intervals of the levels are of.
+fn error_text(levels: &[SweepLevel]) -> Option<String> {
+    let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
+    let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
+    let once = known().filter(|figures| !figures.replicated).count();
+    const ONCE: &str = "within this run only, as visited once: what moves between runs is not in it";
+    Some(match (visits().min().zip(visits().max()), once) {
+        (None, 0) => return None,
+        (None, _) => format!("95 %, {ONCE}"),
+        (Some((least, most)), once) => {
+            let visits = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            let rest = if once > 0 { format!("; of {once} levels {ONCE}") } else { String::new() };
+            format!("95 %, from {visits} visits of each level{rest}")
+        }
+    })
 }
 
 /// What failed answers said.
@@ -196,7 +217,7 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
 pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &Around) -> Report {
     let mut report = sweep_report(experiment, found);
     let (levels, measured) = (&found.levels, found.measured());
-    let trials: Vec<&Trial> = levels::measured(experiment);
+    let trials = levels::measured(experiment);
     let first = trials.first();
     let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
     let subtitle = format!("{target}{}", sweep_lengths(levels));
@@ -265,7 +286,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Purpose, Run, Tag, Unheld};
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Purpose, Run, Tag, Trial, Unheld};
 
     /// A level on which so many requests a second succeeded.
     fn load(concurrency: u64, rps: u64) -> Trial {
@@ -313,6 +334,7 @@ mod tests {
         if let Ok(figures) = &mut wide.outcome {
             figures.summary.success_rate = 0.999_99;
             figures.error = Some(0.123);
+            assert!(!figures.replicated, "one visit");
         }
         let unheld = SweepLevel::unheld(64, &Unheld::Machine("no files ".repeat(30)));
         for text in [sweep_header(Some(80)), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {

@@ -66,8 +66,8 @@ pub trait Profiler {
 pub enum Done<'a> {
     /// A load was carried out.
     Measured(&'a Trial),
-    /// A load could not be made: why.
-    Unheld(Tag, &'a Unheld),
+    /// A load could not be made.
+    Unheld,
 }
 
 impl<'a> Conduct<'a> {
@@ -182,7 +182,7 @@ impl<'a> Conduct<'a> {
     }
 
     fn unheld(&mut self, tag: Tag, reason: Unheld, after: &mut dyn FnMut(Done, &mut Live)) {
-        after(Done::Unheld(tag, &reason), &mut self.live);
+        after(Done::Unheld, &mut self.live);
         self.recording.remark(Remark::Unheld { tag, reason });
     }
 
@@ -258,7 +258,9 @@ impl<'a> Conduct<'a> {
                     Lengths::Budget(ns) => ns,
                     Lengths::Fixed(ns) => (ns + asked.warmup_ns) * asked.levels.len() as u64,
                 };
-                let level = format!("{}, level {} of {}", load(), trial.tag.turn + 1, asked.levels.len());
+                let visits = self.recording.trials().iter().filter(|before| before.tag == trial.tag).count();
+                let visit = if visits > 0 { format!(", visit {}", visits + 1) } else { String::new() };
+                let level = format!("{}, level {} of {}{visit}", load(), trial.tag.turn + 1, asked.levels.len());
                 (level, String::new(), s(total_ns))
             }
             Study::Find(search) => {

@@ -4,13 +4,13 @@ use super::recording::cut_off;
 use crate::by_route::{RouteSummary, by_route};
 use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::format;
-use crate::levels::{self, ERROR_WANTED, Level, LoadUnit, knee, peak};
+use crate::levels::{ERROR_WANTED, Level, LoadUnit, MeasuredLoad, knee, of_level, peak};
 use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
-use crate::series::goodput_error;
+use crate::series::{goodput_error, visits_error};
 use crate::server::ServerUse;
 use crate::summary::Summary;
-use plimsoll_model::{Experiment, Remark, Run, SweepAsked, Trial, Unheld};
+use plimsoll_model::{Experiment, Remark, SweepAsked, Trial, Unheld};
 
 /// What a sweep found at one concurrency.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct SweepLevel<'a> {
 #[derive(Debug, Clone)]
 pub struct SweepFigures<'a> {
     /// What they are made of.
-    pub run: &'a Run,
+    pub load: MeasuredLoad<'a>,
     /// All figures of its load.
     pub summary: Summary,
     /// Its figures by route, where it has several.
@@ -34,6 +34,8 @@ pub struct SweepFigures<'a> {
     pub level: Level,
     /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was measured to tell.
     pub error: Option<f64>,
+    /// Whether that is from separate visits of the level, so that what moves between them is in it.
+    pub replicated: bool,
     /// What the server used; `None` where that is not known.
     pub server: Option<ServerUse>,
 }
@@ -43,7 +45,7 @@ pub struct SweepFigures<'a> {
 pub struct SweepFinding<'a> {
     /// The levels as asked for: what could not be held stands in its place.
     pub levels: Vec<SweepLevel<'a>>,
-    /// The level with the most goodput. Levels that others disturbed say nothing of the server, unless there are no others.
+    /// The level with the most goodput. Levels that others disturbed count as they are: the machine was so.
     pub peak: Option<Level>,
     /// The one with the fewest users that has 95 % of the peak.
     pub knee: Option<Level>,
@@ -52,14 +54,25 @@ pub struct SweepFinding<'a> {
 }
 
 impl<'a> SweepLevel<'a> {
-    /// The level that a load measured; `None` where it is none.
+    /// The level that a load measured by itself; `None` where it is none.
     pub fn measured(trial: &'a Trial) -> Option<SweepLevel<'a>> {
-        let run = &trial.run;
-        let (LoadUnit::Concurrency, level) = Level::of(run)? else { return None };
-        let (concurrency, summary, error) = (level.load as u64, Summary::of(run), goodput_error(run));
-        let (routes, server) = (by_route(run), ServerUse::of(run).ok());
-        let figures = SweepFigures { run, summary, routes, level, error, server };
-        Some(SweepLevel { concurrency, outcome: Ok(figures) })
+        SweepLevel::of(MeasuredLoad::of(vec![trial])?)
+    }
+
+    /// The level that these visits measured; `None` where it is none.
+    pub fn of(load: MeasuredLoad<'a>) -> Option<SweepLevel<'a>> {
+        let (LoadUnit::Concurrency, level) = Level::of(&load.run)? else { return None };
+        let between = visits_error(&load.rates());
+        let figures = SweepFigures {
+            summary: load.summary(),
+            routes: by_route(&load.run),
+            error: between.or_else(|| goodput_error(&load.run)),
+            replicated: between.is_some(),
+            server: load.server_use().ok(),
+            level,
+            load,
+        };
+        Some(SweepLevel { concurrency: figures.level.load as u64, outcome: Ok(figures) })
     }
 
     /// A level that could not be measured.
@@ -79,13 +92,9 @@ impl<'a> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
             Others::over(levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others), "levels")
         };
-        let of = |disturbed: bool| -> Vec<Level> {
-            let figures = levels.iter().filter_map(SweepLevel::figures);
-            figures.filter(|f| disturbed || !f.summary.others.disturbed).map(|f| f.level.clone()).collect()
-        };
-        let quiet = of(false);
-        let counting = if quiet.is_empty() { of(true) } else { quiet };
-        let (peak, knee) = (peak(&counting).cloned(), knee(&counting).cloned());
+        let figures = levels.iter().filter_map(SweepLevel::figures);
+        let measured: Vec<Level> = figures.map(|figures| figures.level.clone()).collect();
+        let (peak, knee) = (peak(&measured).cloned(), knee(&measured).cloned());
         SweepFinding { others: others(&levels), peak, knee, levels }
     }
 
@@ -138,9 +147,8 @@ impl<'a> SweepFinding<'a> {
 }
 
 pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepAsked) -> Doubted<SweepFinding<'a>> {
-    let loads = levels::measured(experiment);
     let of_turn = |(turn, users): (u32, &u64)| {
-        let load = loads.iter().find(|trial| trial.tag.turn == turn).and_then(|trial| SweepLevel::measured(trial));
+        let load = of_level(&experiment.trials, turn as usize).and_then(SweepLevel::of);
         let unheld = || {
             let mut unheld = experiment.remarks.iter().filter_map(Remark::unheld);
             let (_, reason) = unheld.find(|(tag, _)| tag.turn == turn)?;

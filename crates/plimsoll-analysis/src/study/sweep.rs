@@ -1,27 +1,61 @@
-//! A sweep as a study: which concurrency is measured next, and for how long.
+//! A sweep as a study: which concurrency is visited next, and for how long.
 //!
-//! A level that is as long as it needs has a short trial beforehand: what that one varies says how long the level must be
-//! measured. The trial counts for nothing else. What is left of the budget in the end goes to the levels that others on the
-//! machine disturbed: they come and go, and a level measured again may be spared.
+//! Each level is visited several times, in rounds that begin at another level each: what the machine and the server do from minute
+//! to minute falls on all levels alike, and differences between visits of one level say how sure its figure is. A level with a
+//! budget has a short trial beforehand: how long its answers take says how long a visit must be. The trial counts for nothing
+//! else. Visits that others on the machine disturbed count as they are: the machine was so.
 
-use super::step::{History, Step, Until, closed, end_ns};
-use crate::levels::{SHARE_MIN_NS, length_ns, of_turn, pilot_ns};
-use crate::others::Others;
+use super::step::{History, Step, Until, closed};
+use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
 use crate::summary::Summary;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepAsked, Tag, Trial};
 
-/// Answers under way at the end of a level are waited for at least so long, ns.
+/// Answers under way at the end of a visit are waited for at least so long, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
-/// A level that others disturb is measured so often, at most.
-const TRIES_MAX: usize = 3;
+/// What is left of a budget for what comes between visits and after the last, ns.
+const END_NS: u64 = 200 * MS;
+/// What it takes to go from one load to the next, ns.
+const BETWEEN_NS: u64 = 50 * MS;
+/// A visit measures for at least so long, if there is time.
+const VISIT_NS_MIN: u64 = 600 * MS;
+/// Fewer visits than this have no interval that is worth the time of going away and coming back: then there is one.
+const VISITS_MIN: u64 = 3;
+/// Visits of a level with a budget: more would narrow the interval by less than each of them costs to begin.
+const VISITS_MAX: u64 = 8;
+/// Visits of a level with a time of its own...
+const VISITS_FIXED: u64 = 4;
+/// ... if each is at least so long.
+const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
+/// Whole intervals: what lies in a part of one says nothing about how much it varies.
+const STEP_NS: u64 = 100 * MS;
 
 /// The next load of a sweep.
 pub(super) fn next(asked: &SweepAsked, history: &History) -> Step {
-    let turns = asked.levels.len();
-    match (0..turns).find(|turn| !is_done(history, *turn)) {
-        Some(turn) => level(asked, history, turn),
-        None => again(asked, history),
+    let levels: Vec<Level> = (0..asked.levels.len()).map(|turn| Level::of(asked, history, turn)).collect();
+    let open = || levels.iter().filter(|level| level.done < level.visits);
+    let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
+    // Each round begins further on, so that what drifts falls on all levels alike, and a level comes again when the ports of its
+    // connections are free.
+    let (count, rounds) = (levels.len(), levels.iter().map(|level| level.visits).max().unwrap_or(1));
+    let first = round as usize * count / rounds as usize;
+    let due = open().filter(|level| level.done == round);
+    let Some(level) = due.min_by_key(|level| (level.turn + count - first) % count) else { return Step::Stop };
+    match asked.lengths {
+        Lengths::Fixed(length_ns) => {
+            let mut plan = level.plan(asked);
+            plan.load.duration_ns = Some(match level.visits {
+                1 => length_ns,
+                visits => length_ns / visits / STEP_NS * STEP_NS,
+            });
+            Step::measure(tag(Purpose::Level, level.turn), plan, Until::End)
+        }
+        Lengths::Budget(budget_ns) => {
+            let weight_ns: u64 = levels.iter().map(|level| level.left_ns(budget_ns / count as u64)).sum();
+            let left_ns = budget_ns.saturating_sub(history.elapsed_ns + END_NS);
+            let share_ns = (left_ns as f64 * level.need_ns() as f64 / weight_ns.max(1) as f64) as u64;
+            within(asked, level, share_ns, (history.elapsed_ns, budget_ns))
+        }
     }
 }
 
@@ -29,68 +63,95 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
     Tag { turn: turn as u32, ..Tag::of(purpose) }
 }
 
-fn is_done(history: &History, turn: usize) -> bool {
-    let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
-    unheld.any(|(tag, _)| tag.turn as usize == turn) || of_turn(history.trials, Purpose::Level, turn).next().is_some()
+/// What is known of a level so far.
+struct Level {
+    turn: usize,
+    /// How often it is to be visited, and was.
+    visits: u64,
+    done: u64,
+    /// How long its answers take on average and at most, ns; `None` before its first trial.
+    answers_ns: Option<(u64, u64)>,
+    /// What comes before the measurement of a visit, and how long that measures at least, ns.
+    warmup_ns: u64,
+    length_ns_min: u64,
 }
 
-/// The load of a level, but for its length.
-fn plan(asked: &SweepAsked, turn: usize) -> PlanRecord {
-    let mut plan = closed(&asked.base, asked.levels[turn]);
-    plan.load.warmup_ns = asked.warmup_ns;
-    plan
-}
-
-fn level(asked: &SweepAsked, history: &History, turn: usize) -> Step {
-    let mut plan = plan(asked, turn);
-    let budget_ns = match asked.lengths {
-        Lengths::Fixed(length_ns) => {
-            plan.load.duration_ns = Some(length_ns);
-            return Step::measure(tag(Purpose::Level, turn), plan, Until::End);
-        }
-        Lengths::Budget(budget_ns) => budget_ns,
-    };
-    let share_ns = |now_ns: u64| budget_ns.saturating_sub(now_ns) / (asked.levels.len() - turn) as u64;
-    let Some(pilot) = of_turn(history.trials, Purpose::Settle, turn).last() else {
-        let share_ns = share_ns(history.elapsed_ns);
-        if share_ns < SHARE_MIN_NS / 2 {
-            return Step::Skip(tag(Purpose::Level, turn));
-        }
-        plan.load.duration_ns = Some(pilot_ns(share_ns));
-        plan.load.warmup_ns = 0;
-        plan.load.grace_ns = plan.load.grace_ns.min(share_ns / 4);
-        return Step::measure(tag(Purpose::Settle, turn), plan, Until::End);
-    };
-    let ended_by_ns = pilot.start_ns + share_ns(pilot.start_ns);
-    let rest_ns = ended_by_ns.saturating_sub(history.elapsed_ns).saturating_sub(plan.load.warmup_ns);
-    let slowest_ns = Summary::of(&pilot.run).whole.response.max_ns;
-    let length_ns = length_ns(&pilot.run, rest_ns.saturating_sub(slowest_ns.min(rest_ns / 2)));
-    measured(plan, turn, length_ns, history.elapsed_ns, budget_ns)
-}
-
-/// A level of this length, after which answers are waited for as long as the budget allows.
-fn measured(mut plan: PlanRecord, turn: usize, length_ns: u64, now_ns: u64, budget_ns: u64) -> Step {
-    let over_ns = now_ns + plan.load.warmup_ns + length_ns;
-    plan.load.duration_ns = Some(length_ns);
-    plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(over_ns).max(GRACE_MIN_NS));
-    Step::measure(tag(Purpose::Level, turn), plan, Until::End)
-}
-
-/// A disturbed level once more, the least often tried first, if the budget holds it.
-fn again(asked: &SweepAsked, history: &History) -> Step {
-    let Lengths::Budget(budget_ns) = asked.lengths else { return Step::Stop };
-    let left_ns = budget_ns.saturating_sub(history.elapsed_ns);
-    let disturbed = (0..asked.levels.len()).filter_map(|turn| {
-        let tries: Vec<&Trial> = of_turn(history.trials, Purpose::Level, turn).collect();
-        let all = !tries.is_empty() && tries.iter().all(|trial| Others::of(&trial.run).disturbed);
-        let last = tries.last()?;
-        let length_ns = last.run.plan.load.duration_ns?;
-        // As long as it took before, with what came after its end.
-        let took_ns = end_ns(last).saturating_sub(last.start_ns).max(asked.warmup_ns + length_ns + GRACE_MIN_NS);
-        (all && tries.len() < TRIES_MAX && took_ns <= left_ns).then_some((tries.len(), turn, length_ns))
-    });
-    match disturbed.min() {
-        Some((_, turn, length_ns)) => measured(plan(asked, turn), turn, length_ns, history.elapsed_ns, budget_ns),
-        None => Step::Stop,
+impl Level {
+    fn of(asked: &SweepAsked, history: &History, turn: usize) -> Level {
+        let of = |purpose| of_turn(history.trials, purpose, turn);
+        let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
+        let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
+        // A trial that measured nothing says that the next is to be longer.
+        let answers = |trial: &Trial| {
+            let response = Summary::of(&trial.run).whole.response;
+            let known = || (response.mean_ns as u64, response.max_ns);
+            if response.count > 0 { known() } else { (trial.run.duration_ns(), trial.run.duration_ns()) }
+        };
+        let answers_ns = of(Purpose::Settle).chain(of(Purpose::Level)).last().map(answers);
+        let mean_ns = answers_ns.map_or(0, |(mean_ns, _)| mean_ns);
+        let length_ns_min = VISIT_NS_MIN.max((ANSWERS_MIN * mean_ns as f64) as u64);
+        // Users that begin together are told apart by then. Where no warm-up is wanted, there is none.
+        let warmup_ns = match asked.warmup_ns {
+            0 => 0,
+            asked_ns => asked_ns.max((2 * mean_ns).div_ceil(STEP_NS) * STEP_NS),
+        };
+        let visits = match asked.lengths {
+            Lengths::Fixed(length_ns) if length_ns / VISITS_FIXED >= VISIT_FIXED_NS_MIN => VISITS_FIXED,
+            Lengths::Fixed(_) => 1,
+            Lengths::Budget(budget_ns) => {
+                let level_ns = budget_ns / asked.levels.len().max(1) as u64;
+                match level_ns.saturating_sub(pilot_ns(level_ns)) / (warmup_ns + length_ns_min) {
+                    few if few < VISITS_MIN => 1,
+                    many => many.min(VISITS_MAX),
+                }
+            }
+        };
+        let done = if is_unheld { visits } else { of(Purpose::Level).count() as u64 };
+        Level { turn, visits, done, answers_ns, warmup_ns, length_ns_min }
     }
+
+    /// The time that a visit needs, ns.
+    fn need_ns(&self) -> u64 {
+        self.warmup_ns + self.length_ns_min
+    }
+
+    /// The time that what is left of it needs, ns, if it may take `level_ns` in all.
+    fn left_ns(&self, level_ns: u64) -> u64 {
+        let visits = self.visits.saturating_sub(self.done);
+        let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
+        let loads = visits + u64::from(pilot_ns > 0);
+        pilot_ns + visits * self.need_ns() + loads * BETWEEN_NS
+    }
+
+    /// A visit, but for its length.
+    fn plan(&self, asked: &SweepAsked) -> PlanRecord {
+        let mut plan = closed(&asked.base, asked.levels[self.turn]);
+        plan.load.warmup_ns = self.warmup_ns;
+        plan
+    }
+}
+
+/// A visit that takes `share_ns` in all, or the trial before the first.
+fn within(asked: &SweepAsked, level: &Level, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
+    let mut plan = level.plan(asked);
+    if share_ns < SHARE_MIN_NS / 2 {
+        return match level.done {
+            0 => Step::Skip(tag(Purpose::Level, level.turn)),
+            _ => Step::Stop,
+        };
+    }
+    let Some((_, slowest_ns)) = level.answers_ns else {
+        let level_ns = budget_ns / asked.levels.len().max(1) as u64;
+        plan.load.duration_ns = Some(pilot_ns(level_ns));
+        plan.load.warmup_ns = 0;
+        plan.load.grace_ns = plan.load.grace_ns.min(level_ns / 4);
+        return Step::measure(tag(Purpose::Settle, level.turn), plan, Until::End);
+    };
+    plan.load.warmup_ns = plan.load.warmup_ns.min(share_ns / 2 / STEP_NS * STEP_NS);
+    let rest_ns = share_ns - plan.load.warmup_ns;
+    let length_ns = (rest_ns - slowest_ns.min(rest_ns / 2)) / STEP_NS * STEP_NS;
+    plan.load.duration_ns = Some(length_ns.max(STEP_NS));
+    let over_ns = now_ns + plan.load.warmup_ns + length_ns;
+    plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(over_ns).max(GRACE_MIN_NS));
+    Step::measure(tag(Purpose::Level, level.turn), plan, Until::End)
 }

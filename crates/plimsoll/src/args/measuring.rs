@@ -218,16 +218,16 @@ pub struct SweepArgs {
     /// Concurrencies, in order [default: 1 to 512, doubling]
     #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Time for each level [default: as long as it takes to know its goodput to 3 %; 10s with -c; 300s with --full]
+    /// Time for each level, in four visits where these are at least 1s [default: 10s with -c; 300s with --full; else see --budget]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub level_time: Option<String>,
-    /// Time for all levels together, each as long as it needs [default: 60s, unless -c, --for or --full is given]
+    /// Time for all levels together, each in up to eight visits [default: 60s, unless -c, --for or --full is given]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub budget: Option<String>,
     /// The long way: 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
     #[arg(long, help_heading = "Load")]
     pub full: bool,
-    /// Load first for this long at each level without measuring [default: 0s; 200ms within a budget]
+    /// Load first for this long at each visit of a level without measuring [default: 200ms, longer where answers take longer]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
     /// Exit with 1 if this is true at the peak, such as 'goodput<5000'

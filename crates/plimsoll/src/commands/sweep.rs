@@ -16,21 +16,21 @@ use crate::probes::{Effort, Watcher};
 use crate::quantity::{flag, path_text, positive_time};
 use crate::recording::Recording;
 use crate::results::page::write_beside;
-use crate::results::{self, Results, columns, print};
+use crate::results::{self, Results};
 use crate::runner::ThisMachine;
 use crate::runner::machine::Fitting;
 use crate::scripted::{Scripted, shared};
 use crate::target::system_text;
 use crate::traffic_file;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
-use plimsoll_analysis::levels::{self, Level, SHARE_MIN_NS};
+use plimsoll_analysis::levels::SHARE_MIN_NS;
 use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms, Trial};
+use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
-use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_header, sweep_lengths, sweep_row};
+use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_lengths};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Most routes that get a table each.
@@ -43,7 +43,7 @@ const DOUBLED_MAX: u64 = 512;
 /// Chosen concurrencies without a time are each held for this long.
 const CHOSEN_NS: u64 = 10 * SECOND;
 const BUDGET_NS: u64 = 60 * SECOND;
-/// Before a level that is as long as it needs: what comes just after connections were opened is not measured.
+/// Before each visit of a level: what comes just after connections were opened is not measured.
 const WARMUP_NS: u64 = 200 * MS;
 
 /// The levels that a sweep was asked for.
@@ -92,8 +92,7 @@ impl LevelsAsked {
         }
         let warmup_ns = match (&args.warmup, lengths) {
             (Some(text), _) => parse_duration_ns(text).map_err(|e| Failure::usage(format!("--warmup: {e}")))?,
-            (None, Lengths::Budget(_)) => WARMUP_NS,
-            (None, Lengths::Fixed(_)) => 0,
+            (None, _) => WARMUP_NS,
         };
         Ok(LevelsAsked { users: levels, lengths, warmup_ns })
     }
@@ -148,55 +147,37 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = File::create(&dat_path).map_err(cannot)?;
-    if !terms.output.json {
-        print(&format!("{}\n", sweep_header(columns())));
-    }
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let scripted = Scripted::of(&plan, terms)?;
     let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
     runner = runner.authored(scripted.map(shared)).with_sources(terms.preflight);
     let mut conduct = Conduct::new(&mut runner, recording, live);
-    // A level that others disturbed may be measured again: then the table is written anew.
-    let mut again = false;
-    let mut seen = vec![false; users.len()];
     conduct.carry_out(&mut study, &mut |done, live| {
-        let (tag, level) = match done {
-            Done::Measured(trial) if trial.tag.purpose == Purpose::Level => (trial.tag, SweepLevel::measured(trial)),
-            Done::Measured(_) => return,
-            Done::Unheld(tag, reason) => {
-                (tag, users.get(tag.turn as usize).map(|users| SweepLevel::unheld(*users, reason)))
-            }
+        let Done::Measured(trial) = done else { return };
+        let Some(level) = Some(trial).filter(|it| it.tag.purpose == Purpose::Level).and_then(SweepLevel::measured)
+        else {
+            return;
         };
-        let Some(level) = level else { return };
         if let Ok(figures) = &level.outcome {
             note_ports(live, &figures.summary);
         }
-        live.clear();
-        if !terms.output.json {
-            print(&format!("{}\n", sweep_row(&level, columns())));
-        }
-        again |= seen.get_mut(tag.turn as usize).is_some_and(|seen| std::mem::replace(seen, true));
-        if let Some(line) = dat_line(&level) {
-            // What is measured next is worth having without the table, too.
-            if let Err(error) = dat.write_all(line.as_bytes()) {
-                output::failed(cannot(error).to_string());
-            }
+        // What is measured next is worth having without the table, too.
+        if let Some(line) = dat_line(&level)
+            && let Err(error) = dat.write_all(line.as_bytes())
+        {
+            output::failed(cannot(error).to_string());
         }
     })?;
     let (experiment, note, mut live) = conduct.end(None);
     let results = Results::of(&experiment, Some(&run_path))?;
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file holds no sweep")) };
-    if again {
-        let lines: String = found.levels.iter().filter_map(dat_line).collect();
-        if let Err(error) = std::fs::write(&dat_path, lines) {
-            output::failed(cannot(error).to_string());
-        }
+    // Each visit had a line of its own until now.
+    let lines: String = found.levels.iter().filter_map(dat_line).collect();
+    if let Err(error) = dat.rewind().and_then(|()| dat.set_len(0)).and_then(|()| dat.write_all(lines.as_bytes())) {
+        output::failed(cannot(error).to_string());
     }
-    if !terms.output.json {
-        print("\n");
-    }
-    results.print(terms.output.json, false);
+    results.print(terms.output.json, true);
     live.note(&format!("table: {}", dat_path.display()));
     match write_by_route(&stem, &found.levels) {
         Ok(note) => note.iter().for_each(|note| live.note(note)),
@@ -209,12 +190,11 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     for note in write_beside(&run_path, &experiment).into_iter().chain(note) {
         live.note(&note);
     }
-    let crossed = fail_if.map(|conditions| crossed(&conditions, found, &experiment)).unwrap_or_default();
+    let crossed = fail_if.map(|conditions| crossed(&conditions, found)).unwrap_or_default();
     for sentence in &crossed {
         live.note(sentence);
     }
-    let succeeded = |trial: &Trial| trial.run.ledger().succeeded > 0;
-    let anything = levels::measured(&experiment).into_iter().any(succeeded);
+    let anything = found.measured().iter().any(|level| level.success_rate > 0.0);
     Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && anything) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::CROSSED,
@@ -223,12 +203,13 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
 }
 
 /// The conditions that are crossed at the peak, in words. Where nothing was measured, all are.
-fn crossed(conditions: &Conditions, found: &SweepFinding, experiment: &Experiment) -> Vec<String> {
-    let made_it = |trial: &&Trial| Level::of(&trial.run).map(|level| level.1) == found.peak;
-    match levels::measured(experiment).into_iter().find(made_it).filter(|_| found.peak.is_some()) {
+fn crossed(conditions: &Conditions, found: &SweepFinding) -> Vec<String> {
+    let figures = found.levels.iter().filter_map(SweepLevel::figures);
+    let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
+    match at_peak.next() {
         None => vec!["--fail-if: no request succeeded at any level".to_owned()],
-        Some(trial) => {
-            let crossed = conditions.crossed(&trial.run).into_iter();
+        Some(figures) => {
+            let crossed = conditions.crossed_with(&figures.load.run, &|| figures.server.clone()).into_iter();
             crossed.map(|crossing| format!("--fail-if {crossing} (at the peak)")).collect()
         }
     }
@@ -309,12 +290,12 @@ mod tests {
         for (said, expect) in [
             ("", Ok((doubled.clone(), Lengths::Budget(60 * SECOND), WARMUP_NS))),
             ("--budget 30s", Ok((doubled.clone(), Lengths::Budget(30 * SECOND), WARMUP_NS))),
-            ("--for 5s", Ok((doubled.clone(), Lengths::Fixed(5 * SECOND), 0))),
-            ("-c 1,2", Ok((vec![1, 2], Lengths::Fixed(10 * SECOND), 0))),
+            ("--for 5s", Ok((doubled.clone(), Lengths::Fixed(5 * SECOND), WARMUP_NS))),
+            ("-c 1,2", Ok((vec![1, 2], Lengths::Fixed(10 * SECOND), WARMUP_NS))),
             ("-c 1,2 --for 2s --warmup 1s", Ok((vec![1, 2], Lengths::Fixed(2 * SECOND), SECOND))),
             ("-c 1,2 --budget 10s --warmup 0s", Ok((vec![1, 2], Lengths::Budget(10 * SECOND), 0))),
-            ("--full", Ok((FULL.to_vec(), Lengths::Fixed(300 * SECOND), 0))),
-            ("--full --for 1m", Ok((FULL.to_vec(), Lengths::Fixed(60 * SECOND), 0))),
+            ("--full", Ok((FULL.to_vec(), Lengths::Fixed(300 * SECOND), WARMUP_NS))),
+            ("--full --for 1m", Ok((FULL.to_vec(), Lengths::Fixed(60 * SECOND), WARMUP_NS))),
             ("--full -c 1", Err("--full and --concurrency")),
             ("--full --budget 1m", Err("--budget and --full")),
             ("--for 1s --budget 1m", Err("--budget and --for")),

@@ -157,7 +157,8 @@ pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
 
 /// The levels of a recorded experiment; `None` when it holds none that can be compared.
 pub fn levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
-    let measured: Option<Vec<(LoadUnit, Level)>> = measured(experiment).iter().map(|t| Level::of(&t.run)).collect();
+    let measured: Option<Vec<(LoadUnit, Level)>> =
+        measured(experiment).iter().map(|load| Level::of(&load.run)).collect();
     let measured = measured?;
     let over = measured.first()?.0;
     measured.iter().all(|m| m.0 == over).then(|| (over, measured.into_iter().map(|m| m.1).collect()))

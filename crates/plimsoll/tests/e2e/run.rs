@@ -183,3 +183,47 @@ fn a_stalling_server_shows_in_response_times() {
     }
     panic!("p95 and p99 in ns: {least:?}");
 }
+
+#[test]
+fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
+    let server = plimsoll_bench::servers::slots(4, 20.0).expect("starts");
+    for load in [
+        &["-c", "64", "--warmup", "1s", "-d", "1s"][..],
+        &["-c", "64", "-d", "1s"],
+        &["-c", "4", "--warmup", "333ms", "-d", "1500ms"],
+        &["--rate", "300", "--warmup", "1s", "-d", "1s"],
+    ] {
+        // A busy machine takes from the server: the nearest of a few runs counts. Each place of the pool may be in the midst of a
+        // request at either end.
+        let off = (0..4).map(|_| {
+            let document = unhindered(&[&["run", &server.url("/")], load].concat());
+            assert_ledger_closes(&document, &format!("{load:?}"));
+            (number(&document, "throughput_rps") - 200.0).abs()
+        });
+        let seconds = if load.contains(&"1500ms") { 1.5 } else { 1.0 };
+        let off = off.into_iter().find(|off| *off <= 4.0 / seconds + 2.0);
+        assert!(off.is_some(), "{load:?}");
+    }
+}
+
+#[test]
+fn what_a_run_says_does_not_contradict_itself() {
+    // Answers come after the window: the rate is of the window, the share of all that was scheduled in it.
+    let server = plimsoll_bench::servers::slots(64, 700.0).expect("starts");
+    let late = plimsoll(&["run", &server.url("/"), "--rate", "40", "-d", "1s", "--quiet"]);
+    let answer =
+        |text: &str| text.lines().find(|line| line.contains("requests/s succeeded")).unwrap_or_default().to_owned();
+    let first = answer(&late.stdout);
+    for part in
+        ["requests/s succeeded in the window (offered: 40 requests/s", "; 100 % of 40 requests", "after the window"]
+    {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    // A p99 of so few is none, and the tail of the generator's lag neither.
+    assert!(late.stdout.contains("p99, p99.9: fewer than 10 of 40 requests lie beyond"), "{}", late.stdout);
+    assert!(late.stdout.contains(" of 40, "), "{}", late.stdout);
+    let server = plimsoll_bench::servers::instant().expect("starts");
+    let users = plimsoll(&["run", &server.url("/"), "-c", "2", "-n", "200", "--quiet"]);
+    let first = answer(&users.stdout);
+    assert!(first.ends_with(" requests/s succeeded with 2 users; 100 % of 200 requests succeeded"), "{first}");
+}

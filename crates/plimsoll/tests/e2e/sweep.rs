@@ -10,7 +10,9 @@ fn a_sweep_writes_its_table() {
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
     let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "--quiet"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_eq!(done.stdout.lines().take_while(|line| !line.is_empty()).count(), 4, "{}", done.stdout);
+    // Of a level that others disturbed that is said below it.
+    let rows = done.stdout.lines().take_while(|line| !line.is_empty());
+    assert_eq!(rows.filter(|line| !line.contains("for the machine as it was")).count(), 4, "{}", done.stdout);
     assert!(done.stdout.contains("peak: ") && done.stdout.contains("requests/s with "), "{}", done.stdout);
     let table = std::fs::read_to_string(folder.join("api.dat")).expect("a table");
     let rows: Vec<Vec<f64>> =
@@ -47,11 +49,40 @@ fn a_sweep_keeps_its_budget_and_tells_its_peak() {
     }
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
     assert!(page.contains("CPU a request") && page.contains("Peak: "), "columns of the server, and the answer");
-    let all = levels.iter().all(|level| level["success_rate"] == 1.0);
+    // A level that there was no time for has not failed.
+    let measured = || levels.iter().filter(|level| level.get("error").is_none());
+    assert!(measured().count() >= 8, "{levels:?}");
+    let all = measured().all(|level| level["success_rate"] == 1.0);
     assert_eq!(page.contains("First failures at"), !all, "a picture of 100 % shows nothing");
     assert!(!page.contains("Every request succeeded"));
     let refused = plimsoll(&["sweep", &url, "--budget", "1s", "--dir", dir]);
     assert!(refused.code == 2 && refused.stderr.contains("-c"), "{}", refused.stderr);
+}
+
+#[test]
+fn levels_are_visited_several_times_and_their_interval_is_of_the_visits() {
+    let server = baseline(1);
+    let folder = folder("visits");
+    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
+    let document = json(&["sweep", &url, "-c", "2,8", "--budget", "9s", "--dir", dir]);
+    for level in document["levels"].as_array().expect("levels") {
+        let visits = level["visits"].as_array().expect("visits");
+        assert!(visits.len() >= 3, "{visits:?}");
+        assert_eq!(level["throughput_error_of"], "visits");
+        // Its rate is that of all visits together.
+        let sum = |of: &dyn Fn(&serde_json::Value) -> f64| visits.iter().map(of).sum::<f64>();
+        let seconds = sum(&|visit| visit["duration_s"].as_f64().expect("a length"));
+        let answers = sum(&|visit| {
+            visit["duration_s"].as_f64().expect("a length") * visit["throughput_rps"].as_f64().expect("a rate")
+        });
+        let rate = level["throughput_rps"].as_f64().expect("a rate");
+        assert!((answers / seconds / rate - 1.0).abs() < 1e-3, "{visits:?}, {rate}");
+    }
+    let text = plimsoll(&["show", folder.join("sweep.plimsoll").to_str().expect("text")]).stdout;
+    assert!(text.contains("visits of each level"), "{text}");
+    assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 2);
+    let once = plimsoll(&["sweep", &url, "-c", "2", "--for", "600ms", "--dir", dir, "--quiet"]);
+    assert!(once.stdout.contains("within this run only"), "{}", once.stdout);
 }
 
 #[test]

@@ -53,6 +53,25 @@ fn a_generator_with_time_to_spare_says_so() {
     }
 }
 
+/// How long replies wait before they are read is counted: it is little where the worker is idle, and what the others before them cost
+/// where it is busy. Those of the warm-up do not count.
+#[test]
+fn replies_that_wait_to_be_read_are_counted() {
+    let machine = SimMachine { receive_ns: 5_000, send_ns: 4_000, ..SimMachine::default() };
+    for (users, least_ns, most_ns) in [("1", 0, 6_000), ("4", 0, 40_000), ("64", 150_000, 900_000)] {
+        for warmup_ns in [0, 100 * MS] {
+            let plan = closed(&format!("{users}@200ms")).with(|it| it.load.warmup_ns = warmup_ns);
+            let sim = run_on(machine, &plan, &SimServer::new(200_000), first_seed());
+            let totals = sim.run.totals();
+            let (wait, answers) = (&totals.load.read_wait, totals.whole.succeeded_in_window);
+            let p50_ns = wait.quantile_ns(0.5);
+            assert!((least_ns..=most_ns).contains(&p50_ns), "{users} users, {warmup_ns}: {p50_ns}");
+            assert!(wait.count().abs_diff(answers) <= answers / 20 + 2, "{} of {answers}", wait.count());
+            assert!(wait.max_ns() <= totals.whole.response.max_ns(), "no more than the whole");
+        }
+    }
+}
+
 #[test]
 fn users_who_start_late_are_measured_from_when_they_were_to_start() {
     // Four users are to join at 90 ms, in the midst of a pause of the generator that ends at 100.

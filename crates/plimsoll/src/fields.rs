@@ -26,5 +26,11 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
     // The text may hold a secret: only the name is ever repeated.
     let (name, value) =
         text.split_once(':').ok_or_else(|| Failure::usage("--header: write it as 'Name: value', with a colon"))?;
+    // What has blanks in it is no name, and may be a value whose colon stands elsewhere.
+    if name.trim().is_empty() || name.trim().contains(char::is_whitespace) {
+        return Err(Failure::usage(
+            "--header: what stands before its first colon is no name: write it as 'Name: value'",
+        ));
+    }
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

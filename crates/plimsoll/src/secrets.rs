@@ -66,7 +66,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             _,
             "no_keepalive" | "in_turn" | "insecure" | "no_resumption" | "no_preflight" | "allow_public" | "no_probes"
             | "json" | "quiet" | "ladder" | "record_commands" | "count_disturbed" | "dry_run" | "csv" | "probes"
-            | "full" | "dark" | "no_intervene" | "print" | "yes" | "strict" | "allow_unsafe" | "help" | "version",
+            | "full" | "dark" | "no_intervene" | "print" | "keep_failed_bodies" | "yes" | "strict" | "allow_unsafe"
+            | "help" | "version",
         ) => Class::Switch,
         (
             _,
@@ -100,7 +101,7 @@ fn shown(class: Class, value: &str) -> String {
             Some(path) => format!("@{}", redact::path(path)),
             None => format!("[{} bytes]", value.len()),
         },
-        Class::Header => match value.split_once(':') {
+        Class::Header => match value.split_once(':').filter(|(name, _)| is_field_name(name)) {
             Some((name, value)) => {
                 let name = redact::word(name.trim());
                 format!("{name}: {}", redact::header_value(&name, value.trim(), Redact::Secrets))
@@ -109,6 +110,12 @@ fn shown(class: Class, value: &str) -> String {
             None => REDACTED.to_owned(),
         },
     }
+}
+
+/// Whether something can be the name of a field: one word. What is none may be a value whose colon stands elsewhere.
+fn is_field_name(name: &str) -> bool {
+    let name = name.trim();
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 /// What was given for one argument, in order; nothing for what stands there by default.
@@ -162,8 +169,12 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
             }
             match class {
                 Class::Header => {
-                    let value = text.split_once(':').map_or(text.as_str(), |(_, value)| value).trim();
-                    hidden.push((value.to_owned(), REDACTED.to_owned()));
+                    let (name, value) = text.split_once(':').unwrap_or(("", &text));
+                    hidden.push((value.trim().to_owned(), REDACTED.to_owned()));
+                    if !is_field_name(name) {
+                        hidden.push((name.trim().to_owned(), REDACTED.to_owned()));
+                        hidden.extend(name.split_whitespace().map(|word| (word.to_owned(), REDACTED.to_owned())));
+                    }
                 }
                 Class::Path => hidden.push((text.clone(), shown.clone())),
                 Class::Body => {

@@ -11,6 +11,7 @@ use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
 use crate::output;
+use crate::output_file;
 use crate::pictures::{write, write_chart};
 use crate::probes::{Effort, Watcher};
 use crate::quantity::{flag, path_text, positive_time};
@@ -29,7 +30,6 @@ use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms, Trial};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_header, sweep_lengths, sweep_row};
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -147,7 +147,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let recording = Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path))?;
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
-    let mut dat = File::create(&dat_path).map_err(cannot)?;
+    let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     if !terms.output.json {
         print(&format!("{}\n", sweep_header(columns())));
     }
@@ -189,7 +189,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file holds no sweep")) };
     if again {
         let lines: String = found.levels.iter().filter_map(dat_line).collect();
-        if let Err(error) = std::fs::write(&dat_path, lines) {
+        if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
             output::failed(cannot(error).to_string());
         }
     }

@@ -160,7 +160,7 @@ impl std::error::Error for DatError {}
 /// No figure of a recording is larger; what is has lost its point, or is no figure.
 const VALUE_MAX: f64 = 1e15;
 /// Levels of a recording, at most: a chart of more shows none of them.
-const LEVELS_MAX: usize = 2_000;
+const LEVELS_MAX: usize = 1_000;
 
 /// Reads the text of a `.dat` file; levels in the file's order.
 pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {

@@ -460,6 +460,13 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_serves_nothing_has_no_verdict() {
+        let refused = run(|_, offered| Told { in_time: 0, late: 0, refused: offered, waiting: 1 });
+        let found = Overloaded::of(&refused, 100.0, None, false);
+        assert_eq!((found.steps.len(), found.verdict), (FACTORS.len(), None));
+    }
+
+    #[test]
     fn what_was_broken_off_has_no_verdict() {
         let mut cut = run(|_, offered| Told { in_time: offered, late: 0, refused: 0, waiting: 1 });
         cut.window_ns.1 = 5 * SECOND;

@@ -14,6 +14,7 @@ use plimsoll_model::{RequestFailure, Route};
 use plimsoll_wire::Piece;
 use regex::bytes::Regex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a head that are kept: more than a connection takes of one.
 const HEAD_BYTES_MAX: usize = 128 << 10;
@@ -56,6 +57,14 @@ pub struct AnswerText {
     taken: TakenRoom,
     /// There was no more of that room for its content.
     is_crowded: bool,
+}
+
+/// Answers that found no room.
+static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
+
+/// How many answers of this process were not looked at since all that were under way took as much memory as they may.
+pub fn crowded_out() -> u64 {
+    CROWDED_OUT.load(Ordering::Relaxed)
 }
 
 /// A part of [`ROOM`], which is given back.
@@ -122,6 +131,7 @@ impl AnswerText {
         let more = capacity.saturating_sub(ROOM_BYTES_KEPT).saturating_sub(self.taken.0);
         if !room.take(more) {
             self.is_crowded = true;
+            CROWDED_OUT.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         self.taken.0 += more;

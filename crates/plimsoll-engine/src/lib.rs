@@ -38,7 +38,7 @@ mod users;
 mod weighted;
 mod worker;
 
-pub use answers::{PatternError, pattern};
+pub use answers::{PatternError, crowded_out, pattern};
 pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;

@@ -8,7 +8,7 @@ static FIRST: AtomicI32 = AtomicI32::new(0);
 
 /// How long the end may take once it is asked for firmly: by any signal but ^C, or by ^C for the second time. After that the
 /// process ends wherever it is.
-const LEAVE_US: libc::suseconds_t = 700_000;
+const LEAVE_US: libc::suseconds_t = 300_000;
 const LEAVE_S: libc::time_t = 1;
 
 /// The signals that ask to end and leave time to do so.

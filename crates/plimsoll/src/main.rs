@@ -96,6 +96,13 @@ fn ended(result: Result<u8, Failure>) -> u8 {
         (_, true) => exit::INTERRUPTED,
         (code, false) => code,
     });
+    let crowded_out = plimsoll_engine::crowded_out();
+    if crowded_out > 0 {
+        output::note(&format!(
+            "warning: {crowded_out} long answers were not looked at and count as failed: those under way took as much memory \
+             together as they may (128 MiB); ask over fewer connections"
+        ));
+    }
     match (told_unwritten(), code) {
         (true, _) => exit::USAGE,
         (false, exit::INTERRUPTED) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,

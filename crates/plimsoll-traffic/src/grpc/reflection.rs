@@ -296,6 +296,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_describes_is_bounded_and_no_panic() {
+        let ask = |learner: &mut Learner, answered| {
+            assert!(learner.question().is_some());
+            learner.answer(&content(answered))
+        };
+        let services = vec![ReflectedService { name: String::new() }; SERVICES_MAX + 1];
+        let listed = ReflectionAnswered::ReflectedServices(ReflectedServices { services });
+        assert_eq!(ask(&mut Learner::of_all(), listed), Err(ReflectionError::TooMany(SERVICES_MAX + 1)));
+        // Two bytes each, and more than a thousand in memory.
+        let mut many = file("a", &[], "a", "A");
+        many.extend(b"\x22\0".repeat(2 << 20));
+        let described = ReflectionAnswered::ReflectedFiles(ReflectedFiles { files: vec![many] });
+        let error = ask(&mut Learner::of_services(["a.A"].into_iter()), described).expect_err("refused");
+        assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
+        // The library would panic.
+        let mut unknown = FileDescriptorProto::decode(&*file("a", &[], "a", "A")).expect("a file");
+        unknown.syntax = Some("proto4".into());
+        let described = ReflectionAnswered::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });
+        let mut learner = Learner::of_services(["a.A"].into_iter());
+        assert_eq!(ask(&mut learner, described), Ok(()));
+        let error = learner.schema().expect_err("refused").to_string();
+        assert!(error.contains("'proto4'"), "{error}");
+    }
+
+    #[test]
     fn what_is_no_answer_is_said() {
         let check = |content: &[u8], error: ReflectionError| {
             let mut learner = Learner::of_services(["a.A"].into_iter());

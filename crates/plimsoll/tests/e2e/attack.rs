@@ -73,10 +73,11 @@ fn a_librarys_panic_is_a_sentence() {
 #[test]
 fn a_document_stays_one_where_a_script_prints() {
     let server = baseline(1);
+    let url = format!("{}/bytes/1", server.url);
     let script = "print('hello'); io.write('there\\n'); os.execute('echo child')\n\
                   function done() io.stdout:write('done\\n') end";
     let script = written("prints", "prints.lua", script);
-    let done = plimsoll(&["run", "--json", "-q", "-n", "5", "-c", "1", "--lua", &script, &server.url]);
+    let done = plimsoll(&["run", "--json", "-q", "-n", "5", "-c", "1", "--lua", &script, &url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(done.json()["ledger"]["succeeded"], 5);
     for said in ["hello", "there", "child", "done"] {

@@ -164,6 +164,13 @@ fn no_input_stands_for_more_than_its_budget() {
             let paths = entries(300, &|n| format!("\"/a{n}\":{{\"post\":{}}}", body("S0")));
             openapi_of(&paths, &entries(40, &schema))
         }),
+        ("openapi a parameter that holds itself", of_openapi, {
+            let parameter = "{\"name\":\"q\",\"in\":\"query\",\"required\":true,\"schema\":{\"$ref\":\"#/components/schemas/A\"}}";
+            openapi_of(
+                &format!("\"/a\":{{\"get\":{{\"parameters\":[{parameter}]}}}}"),
+                "\"A\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/A\"}}]}",
+            )
+        }),
         ("openapi examples", of_openapi, {
             let paths = entries(2_000, &|n| format!("\"/a{n}\":{{\"post\":{}}}", body("S")));
             openapi_of(&paths, &format!("\"S\":{{\"example\":\"{}\"}}", "x".repeat(1 << 20)))

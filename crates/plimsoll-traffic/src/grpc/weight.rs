@@ -139,7 +139,14 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// error is a sentence.
 pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
-    for byte in text.bytes() {
+    let mut rest = text.as_bytes();
+    while let [byte, after @ ..] = rest {
+        rest = match byte {
+            b'/' if after.starts_with(b"/") => after_first(after, b"\n"),
+            b'/' if after.starts_with(b"*") => after_first(after, b"*/"),
+            b'"' | b'\'' => after_quotation(after, *byte),
+            _ => after,
+        };
         match byte {
             b'{' | b'(' | b'[' | b'<' => {
                 depth += 1;
@@ -156,6 +163,23 @@ pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> 
     }
     let bytes = parts.saturating_mul(DescriptorPart::Field.bytes()) + text.len().saturating_mul(TEXT_TIMES);
     budget.take(bytes).map_err(|error| error.to_string())
+}
+
+/// What comes after the first of these.
+fn after_first<'a>(bytes: &'a [u8], end: &[u8]) -> &'a [u8] {
+    memchr::memmem::find(bytes, end).map_or(&[], |at| &bytes[at + end.len()..])
+}
+
+/// What comes after the end of a quotation; a backslash makes its sign one of the text.
+fn after_quotation(bytes: &[u8], quote: u8) -> &[u8] {
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        at += if *byte == b'\\' { 2 } else { 1 };
+        if *byte == quote {
+            return &bytes[at..];
+        }
+    }
+    &[]
 }
 
 #[cfg(test)]
@@ -204,6 +228,8 @@ mod tests {
             ("message A { string a = 1; }".to_owned(), true),
             ("message A {}".repeat(1_000_000), false),
             ("{".repeat(1_000), false),
+            (format!("/* {0} */ // {0}\nmessage A {{ string a = 1 [default = \"\\\"{0}\"]; }}", "{".repeat(1_000)), true),
+            ("\"\\".to_owned(), true),
         ] {
             assert_eq!(weigh_text(&text, &mut Budget::new(WEIGHT_MAX)).is_ok(), expect, "{:.30}", text);
         }

@@ -70,6 +70,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
 
     /// An example as plain text: that of a parameter.
     pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
+        // Lists and choices may hold themselves.
+        if !self.has_room(0) {
+            return DraftText::fixed("value");
+        }
         let Some(schema) = self.resolved(schema) else { return DraftText::fixed("value") };
         if let Some(fixed) = fixed_value(schema) {
             return self.plain_example(fixed);

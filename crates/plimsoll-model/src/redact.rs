@@ -151,7 +151,7 @@ fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
     let mut words = decoded.split(|c: char| separators.contains(c));
     decoded.chars().count() <= SHOWN_CHARS_MAX
-        && !is_grouped_code(&decoded)
+        && !is_grouped_code(decoded)
         && decoded.split(|c: char| separators.contains(c)).count() <= 16
         && words.all(|word| plain_word(word, mixed_max))
 }

@@ -165,7 +165,8 @@ fn no_input_stands_for_more_than_its_budget() {
             openapi_of(&paths, &entries(40, &schema))
         }),
         ("openapi a parameter that holds itself", of_openapi, {
-            let parameter = "{\"name\":\"q\",\"in\":\"query\",\"required\":true,\"schema\":{\"$ref\":\"#/components/schemas/A\"}}";
+            let parameter =
+                "{\"name\":\"q\",\"in\":\"query\",\"required\":true,\"schema\":{\"$ref\":\"#/components/schemas/A\"}}";
             openapi_of(
                 &format!("\"/a\":{{\"get\":{{\"parameters\":[{parameter}]}}}}"),
                 "\"A\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/A\"}}]}",

@@ -172,8 +172,9 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
                     let (name, value) = text.split_once(':').unwrap_or(("", &text));
                     hidden.push((value.trim().to_owned(), REDACTED.to_owned()));
                     if !is_field_name(name) {
-                        hidden.push((name.trim().to_owned(), REDACTED.to_owned()));
-                        hidden.extend(name.split_whitespace().map(|word| (word.to_owned(), REDACTED.to_owned())));
+                        hidden.push((name.trim().to_owned(), redact::excerpt(name.trim())));
+                        let odd = name.split_whitespace().filter(|word| redact::word(word) != *word);
+                        hidden.extend(odd.map(|word| (word.to_owned(), REDACTED.to_owned())));
                     }
                 }
                 Class::Path => hidden.push((text.clone(), shown.clone())),

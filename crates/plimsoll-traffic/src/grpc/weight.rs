@@ -105,8 +105,11 @@ fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut
     budget.take(rest.len())
 }
 
-/// The first field: its number, its content where that has a length, and what follows it.
-fn field(bytes: &[u8]) -> Option<(u64, Option<&[u8]>, &[u8])> {
+/// A field's number, its content where that has a length, and what follows it.
+type RawField<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
+
+/// The first field.
+fn field(bytes: &[u8]) -> Option<RawField<'_>> {
     let (key, rest) = varint(bytes)?;
     let (content, rest) = match key & 7 {
         0 => (None, varint(rest)?.1),
@@ -228,7 +231,10 @@ mod tests {
             ("message A { string a = 1; }".to_owned(), true),
             ("message A {}".repeat(1_000_000), false),
             ("{".repeat(1_000), false),
-            (format!("/* {0} */ // {0}\nmessage A {{ string a = 1 [default = \"\\\"{0}\"]; }}", "{".repeat(1_000)), true),
+            (
+                format!("/* {0} */ // {0}\nmessage A {{ string a = 1 [default = \"\\\"{0}\"]; }}", "{".repeat(1_000)),
+                true,
+            ),
             ("\"\\".to_owned(), true),
         ] {
             assert_eq!(weigh_text(&text, &mut Budget::new(WEIGHT_MAX)).is_ok(), expect, "{:.30}", text);

@@ -280,7 +280,10 @@ fn beginning(line: &[u8]) -> String {
     let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
     let text: String = whole.chars().take(80).collect();
     let more = if text.len() < whole.len() || line.len() > 400 { "..." } else { "" };
-    format!("{text}{more} ({} bytes)", line.len())
+    match text.contains(redact::REDACTED) {
+        true => format!("{text}{more} ({} bytes)", line.len()),
+        false => format!("{text}{more}"),
+    }
 }
 
 fn lines_in(bytes: &[u8]) -> usize {

@@ -130,7 +130,8 @@ fn a_command_ends_when_it_is_told_to_wherever_it_is() {
     // Whoever starts it in the background of a shell has it ignore ^C.
     let reads = ["import", "har", "-"];
     for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
-        for (signals, code) in [(&["INT", "INT"][..], 130), (&["TERM"], 143), (&["HUP"], 129)] {
+        // After a report it is 130, whatever asked but a terminal that went away.
+        for (signals, codes) in [(&["INT", "INT"][..], [130, 130]), (&["TERM"], [143, 130]), (&["HUP"], [129, 129])] {
             let mut command = command(arguments);
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let child = command.stdin(if stdin { Stdio::piped() } else { Stdio::null() }).spawn().expect("starts");
@@ -151,7 +152,7 @@ fn a_command_ends_when_it_is_told_to_wherever_it_is() {
                 signals,
             );
             assert!(took < ENDS_WITHIN, "{arguments:?} {signals:?}: {took:?}");
-            assert_eq!(got, code, "{arguments:?} {signals:?}");
+            assert!(codes.contains(&got), "{arguments:?} {signals:?}: {got}");
         }
     }
 }

@@ -204,6 +204,14 @@ fn no_input_stands_for_more_than_its_budget() {
             let step = "[[scenario.step]]\nget = \"/a\"\n".repeat(3_000);
             format!("base = \"http://h\"\n[[scenario]]\n{step}")
         }),
+        ("captured names", of_toml, {
+            let names = (0..20_000).map(|n| format!("c{n}=\"$.x\"")).collect::<Vec<_>>().join(",");
+            let uses = (0..20_000).map(|n| format!("{{{{ c{n} }}}}")).collect::<String>();
+            format!(
+                "base = \"http://h\"\n[[scenario]]\n[[scenario.step]]\nget = \"/a\"\ncapture = {{ {names} }}\n\
+                 [[scenario.step]]\npost = \"/b\"\nbody = \"{uses}\"\n"
+            )
+        }),
         ("files of bodies", of_toml, {
             format!("base = \"http://h\"\n{}", "[[request]]\npost = \"/a\"\nbody = \"@f\"\n".repeat(1_000))
         }),

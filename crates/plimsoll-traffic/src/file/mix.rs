@@ -37,8 +37,8 @@ pub struct Mix {
 pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, TrafficFileError> {
     let file = tree.table("a file of traffic", &keys::FILE)?;
     let files = Budget::new(FILES_BYTES_MAX);
-    let (data, variables, captured, captured_in_scenario) = Default::default();
-    let mut known = Known { world, data, variables, captured, captured_in_scenario, files };
+    let (data, variables, captured, captured_in_scenario, captured_uses) = Default::default();
+    let mut known = Known { world, data, variables, captured, captured_in_scenario, captured_uses, files };
     let mut rows_left = Budget::new(ROWS_BYTES_MAX);
     if let Some(data) = file.get("data") {
         for (key, node) in data.open_table("'data'")?.entries {

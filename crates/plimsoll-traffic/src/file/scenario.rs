@@ -4,7 +4,7 @@
 use super::keys;
 use super::labels::Labels;
 use super::request::{FileRequest, REQUESTS_MAX, name, request};
-use super::texts::Known;
+use super::texts::{CAPTURED_MAX, Known};
 use super::tree::{TrafficFileError, TreeNode, TreeTable};
 use plimsoll_model::RouteNumber;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, Scenario, SessionOp, TIMES_MAX, Think};
@@ -73,6 +73,10 @@ fn captured_names(
                     return Err(TrafficFileError::new(key.at, text));
                 }
                 names.insert(key.name.clone());
+                if names.len() > CAPTURED_MAX {
+                    let text = format!("more than {CAPTURED_MAX} names are captured in this scenario");
+                    return Err(TrafficFileError::new(key.at, text));
+                }
             }
         }
         if let Some(inner) = table.get("step") {
@@ -228,9 +232,9 @@ mod tests {
     fn read(text: &str) -> Result<(Vec<Scenario>, Vec<String>), String> {
         let tree = toml::tree(text).expect("TOML");
         let list = tree.open_table("a file").expect("a table").get("scenario").expect("scenarios");
-        let (data, variables, captured, captured_in_scenario, files) = Default::default();
+        let (data, variables, captured, captured_in_scenario, captured_uses, files) = Default::default();
         let world = &mut Nowhere;
-        let mut known = Known { world, data, variables, captured, captured_in_scenario, files };
+        let mut known = Known { world, data, variables, captured, captured_in_scenario, captured_uses, files };
         let mut requests = Vec::new();
         let scenarios = scenarios(list, &mut known, &mut requests).map_err(|error| error.to_string())?;
         Ok((scenarios, requests.into_iter().map(|request| request.label).collect()))

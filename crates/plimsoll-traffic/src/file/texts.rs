@@ -20,10 +20,15 @@ pub struct Known<'a> {
     /// Names that something was captured under before the load, and those of the steps of one scenario.
     pub captured: HashSet<String>,
     pub captured_in_scenario: HashSet<String>,
+    /// How often something that is captured is named: each is looked for among all.
+    pub captured_uses: usize,
     /// What the files that bodies are in may take together: each request has its own.
     pub files: Budget,
 }
 
+/// Names that a file captures something under, at most, and how often these are named.
+pub const CAPTURED_MAX: usize = 5_000;
+const CAPTURED_USES_MAX: usize = 50_000;
 /// Bytes of all files that bodies are in.
 pub const FILES_BYTES_MAX: usize = 512 << 20;
 
@@ -75,7 +80,13 @@ impl Known<'_> {
                 Some(table) => node
                     .error(format!("the data '{data}' has no column '{column}': it has {}", table.columns.join(", "))),
             },
-            Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => Ok(()),
+            Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => {
+                self.captured_uses += 1;
+                match self.captured_uses > CAPTURED_USES_MAX {
+                    true => node.error(format!("values that are captured are named more than {CAPTURED_USES_MAX} times")),
+                    false => Ok(()),
+                }
+            }
             Value::Captured(name) => node.error(format!(
                 "nothing sets '{name}': a step before it captures it (capture = {{ {name} = \"$.{name}\" }}), or write a function with its brackets, such as uuid(), or DATA.COLUMN"
             )),

@@ -83,14 +83,19 @@ fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
 mod tests {
     use super::*;
     use plimsoll_model::failed_answer::AnswerMiss;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan};
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Redact};
 
     fn trial(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
         let users = Curve::constant(1.0);
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));
         let mut interval = Interval::default();
         for (status, at_ns, requests) in answers {
-            run.failed_answers.push(FailedAnswer::answer(*status, *at_ns, format!("HTTP/1.1 {start_ns}").as_bytes()));
+            run.failed_answers.push(FailedAnswer::answer(
+                *status,
+                *at_ns,
+                format!("HTTP/1.1 {start_ns}").as_bytes(),
+                Redact::Secrets,
+            ));
             match status {
                 0 => interval.routes.of_mut(0).ledger.failed[RequestFailure::Protocol as usize] = *requests,
                 _ => interval.routes.of_mut(0).statuses.add(*status, *requests),
@@ -113,7 +118,14 @@ mod tests {
             [(0, RequestFailure::Capture, 2), (1, RequestFailure::Expectation, 3), (1, RequestFailure::Capture, 4)]
         {
             let (missed, said) = (AnswerMiss { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
-            run.failed_answers.push(FailedAnswer::missing(200 + route, missed, 5, said, "$.ok is not true"));
+            run.failed_answers.push(FailedAnswer::missing(
+                200 + route,
+                missed,
+                5,
+                said,
+                "$.ok is not true",
+                Redact::Secrets,
+            ));
             interval.routes.of_mut(route).ledger.failed[failure as usize] = requests;
         }
         run.intervals.insert(0, interval);

@@ -11,6 +11,7 @@ use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{Asked, Experiment, LoadShape, Purpose, Run, Tag, Trial};
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// What a level's load is counted in.
@@ -202,10 +203,13 @@ impl std::error::Error for DatError {}
 
 /// No figure of a recording is larger; what is has lost its point, or is no figure.
 const VALUE_MAX: f64 = 1e15;
+/// Levels of a recording, at most: a chart of more shows none of them.
+const LEVELS_MAX: usize = 1_000;
 
 /// Reads the text of a `.dat` file; levels in the file's order.
 pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     let mut levels: Vec<Level> = Vec::new();
+    let mut known = HashSet::new();
     let mut heading_allowed = true;
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = line.trim();
@@ -237,7 +241,10 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
         if success > 100.0 {
             return Err(bad(format!("a success rate of {success} %")));
         }
-        if levels.iter().any(|level| level.load == load) {
+        if levels.len() == LEVELS_MAX {
+            return Err(bad(format!("more than {LEVELS_MAX} levels")));
+        }
+        if !known.insert(load.to_bits()) {
             return Err(bad(format!("concurrency {load} stands there twice")));
         }
         let mean_ns = mean_ms * 1e6;
@@ -262,7 +269,10 @@ pub struct LevelChange {
 /// The changes from `a` to `b` at the loads that both hold, ascending.
 pub fn changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
     let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
-    let shared = a.iter().filter_map(|a| b.iter().find(|b| b.load == a.load).map(|b| (a, b)));
+    // Of several of one load the first.
+    let mut by_load: HashMap<u64, &Level> = HashMap::new();
+    b.iter().for_each(|level| _ = by_load.entry(level.load.to_bits()).or_insert(level));
+    let shared = a.iter().filter_map(|a| by_load.get(&a.load.to_bits()).map(|b| (a, *b)));
     let mut changes: Vec<LevelChange> = shared
         .map(|(a, b)| LevelChange {
             load: a.load,

@@ -160,7 +160,9 @@ impl Overloaded {
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
         let settles = back.clone().is_some_and(|back| parts.grows_less(back));
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
-        let verdict = least.filter(|_| back.is_some()).map(|least| match recovery_s {
+        // A server that answers nothing with success at any rate is none whose line could be passed.
+        let serves = steps.iter().any(|step| step.answered_rps > 0.0);
+        let verdict = least.filter(|_| back.is_some() && serves).map(|least| match recovery_s {
             None if !settles => OverloadVerdict::Metastable,
             Some(_) if least >= SHEDS => OverloadVerdict::Sheds,
             Some(_) if least >= DEGRADES => OverloadVerdict::Degrades,
@@ -455,6 +457,13 @@ mod tests {
         assert_eq!(third.refused.too_much, 800, "both are refused");
         assert_eq!(found.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
+    }
+
+    #[test]
+    fn a_server_that_serves_nothing_has_no_verdict() {
+        let refused = run(|_, offered| Told { in_time: 0, late: 0, refused: offered, waiting: 1 });
+        let found = Overloaded::of(&refused, 100.0, None, false);
+        assert_eq!((found.steps.len(), found.verdict), (FACTORS.len(), None));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Nobody else's answer is kept or looked at. The room for one belongs to its exchange and is used again. Not here: statuses, and
 //! what becomes of what was taken.
 
-use crate::content_coding::{self, Undecoded, is_coded};
+use crate::content_coding::{self, AnswerRoom, Undecoded, is_coded};
 use crate::json_find;
 use memchr::memmem::Finder;
 use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureFrom, JsonExpected, TextExpected};
@@ -14,6 +14,7 @@ use plimsoll_model::{RequestFailure, Route};
 use plimsoll_wire::Piece;
 use regex::bytes::Regex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a head that are kept: more than a connection takes of one.
 const HEAD_BYTES_MAX: usize = 128 << 10;
@@ -40,6 +41,9 @@ pub fn pattern(text: &str) -> Result<Regex, PatternError> {
     })
 }
 
+/// What the contents of all answers under way share.
+static ROOM: AnswerRoom = AnswerRoom::new();
+
 /// What has come of an answer.
 #[derive(Debug, Default)]
 pub struct AnswerText {
@@ -49,17 +53,52 @@ pub struct AnswerText {
     content_bytes: u64,
     bare: bool,
     head_only: bool,
+    /// What it has of the room that all share: what goes beyond the room that an exchange keeps anyway.
+    taken: TakenRoom,
+    /// There was no more of that room for its content.
+    is_crowded: bool,
+}
+
+/// Answers that found no room.
+static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
+
+/// How many answers of this process were not looked at since all that were under way took as much memory as they may.
+pub fn crowded_out() -> u64 {
+    CROWDED_OUT.load(Ordering::Relaxed)
+}
+
+/// A part of [`ROOM`], which is given back.
+#[derive(Debug, Default)]
+struct TakenRoom(usize);
+
+impl TakenRoom {
+    fn give_back(&mut self) {
+        ROOM.give(std::mem::take(&mut self.0));
+    }
+}
+
+impl Drop for TakenRoom {
+    fn drop(&mut self) {
+        self.give_back();
+    }
 }
 
 impl AnswerText {
     /// The first bytes of an answer have come; over HTTP/2 its `fields` are told apart from them. Its content may be left out.
     pub fn begin(&mut self, fields: Option<&[u8]>, head_only: bool) {
+        self.end();
+        (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
+        self.head.extend_from_slice(fields.unwrap_or_default());
+    }
+
+    /// Nobody looks at it any more: its room is for others.
+    pub fn end(&mut self) {
         for room in [&mut self.head, &mut self.content] {
             room.clear();
             room.shrink_to(ROOM_BYTES_KEPT);
         }
-        (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
-        self.head.extend_from_slice(fields.unwrap_or_default());
+        self.taken.give_back();
+        self.is_crowded = false;
     }
 
     /// More of it has come.
@@ -76,7 +115,28 @@ impl AnswerText {
             return self.content.extend(content.first().filter(|_| self.content.is_empty()));
         }
         let room = CONTENT_BYTES_MAX - self.content.len();
-        self.content.extend_from_slice(&content[..content.len().min(room)]);
+        let content = &content[..content.len().min(room)];
+        if self.has_room(content.len(), &ROOM) {
+            self.content.extend_from_slice(content);
+        }
+    }
+
+    /// Makes room for so many bytes more of its content, if all answers together leave that.
+    fn has_room(&mut self, bytes: usize, room: &AnswerRoom) -> bool {
+        let wanted = self.content.len() + bytes;
+        if self.is_crowded || wanted <= self.content.capacity() {
+            return !self.is_crowded;
+        }
+        let capacity = wanted.next_power_of_two().clamp(ROOM_BYTES_KEPT, CONTENT_BYTES_MAX.max(wanted));
+        let more = capacity.saturating_sub(ROOM_BYTES_KEPT).saturating_sub(self.taken.0);
+        if !room.take(more) {
+            self.is_crowded = true;
+            CROWDED_OUT.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        self.taken.0 += more;
+        self.content.reserve_exact(capacity - self.content.len());
+        true
     }
 
     /// The fields of its head are told apart from its content, which has come.
@@ -281,6 +341,11 @@ impl AnswerChecks {
     /// taken from it is handed to `taken`, by number.
     pub fn judge(&mut self, answer: &AnswerText, took_ns: u64, taken: &mut dyn FnMut(usize, &[u8])) -> Option<Miss> {
         self.is_text = false;
+        let expects = self.body.is_some() || !self.json.is_empty();
+        let of_content = if expects { RequestFailure::Expectation } else { RequestFailure::Capture };
+        if let (Some(reasons), true) = (self.undecoded, answer.is_crowded) {
+            return Some(Miss { failure: of_content, check: reasons + Undecoded::Crowded as usize });
+        }
         let coded = || is_coded(answer.fields("content-encoding")) && !answer.content.is_empty();
         let content: &[u8] = match (&self.messages, self.undecoded) {
             (Some(messages), _) => {
@@ -303,9 +368,7 @@ impl AnswerChecks {
                     }
                 };
                 if let Err(why) = decoded {
-                    let expects = self.body.is_some() || !self.json.is_empty();
-                    let failure = if expects { RequestFailure::Expectation } else { RequestFailure::Capture };
-                    return Some(Miss { failure, check: reasons + why as usize });
+                    return Some(Miss { failure: of_content, check: reasons + why as usize });
                 }
                 self.is_text = true;
                 &self.text
@@ -383,7 +446,7 @@ mod tests {
 
     fn answer(head: &str, content: &str) -> AnswerText {
         let bare = !head.starts_with("HTTP/");
-        AnswerText { head: head.into(), content: content.into(), content_bytes: 0, bare, head_only: false }
+        AnswerText { head: head.into(), content: content.into(), bare, ..AnswerText::default() }
     }
 
     fn judged(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
@@ -402,6 +465,39 @@ mod tests {
     const HEAD: &str = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Type: application/json; a=b\r\n\
                         set-cookie: sid=\"a b\"; Path=/\r\nSet-Cookie: x=1\r\nLocation:  /orders/7\r\n\r\n5\r\n";
     const CONTENT: &str = "{\"ok\": true, \"id\": 7, \"token\": \"t\\u002fx\", \"items\": []}";
+
+    #[test]
+    fn answers_share_a_bounded_room() {
+        let room = AnswerRoom::new();
+        let piece = vec![b'x'; 1 << 20];
+        let mut answers: Vec<AnswerText> = Vec::new();
+        let fits = |answer: &mut AnswerText| {
+            (0..4).all(|_| {
+                let fits = answer.has_room(piece.len(), &room);
+                if fits {
+                    answer.content.extend_from_slice(&piece);
+                }
+                fits
+            })
+        };
+        let crowded = loop {
+            let mut answer = AnswerText::default();
+            if !fits(&mut answer) {
+                break answer;
+            }
+            answers.push(answer);
+            assert!(answers.len() < 1_000, "there is a bound");
+        };
+        let held: usize = answers.iter().map(|answer| answer.content.capacity()).sum();
+        assert!(held <= AnswerRoom::BYTES_MAX + answers.len() * ROOM_BYTES_KEPT, "{held}");
+        let expect = Expectations { body: Some(TextExpected::parse("x")), ..Expectations::default() };
+        let error = judged(&crowded, expect, &[]).expect_err("not looked at");
+        assert!(error.contains("answers under way take more than 128 MiB together"), "{error}");
+        // What is over makes room; here what was taken is of the test's own room.
+        room.give(std::mem::take(&mut answers[0].taken.0));
+        assert!(fits(&mut AnswerText { taken: TakenRoom(0), ..AnswerText::default() }));
+        answers.iter_mut().for_each(|answer| answer.taken.0 = 0);
+    }
 
     #[test]
     fn what_is_expected_is_there_or_named() {

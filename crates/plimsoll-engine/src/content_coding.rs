@@ -3,12 +3,37 @@
 //! Only what is looked through is decoded; the bytes that are counted are those that came. Not here: who asks for a coding.
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use plimsoll_model::foreign;
 use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Codings that lie over each other, at most.
 const CODINGS_MAX: usize = 3;
 /// What is read of a brotli stream at a time.
 const PIECE_BYTES: usize = 8 << 10;
+
+/// The room that the contents of all answers under way share, in bytes: each may be long, and there are as many as connections.
+#[derive(Debug)]
+pub struct AnswerRoom(AtomicUsize);
+
+impl AnswerRoom {
+    /// What they may take together.
+    pub const BYTES_MAX: usize = 128 << 20;
+    /// That of this process.
+    pub const fn new() -> AnswerRoom {
+        AnswerRoom(AtomicUsize::new(Self::BYTES_MAX))
+    }
+
+    /// Takes so many bytes, if they are left.
+    pub fn take(&self, bytes: usize) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    /// Gives them back.
+    pub fn give(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
 
 /// Why content was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +44,13 @@ pub enum Undecoded {
     TooLong,
     /// Its coding is none of those known here.
     Unknown,
+    /// It was not kept: all answers under way take too much together.
+    Crowded,
 }
 
 impl Undecoded {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Undecoded; 3] = [Undecoded::Broken, Undecoded::TooLong, Undecoded::Unknown];
+    pub const ALL: [Undecoded; 4] = [Undecoded::Broken, Undecoded::TooLong, Undecoded::Unknown, Undecoded::Crowded];
 
     /// What is said of it. `bytes_max`: how much is looked at.
     pub fn reason(self, bytes_max: usize) -> String {
@@ -31,6 +58,10 @@ impl Undecoded {
             Undecoded::Broken => "the content does not decode as its content-encoding says".to_owned(),
             Undecoded::TooLong => format!("the content is longer than {} MiB when decoded", bytes_max >> 20),
             Undecoded::Unknown => "the content-encoding is none of gzip, deflate and br".to_owned(),
+            Undecoded::Crowded => format!(
+                "it was not looked at: answers under way take more than {} MiB together (ask over fewer connections)",
+                AnswerRoom::BYTES_MAX >> 20
+            ),
         }
     }
 }
@@ -88,7 +119,8 @@ fn undo(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Re
             _ => bounded(DeflateDecoder::new(content), bytes_max, text),
         }
     } else if is("br") {
-        bounded(brotli_decompressor::Decompressor::new(content, PIECE_BYTES), bytes_max, text)
+        let unpack = || bounded(brotli_decompressor::Decompressor::new(content, PIECE_BYTES), bytes_max, text);
+        foreign::call("brotli", unpack).unwrap_or(Err(Undecoded::Broken))
     } else {
         Err(Undecoded::Unknown)
     }

@@ -7,7 +7,7 @@
 
 use crate::answers::AnswerText;
 use plimsoll_model::failed_answer::{AnswerMiss, KEPT_BYTES, KINDS_MAX};
-use plimsoll_model::{CallFault, FailedAnswer, GrpcStatus};
+use plimsoll_model::{CallFault, FailedAnswer, GrpcStatus, Redact};
 use plimsoll_wire::ProtocolError;
 
 /// What came from a server, and fails.
@@ -81,9 +81,16 @@ pub struct FailedAnswers {
     kept: Vec<KeptAnswer>,
     /// Those that miss something although their status counts as success: the first of each kind.
     missing: Vec<FailedAnswer>,
+    /// What of them is left out.
+    redact: Redact,
 }
 
 impl FailedAnswers {
+    /// None so far; what is left out of them.
+    pub fn new(redact: Redact) -> FailedAnswers {
+        FailedAnswers { redact, ..FailedAnswers::default() }
+    }
+
     /// More is to come of an answer that fails, or of which that is not known yet.
     #[cold]
     pub fn begun(&mut self, kind: AnswerKind, piece: AnswerPiece) {
@@ -111,7 +118,7 @@ impl FailedAnswers {
     ) {
         if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.missed != Some(missed)) {
             let said = (&answer.status_line(status)[..], content);
-            self.missing.push(FailedAnswer::missing(status, missed, at_ns, said, reason));
+            self.missing.push(FailedAnswer::missing(status, missed, at_ns, said, reason, self.redact));
         }
     }
 
@@ -160,13 +167,16 @@ impl FailedAnswers {
 
     /// All that is kept, for people.
     pub fn told(&mut self) -> Vec<FailedAnswer> {
+        let how = self.redact;
         let told = |kept: KeptAnswer| match kept.kind {
             AnswerKind::Unknown => None,
-            AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes)),
+            AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes, how)),
             AnswerKind::Call { status, ended, is_said, fault } => {
-                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes).of_call(ended, is_said, fault))
+                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes, how).of_call(ended, is_said, fault))
             }
-            AnswerKind::Protocol(error) => Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string())),
+            AnswerKind::Protocol(error) => {
+                Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string(), how))
+            }
         };
         let kept = std::mem::take(&mut self.kept).into_iter().filter_map(told);
         kept.chain(std::mem::take(&mut self.missing)).collect()

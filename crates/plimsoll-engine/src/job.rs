@@ -2,7 +2,7 @@
 
 use crate::addresses::{Addresses, Resolved};
 use crate::source::Source;
-use plimsoll_model::{HttpChoice, Injector, Load, Plan, Schedule, Spin, Stripe};
+use plimsoll_model::{HttpChoice, Injector, Load, Plan, Redact, Schedule, Spin, Stripe};
 use plimsoll_wire::tls;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub struct Job {
     pub workers: u64,
     pub spin: Spin,
     pub spare_core: bool,
+    /// What of failed answers is left out.
+    pub redact: Redact,
 }
 
 impl Job {
@@ -74,6 +76,7 @@ impl Job {
             None => stripe.count_of(ready.div_ceil(shared)),
         };
         Job {
+            redact: plan.traffic.redact,
             index: index as usize,
             number: stripe.index as u32,
             source: resources.source.for_worker(stripe, users),

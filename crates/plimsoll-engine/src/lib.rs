@@ -38,7 +38,7 @@ mod users;
 mod weighted;
 mod worker;
 
-pub use answers::{PatternError, pattern};
+pub use answers::{PatternError, crowded_out, pattern};
 pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
@@ -110,7 +110,7 @@ pub struct FirstRequest {
 /// What the first arrivals of `plan` ask, if every request succeeds.
 pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Error> {
     let captured = plan.traffic.captured();
-    let marks: Vec<String> = (0..captured.len()).map(|number| format!("plimsoll-captured-{number}-")).collect();
+    let marks: Vec<String> = (0..captured.len()).map(|number| format!("{CAPTURED_MARK}{number}-")).collect();
     // What is captured before a load is given to it.
     let before = plan.traffic.around.setup.iter().flat_map(|asked| &asked.route.captures);
     let mark_of = |name: &str| captured.iter().position(|known| *known == name).map(|number| marks[number].clone());
@@ -135,9 +135,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
                 HttpChoice::H2 => request.h2_in_lines(),
                 HttpChoice::Auto | HttpChoice::H1 => request.h1().to_vec(),
             };
-            for (mark, name) in marks.iter().zip(&captured) {
-                replace(&mut bytes, mark.as_bytes(), format!("{{{{ {name} }}}}").as_bytes());
-            }
+            bytes = with_names(&bytes, &captured);
             asked.push(FirstRequest { arrival, wait_ns, route, bytes });
             if let Some(sessions) = source.sessions() {
                 sessions.pretend(arrival, route, &|number| marks[number].clone());
@@ -148,10 +146,44 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     Ok(asked)
 }
 
-/// Replaces every occurrence of `from`.
-fn replace(bytes: &mut Vec<u8>, from: &[u8], to: &[u8]) {
-    let places: Vec<usize> = memchr::memmem::find_iter(bytes, from).collect();
-    for at in places.into_iter().rev() {
-        bytes.splice(at..at + from.len(), to.iter().copied());
+/// What stands in a request for something that is captured before it, with the number of its name.
+const CAPTURED_MARK: &str = "plimsoll-captured-";
+
+#[cfg(test)]
+#[test]
+fn marks_become_names() {
+    for (bytes, expect) in [
+        ("/a", "/a"),
+        ("/plimsoll-captured-1-/plimsoll-captured-0-x", "/{{ token }}/{{ id }}x"),
+        (
+            "plimsoll-captured-2-, plimsoll-captured-x, plimsoll-captured-1",
+            "plimsoll-captured-2-, plimsoll-captured-x, plimsoll-captured-1",
+        ),
+    ] {
+        assert_eq!(with_names(bytes.as_bytes(), &["id", "token"]), expect.as_bytes());
     }
+}
+
+/// A request with the names of what is captured in the place of their marks.
+fn with_names(bytes: &[u8], names: &[&str]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = memchr::memmem::find(rest, CAPTURED_MARK.as_bytes()) {
+        let after = &rest[at + CAPTURED_MARK.len()..];
+        let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = std::str::from_utf8(&after[..digits]).ok().and_then(|digits| digits.parse::<usize>().ok());
+        out.extend_from_slice(&rest[..at]);
+        match number.and_then(|number| names.get(number)) {
+            Some(name) if after.get(digits) == Some(&b'-') => {
+                out.extend_from_slice(format!("{{{{ {name} }}}}").as_bytes());
+                rest = &after[digits + 1..];
+            }
+            _ => {
+                out.extend_from_slice(CAPTURED_MARK.as_bytes());
+                rest = after;
+            }
+        }
+    }
+    out.extend_from_slice(rest);
+    out
 }

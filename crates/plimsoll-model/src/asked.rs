@@ -347,17 +347,21 @@ impl Asked<Plan> {
 }
 
 impl Asked {
+    /// The words of all of them.
+    pub const WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
+
     /// The word of the study.
     pub fn word(&self) -> &'static str {
-        match self {
-            Asked::Run(_) => "run",
-            Asked::Sweep(_) => "sweep",
-            Asked::Find(_) => "find",
-            Asked::Explain(_) => "explain",
-            Asked::Overload(_) => "overload",
-            Asked::Prove(_) => "prove",
-            Asked::Ladder(_) => "ladder",
-        }
+        let place = match self {
+            Asked::Run(_) => 0,
+            Asked::Sweep(_) => 1,
+            Asked::Find(_) => 2,
+            Asked::Explain(_) => 3,
+            Asked::Overload(_) => 4,
+            Asked::Prove(_) => 5,
+            Asked::Ladder(_) => 6,
+        };
+        Self::WORDS[place]
     }
 
     /// The plan that all loads share, but for what each sets itself; of several targets that of the first.

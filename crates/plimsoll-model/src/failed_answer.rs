@@ -1,12 +1,14 @@
-//! What a failed answer said: of each kind the first, its status line and the beginning of its content, as a reader may have
-//! them. Bytes become text here and nowhere else, so that nothing is recorded or shown that was not redacted.
+//! What a failed answer said: of each kind the first, its status line, type, length and the beginning of its content, as a reader may
+//! have them. Bytes become text here and nowhere else, so that nothing is recorded or shown that was not redacted: an answer that
+//! fails may hold what was asked with (keys, codes, passphrases), and only plain short words of it are kept unless the user wants it
+//! as it came.
 //!
 //! Not here: which answers fail, and how their bytes are come by (the engine).
 
 use crate::RouteNumber;
 use crate::grpc::{CallFault, GrpcStatus};
 use crate::ledger::RequestFailure;
-use crate::redact;
+use crate::redact::{self, Redact};
 use serde::{Deserialize, Serialize};
 
 /// Kinds of failed answers that are kept of a load.
@@ -36,6 +38,12 @@ pub struct FailedAnswer {
     pub status_line: String,
     /// The beginning of its content, on one line; of what is no HTTP, of all that came.
     pub body: String,
+    /// What its content is (`Content-Type`); empty where its head says nothing of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content_type: String,
+    /// How much content it says it has, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_bytes: Option<u64>,
     /// What is wrong with it, in words; empty where its status says it.
     pub reason: String,
     /// Whether it says when to come again (`Retry-After`); `None`: its head was not kept.
@@ -63,10 +71,17 @@ impl FailedAnswer {
     }
 
     /// An answer that misses something although its status counts as success, by its status line and the beginning of its content.
-    pub fn missing(status: u16, missed: AnswerMiss, at_ns: u64, answer: (&[u8], &[u8]), reason: &str) -> FailedAnswer {
+    pub fn missing(
+        status: u16,
+        missed: AnswerMiss,
+        at_ns: u64,
+        answer: (&[u8], &[u8]),
+        reason: &str,
+        how: Redact,
+    ) -> FailedAnswer {
         let (line, content) = answer;
         let status_line = cut(&redact::line(String::from_utf8_lossy(line).trim()));
-        let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)]), redact::line(reason));
+        let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)], how), redact::line(reason));
         FailedAnswer { missed: Some(missed), reason, ..FailedAnswer::with(status, at_ns, status_line, body) }
     }
 
@@ -80,13 +95,15 @@ impl FailedAnswer {
             at_ns,
             status_line,
             body,
+            content_type: String::new(),
+            content_bytes: None,
             reason: String::new(),
             retry_after: None,
         }
     }
 
     /// The answer with this status that begins with `bytes`, interim answers before it included.
-    pub fn answer(status: u16, at_ns: u64, bytes: &[u8]) -> FailedAnswer {
+    pub fn answer(status: u16, at_ns: u64, bytes: &[u8], how: Redact) -> FailedAnswer {
         let (mut head, mut content) = head_and_content(bytes);
         // Interim answers have a head each, and no content.
         while is_interim(head) && !content.is_empty() {
@@ -94,14 +111,17 @@ impl FailedAnswer {
         }
         let head = String::from_utf8_lossy(head);
         let status_line = redact::line(head.trim_start().lines().next().unwrap_or_default().trim());
-        let chunked = head.to_ascii_lowercase().lines().any(|field| {
-            field.strip_prefix("transfer-encoding:").is_some_and(|coding| coding.trim_end().ends_with("chunked"))
-        });
+        let lower = head.to_ascii_lowercase();
+        let field =
+            |name: &str| lower.lines().find_map(|field| Some(field.strip_prefix(name)?.strip_prefix(':')?.trim()));
+        let chunked = field("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked"));
         // Of HTTP/2 there is a status line of ours alone.
-        let says_when = || head.to_ascii_lowercase().lines().any(|field| field.starts_with("retry-after:"));
-        let retry_after = (!head.starts_with("HTTP/2")).then(says_when);
-        let body = if chunked { text_of(&without_chunks(content)) } else { text_of(content) };
-        FailedAnswer { retry_after, ..FailedAnswer::with(status, at_ns, cut(&status_line), body) }
+        let retry_after = (!head.starts_with("HTTP/2")).then(|| field("retry-after").is_some());
+        let body = if chunked { text_of(&without_chunks(content), how) } else { text_of(content, how) };
+        let content_type = field("content-type").map_or_else(String::new, media_type);
+        let content_bytes = field("content-length").and_then(|length| length.parse().ok());
+        let answer = FailedAnswer::with(status, at_ns, cut(&status_line), body);
+        FailedAnswer { retry_after, content_type, content_bytes, ..answer }
     }
 
     /// The same as the answer to a call that ended so, because of what is wrong with its messages, if anything is. `is_said`: the
@@ -118,28 +138,26 @@ impl FailedAnswer {
     }
 
     /// What came in place of an answer, and what is wrong with it.
-    pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str) -> FailedAnswer {
-        let status_line = String::new();
-        FailedAnswer {
-            status: 0,
-            missed: None,
-            grpc_status: None,
-            call_fault: None,
-            at_ns,
-            status_line,
-            body: text_of(bytes),
-            reason: reason.to_owned(),
-            retry_after: None,
-        }
+    pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str, how: Redact) -> FailedAnswer {
+        let answer = FailedAnswer::with(0, at_ns, String::new(), text_of(bytes, how));
+        FailedAnswer { reason: reason.to_owned(), ..answer }
     }
 
-    /// In words: `HTTP/1.1 503 Busy, "try later"`.
+    /// In words: `HTTP/1.1 503 Busy, "try later"`. Where something of it was left out, also what it is and how long.
     pub fn text(&self) -> String {
-        let parts = [
-            self.status_line.clone(),
-            if self.body.is_empty() { String::new() } else { format!("\"{}\"", self.body) },
-            self.reason.clone(),
-        ];
+        let shape = || {
+            let bytes = self.content_bytes.map(|bytes| format!("{bytes} bytes"));
+            let parts = [(!self.content_type.is_empty()).then(|| self.content_type.clone()), bytes];
+            let shape = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            if shape.is_empty() { shape } else { format!(" ({shape})") }
+        };
+        let is_whole = !self.body.contains(redact::REDACTED);
+        let body = match (self.body.is_empty(), is_whole) {
+            (true, _) => String::new(),
+            (false, true) => format!("\"{}\"", self.body),
+            (false, false) => format!("\"{}\"{}", self.body, shape()),
+        };
+        let parts = [self.status_line.clone(), body, self.reason.clone()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
@@ -184,8 +202,15 @@ fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
     content
 }
 
+/// The type that a field names, without what is said of it besides.
+fn media_type(value: &str) -> String {
+    let name = value.split(';').next().unwrap_or_default().trim();
+    let is_one = name.len() <= 60 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/+-.".contains(&byte));
+    if is_one { redact::path(name) } else { String::new() }
+}
+
 /// Bytes of somebody else as a piece of one line.
-fn text_of(bytes: &[u8]) -> String {
+fn text_of(bytes: &[u8], how: Redact) -> String {
     if bytes.is_empty() {
         return String::new();
     }
@@ -194,7 +219,15 @@ fn text_of(bytes: &[u8]) -> String {
     if strange * 10 > text.chars().count() {
         return "(no text)".into();
     }
-    cut(&redact::line(&text).split_whitespace().collect::<Vec<_>>().join(" "))
+    let one_line = |text: &str| {
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    match how {
+        Redact::SecretsButBodies => one_line(&text),
+        // A word that is cut could be half of a secret: it is left out before.
+        Redact::Secrets | Redact::All => cut(&one_line(&redact::excerpt(&text))),
+    }
 }
 
 fn cut(text: &str) -> String {
@@ -226,41 +259,61 @@ mod tests {
             ),
             (
                 b"HTTP/1.1 500 Oops\r\n\r\n\x1b[2J\x07password=hunter2 x",
-                "HTTP/1.1 500 Oops, \"[2J password=[redacted] x\"",
+                "HTTP/1.1 500 Oops, \"[[redacted] password=[redacted] x\"",
             ),
             (b"HTTP/1.1 500 Oops\r\n\r\n\x1f\x8b\x08\x00\x00\xff\xfe\x80", "HTTP/1.1 500 Oops, \"(no text)\""),
             (b"HTTP/1.1 500", "HTTP/1.1 500"),
             (b"HTTP/1.1 401 token=abc\r\n\r\n", "HTTP/1.1 401 token=[redacted]"),
         ] {
-            assert_eq!(FailedAnswer::answer(500, 0, bytes).text(), expect);
+            assert_eq!(FailedAnswer::answer(500, 0, bytes, Redact::Secrets).text(), expect);
         }
         let long = [&b"HTTP/1.1 500 Oops\r\n\r\n"[..], "word ".repeat(500).as_bytes()].concat();
-        let shown = FailedAnswer::answer(500, 0, &long).text();
+        let shown = FailedAnswer::answer(500, 0, &long, Redact::Secrets).text();
         assert!(shown.ends_with(" ...\"") && shown.chars().count() < 240, "{shown}");
-        let no_http = FailedAnswer::no_http(0, b"SSH-2.0-x\r\n", "no status line");
-        assert_eq!(no_http.text(), "\"SSH-2.0-x\", no status line");
+        let no_http = FailedAnswer::no_http(0, b"SSH server\r\n", "no status line", Redact::Secrets);
+        assert_eq!(no_http.text(), "\"SSH server\", no status line");
         for (bytes, expect) in [
             (&b"HTTP/1.1 503 Busy\r\nRetry-after: 3\r\n\r\n"[..], Some(true)),
             (b"HTTP/1.1 503 Busy\r\n\r\nRetry-After: 3", Some(false)),
             (b"HTTP/2 503\r\n\r\n", None),
         ] {
-            assert_eq!(FailedAnswer::answer(503, 0, bytes).retry_after, expect);
+            assert_eq!(FailedAnswer::answer(503, 0, bytes, Redact::Secrets).retry_after, expect);
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_left_out_unless_it_is_wanted() {
+        let head = "HTTP/1.1 401 No\r\nContent-Type: application/json; charset=x\r\nContent-Length: 99\r\n\r\n";
+        for (body, expect) in [
+            ("{\"error\":\"no such user\",\"id\":5}", "HTTP/1.1 401 No, \"{\"error\":\"no such user\",\"id\":5}\""),
+            (
+                "{\"key\":\"aGVsbG8gd29ybGQ=\"}",
+                "HTTP/1.1 401 No, \"{\"key\":\"[redacted]=\"}\" (application/json, 99 bytes)",
+            ),
+            (
+                "code A1B2-C3D4-E5F6 is used",
+                "HTTP/1.1 401 No, \"code [redacted] is used\" (application/json, 99 bytes)",
+            ),
+            (
+                "<p>passphrase: correct horse battery</p>",
+                "HTTP/1.1 401 No, \"<p>passphrase: [redacted]</p>\" (application/json, 99 bytes)",
+            ),
+            (
+                "see http://h/reset?token=Zq7xK2mW9vLp",
+                "HTTP/1.1 401 No, \"see http://h/reset?token=[redacted]\" (application/json, 99 bytes)",
+            ),
+        ] {
+            let bytes = [head, body].concat();
+            let shown = FailedAnswer::answer(401, 0, bytes.as_bytes(), Redact::Secrets);
+            assert_eq!(shown.text(), expect, "{body}");
+            let whole = FailedAnswer::answer(401, 0, bytes.as_bytes(), Redact::SecretsButBodies);
+            assert_eq!(whole.body, body);
         }
     }
 
     #[test]
     fn of_each_kind_the_earliest_stays_in_whatever_order_they_are_merged() {
-        let one = |status, at_ns, body: &str| FailedAnswer {
-            status,
-            missed: None,
-            grpc_status: None,
-            call_fault: None,
-            at_ns,
-            status_line: String::new(),
-            body: body.into(),
-            reason: String::new(),
-            retry_after: None,
-        };
+        let one = |status, at_ns, body: &str| FailedAnswer::with(status, at_ns, String::new(), body.into());
         let parts = [
             vec![one(503, 5, "b"), one(500, 9, "late")],
             vec![one(500, 2, "early")],

@@ -9,6 +9,7 @@
 pub mod addresses;
 pub mod asked;
 pub mod bounds;
+pub mod budget;
 pub mod carriage;
 pub mod codec;
 pub mod completion;
@@ -17,6 +18,7 @@ pub mod data;
 pub mod drawn;
 pub mod expect;
 pub mod failed_answer;
+pub mod foreign;
 pub mod given;
 pub mod grpc;
 pub mod grpc_message;
@@ -44,6 +46,7 @@ pub mod run;
 pub mod sampled;
 pub mod schedule;
 pub mod session;
+pub mod steering;
 mod tagged;
 pub mod tally;
 pub mod template;
@@ -57,6 +60,7 @@ pub use asked::{
     Arm, Asked, BlocksAsked, Criterion, ExplainAsked, FindAsked, LadderAsked, Lengths, OverloadAsked, Planning,
     ProfilesAsked, ProveAsked, RunAsked, SweepAsked,
 };
+pub use budget::{Budget, Unfolded};
 pub use carriage::{Carriage, HttpChoice, ResolveSpec};
 pub use curve::{Curve, CurveError, Stage};
 pub use drawn::{ListedSessions, SessionsFacts};

@@ -20,6 +20,8 @@ pub enum Redact {
     Secrets,
     /// Every query value and every header value.
     All,
+    /// As secrets, but that failed answers are kept as they came.
+    SecretsButBodies,
 }
 
 /// Header fields whose values are kept: they say how an answer is wanted, not by whom.
@@ -46,9 +48,10 @@ const SECRET_PARTS: [&str; 18] = [
     "hmac", "sas", "pat",
 ];
 /// What a secret's name has in it, wherever.
-const SECRET_WITHIN: [&str; 15] = [
+const SECRET_WITHIN: [&str; 16] = [
     "password",
     "passwd",
+    "mnemonic",
     "passphrase",
     "passcode",
     "secret",
@@ -125,12 +128,30 @@ fn plain_word(word: &str, mixed_max: usize) -> bool {
     }
 }
 
+/// Whether a text has the form of a code in groups: `A1B2-C3D4-E5F6`. Groups that a person would take for words or numbers are none by
+/// themselves; several of them, of one length or with letters and digits in each, are.
+fn is_grouped_code(text: &str) -> bool {
+    let groups: Vec<&str> = text.split(['-', '_', '.', ' ', ':', '+', '~']).filter(|group| !group.is_empty()).collect();
+    let is_mixed =
+        |group: &&&str| group.contains(|c: char| c.is_alphabetic()) && group.contains(|c: char| c.is_ascii_digit());
+    let mixed = groups.iter().filter(is_mixed).count();
+    let Some(length) = groups.first().map(|group| group.chars().count()) else { return false };
+    let is_even = groups.len() > 1 && length >= 3 && groups.iter().all(|group| group.chars().count() == length);
+    let has_small = text.contains(char::is_lowercase);
+    match groups.len() {
+        0 | 1 => false,
+        2 => mixed == 2 || (is_even && length >= 4 && mixed == 1 && !has_small),
+        count => mixed >= 2 || (is_even && (!has_small || mixed == 1 || (count >= 4 && length >= 4))),
+    }
+}
+
 /// Words and numbers, with the given separators between them.
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let decoded = percent_decoded(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
     let mut words = decoded.split(|c: char| separators.contains(c));
     decoded.chars().count() <= SHOWN_CHARS_MAX
+        && !is_grouped_code(decoded)
         && decoded.split(|c: char| separators.contains(c)).count() <= 16
         && words.all(|word| plain_word(word, mixed_max))
 }
@@ -173,8 +194,8 @@ pub fn word(text: &str) -> Cow<'_, str> {
 pub fn argument(text: &str, how: Redact) -> String {
     match (how, text.contains('=')) {
         (Redact::All, _) => REDACTED.to_owned(),
-        (Redact::Secrets, true) => pair(text, how),
-        (Redact::Secrets, false) => word(text).into_owned(),
+        (Redact::Secrets | Redact::SecretsButBodies, true) => pair(text, how),
+        (Redact::Secrets | Redact::SecretsButBodies, false) => word(text).into_owned(),
     }
 }
 
@@ -191,7 +212,7 @@ pub fn path(path: &str) -> String {
 fn pair(pair: &str, how: Redact) -> String {
     match pair.split_once('=') {
         Some((name, value)) => {
-            let shown = how == Redact::Secrets && !is_secret_name(name) && is_plain(value, "-_.,:/+ ~*", 3);
+            let shown = how != Redact::All && !is_secret_name(name) && is_plain(value, "-_.,:/+ ~*", 3);
             let name = word(name);
             if shown { format!("{name}={value}") } else { format!("{name}={REDACTED}") }
         }
@@ -239,7 +260,7 @@ pub fn url(url: &str, how: Redact) -> String {
 /// The value of a header field, if it is one of the harmless ones.
 pub fn header_value<'a>(name: &str, value: &'a str, how: Redact) -> &'a str {
     let harmless = HARMLESS_HEADERS.iter().any(|harmless| name.trim().eq_ignore_ascii_case(harmless));
-    if harmless && how == Redact::Secrets { value } else { REDACTED }
+    if harmless && how != Redact::All { value } else { REDACTED }
 }
 
 /// Enough of a digest to tell two texts apart, and too little to find a long one by.
@@ -286,33 +307,103 @@ pub fn command_line(text: &str) -> String {
     if shown && !words.is_empty() { words.join(" ") } else { command(text) }
 }
 
+/// Where the value ends that follows the name of a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SecretEnd {
+    /// With its first word: `token=abc`, `Bearer abc`.
+    Word,
+    /// With the quotation mark that it began with: a passphrase has several words.
+    Quote(char),
+    /// With a sign that parts values: `Passphrase: several words`.
+    Delimiter,
+}
+
 /// A line that somebody else wrote, such as the last words of a server or the beginning of an answer: what follows the name
 /// of a secret is left out, what looks random is shortened, control characters are none.
 pub fn line(text: &str) -> String {
+    const DELIMITERS: &str = ",;&<>\"'}])|\n\r";
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
-    let (mut rest, mut secret_follows) = (text, false);
+    let mut rest = text;
+    // Where the secret ends that is being left out, and whether it was said already that there is one.
+    let (mut secret, mut is_said) = (None, false);
     while let Some(first) = rest.chars().next() {
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
         let (run, after) = rest.split_at(end);
         rest = after;
         if !in_word(first) {
-            // A name holds for what follows `:` or `=`, with blanks and quotes about.
-            secret_follows &= run.chars().all(|c| " :=\"'\\".contains(c));
-            out.extend(run.chars().map(|c| if c.is_control() { ' ' } else { c }));
+            let is_over = match secret {
+                // A name holds for what follows `:` or `=`, with blanks and quotes about.
+                Some(SecretEnd::Word) => run.chars().any(|c| !" :=\"'\\".contains(c)),
+                Some(SecretEnd::Quote(quote)) => is_said && run.contains(quote),
+                Some(SecretEnd::Delimiter) => is_said && run.contains(|c| DELIMITERS.contains(c)),
+                None => false,
+            };
+            if is_over {
+                secret = None;
+            }
+            // Between the words of one secret stands nothing.
+            if secret.is_none() || !is_said {
+                out.extend(run.chars().map(|c| if c.is_control() { ' ' } else { c }));
+            }
             continue;
         }
         let scheme = ["bearer", "basic", "digest"].iter().any(|scheme| run.eq_ignore_ascii_case(scheme));
-        let named = after.trim_start_matches(['"', '\'', '\\', ' ']).starts_with([':', '=']);
-        let is_name = scheme || (is_secret_name(run) && (named || secret_follows));
-        if !is_name && (secret_follows || after.starts_with('@')) {
-            out.push_str(REDACTED);
-        } else if is_name || run.chars().count() < 8 || is_plain(run, "-_.", 5) {
+        let bare = after.trim_start_matches(['"', '\'', '\\', ' ']);
+        let named = bare.starts_with([':', '=']);
+        let is_name = (scheme && !is_said) || (is_secret_name(run) && (named || secret == Some(SecretEnd::Word)));
+        if is_name && (secret.is_none() || !is_said) {
+            out.push_str(run);
+            let value = bare.trim_start_matches([':', '=', ' ']).trim_start_matches('\\');
+            secret = Some(match value.chars().next() {
+                Some(quote @ ('"' | '\'')) if named => SecretEnd::Quote(quote),
+                _ if named && bare.starts_with(':') => SecretEnd::Delimiter,
+                _ => SecretEnd::Word,
+            });
+            is_said = false;
+        } else if secret.is_some() || after.starts_with('@') {
+            if !is_said {
+                out.push_str(REDACTED);
+            }
+            is_said = secret.is_some() && secret != Some(SecretEnd::Word);
+            secret = secret.filter(|end| *end != SecretEnd::Word);
+        } else if run.chars().count() < 8 || is_plain(run, "-_.", 5) {
             out.push_str(run);
         } else {
             out.push_str(&stub(run));
         }
-        secret_follows = is_name;
+    }
+    out
+}
+
+/// Characters of a word of others that are shown: longer ones may be keys.
+const OTHERS_WORD_CHARS_MAX: usize = 11;
+
+/// The beginning of something whose whole may hold anything, as a person can still tell what it is: [`line`], of which every word with
+/// letters and digits in it, and every long one, is left out.
+pub fn excerpt(text: &str) -> String {
+    let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
+    let line = line(text);
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line.as_str();
+    // What was left out already stays as it is.
+    while let Some(first) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix(REDACTED) {
+            out.push_str(REDACTED);
+            rest = after;
+            continue;
+        }
+        let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
+        // A word may stand right before what was left out.
+        let end = rest.find(REDACTED).map_or(end, |at| end.min(at));
+        let (run, after) = rest.split_at(end);
+        rest = after;
+        let (letters, digits) = (run.contains(|c: char| c.is_alphabetic()), run.contains(|c: char| c.is_ascii_digit()));
+        let is_long = run.chars().filter(|c| c.is_alphanumeric()).count() > OTHERS_WORD_CHARS_MAX;
+        match in_word(first) && (is_long || (letters && digits)) {
+            true => out.push_str(REDACTED),
+            false => out.push_str(run),
+        }
     }
     out
 }
@@ -401,6 +492,67 @@ mod tests {
             assert!(!path(&format!("/tmp/{canary}/x")).contains(canary));
             assert!(!word(canary).contains(canary));
             assert_eq!(header_value("X-Any", canary, Redact::Secrets), REDACTED);
+        }
+    }
+
+    #[test]
+    fn codes_in_groups_are_shortened() {
+        for code in [
+            "A1B2-C3D4-E5F6-G7H8",
+            "AB12-34CD",
+            "QWER-TYUI-ASDF",
+            "1234-5678-9012-3456",
+            "ab12-cdef-ghij",
+            "XKCD_QW3R",
+            "A1B2.C3D4",
+            "K7QX-M2PL-88ZT",
+        ] {
+            for text in
+                [format!("http://h/invite/{code}"), format!("http://h/a?q={code}"), format!("http://h/{code}/x")]
+            {
+                assert!(!url(&text, Redact::Secrets).contains(code), "{text}");
+            }
+        }
+        for plain in ["created_at", "2026-11-22", "page2", "list-of-items", "v1.2.3", "item-42", "one-two-six", "10ms"]
+        {
+            assert_eq!(path(&format!("/a/{plain}")), format!("/a/{plain}"));
+        }
+    }
+
+    #[test]
+    fn secrets_of_several_words_are_left_out_whole() {
+        for (text, expect) in [
+            ("{\"passphrase\":\"correct horse battery\",\"id\":5}", "{\"passphrase\":\"[redacted]\",\"id\":5}"),
+            ("Passphrase: correct horse battery; try again", "Passphrase: [redacted]; try again"),
+            ("token=abc is wrong", "token=[redacted] is wrong"),
+            ("password = 'a b c' was given", "password = '[redacted]' was given"),
+            ("Authorization: Bearer abc def", "Authorization: Bearer [redacted] def"),
+            ("no such user me@x", "no such user [redacted]@x"),
+        ] {
+            assert_eq!(line(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn excerpts_keep_plain_words_alone() {
+        for (text, expect) in [
+            ("no such item 42", "no such item 42"),
+            ("key a1 is wrong", "key [redacted] is wrong"),
+            ("A1B2-C3D4 and aGVsbG8+d29ybGQ=", "[redacted] and [redacted]="),
+            ("internationalisation failed", "[redacted] failed"),
+            ("{\"error\":\"busy\",\"id\":5}", "{\"error\":\"busy\",\"id\":5}"),
+            ("token=abc is wrong", "token=[redacted] is wrong"),
+            ("<b>QWERTYUIOPAS</b>", "<b>[redacted]</b>"),
+        ] {
+            assert_eq!(excerpt(text), expect, "{text}");
+        }
+        for canary in CANARIES {
+            for text in
+                [format!("{canary}"), format!("<a href='/x/{canary}'>"), format!("a {canary}, b"), format!("x{canary}")]
+            {
+                // Six letters are a word like another.
+                assert!(!excerpt(&text).contains(canary), "{text}: {}", excerpt(&text));
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use crate::redact::{self, Redact};
 use crate::session::Scenario;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Whom a load asks: the beginning of every URL.
@@ -247,14 +248,10 @@ impl Traffic {
 
     /// The names under which anything is captured, each once.
     pub fn captured(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
+        let mut known = HashSet::new();
         let routes = self.routes.iter().chain(self.around.asked().map(|asked| &asked.route));
-        for capture in routes.flat_map(|route| &route.captures) {
-            if !names.contains(&capture.name.as_str()) {
-                names.push(&capture.name);
-            }
-        }
-        names
+        let names = routes.flat_map(|route| &route.captures).map(|capture| capture.name.as_str());
+        names.filter(|name| known.insert(*name)).collect()
     }
 
     /// Whether an answer of this status is a success of any route.

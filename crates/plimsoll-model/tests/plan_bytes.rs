@@ -224,7 +224,7 @@ fn plan(seed: u64) -> Plan {
         given: list(rng, 0, |rng| (text(rng), text(rng))),
     };
     plan.traffic.first = some(rng, |rng| rng.below(1 << 16) as u16);
-    plan.traffic.redact = [Redact::Secrets, Redact::All][rng.below(2) as usize];
+    plan.traffic.redact = [Redact::Secrets, Redact::All, Redact::SecretsButBodies][rng.below(3) as usize];
     plan.load.seed = rng.next_u64();
     plan.load.requests_max = some(rng, |rng| rng.below(1 << 50));
     plan.load.duration_ns = some(rng, |rng| rng.below(1 << 50));

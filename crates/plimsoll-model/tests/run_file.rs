@@ -121,8 +121,8 @@ fn probes(rng: &mut Rng) -> Probes {
 
 fn failed_answers(rng: &mut Rng) -> Vec<FailedAnswer> {
     let busy = b"HTTP/1.1 503 Busy\r\n\r\ntry later";
-    let mut answers = vec![FailedAnswer::no_http(rng.below(99), b"\x1bSSH", "no status line")];
-    answers.push(FailedAnswer::answer(503, rng.below(99), busy));
+    let mut answers = vec![FailedAnswer::no_http(rng.below(99), b"\x1bSSH", "no status line", Redact::Secrets)];
+    answers.push(FailedAnswer::answer(503, rng.below(99), busy, Redact::Secrets));
     answers.truncate(rng.below(3) as usize);
     answers
 }

@@ -83,6 +83,17 @@ impl Report {
         self
     }
 
+    /// Adds labelled values above a table at the end, or at the end.
+    pub fn facts_above_table(&mut self, facts: Vec<(String, String)>) -> &mut Self {
+        let table = match self.blocks.last() {
+            Some(ReportBlock::Table(..)) => self.blocks.pop(),
+            _ => None,
+        };
+        self.facts(facts.iter().map(|(label, value)| (label.as_str(), value.clone())).collect());
+        self.blocks.extend(table);
+        self
+    }
+
     /// Puts `sentence` in the place of the answer, which becomes the sentence after it.
     pub fn headline(&mut self, sentence: String) -> &mut Self {
         if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {

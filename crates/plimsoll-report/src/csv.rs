@@ -90,11 +90,16 @@ fn of_trials(trials: &[Trial]) -> String {
     rows.iter().map(|row| row.join(",") + "\r\n").collect()
 }
 
-/// Text as a cell: what a table would read is put in quotes.
-fn cell(text: &str) -> String {
-    match visible(text) {
-        text if text.contains([',', '"']) => format!("\"{}\"", text.replace('"', "\"\"")),
-        text => text.into_owned(),
+/// Text as a cell: what a table would read is put in quotes, and what a spreadsheet would take for a formula has an apostrophe before
+/// it (OWASP, CSV injection).
+pub fn cell(text: &str) -> String {
+    let text = visible(text);
+    let is_formula =
+        text.trim_start().starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
+    let text = if is_formula { format!("'{text}") } else { text.into_owned() };
+    match text.contains([',', '"', ';', '\'']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
     }
 }
 
@@ -199,6 +204,23 @@ mod tests {
         let expect = expect.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned()));
         assert_eq!(rows[1..].iter().map(told).collect::<Vec<_>>(), expect);
         assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{rows:?}");
+    }
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        for (text, expect) in [
+            ("GET /a", "GET /a"),
+            ("=cmd|x!A0", "\"'=cmd|x!A0\""),
+            ("@SUM(1,2)", "\"'@SUM(1,2)\""),
+            (" +1", "\"' +1\""),
+            ("-2+3", "\"'-2+3\""),
+            ("\t=1", "\\t=1"),
+            ("a;=1", "\"a;=1\""),
+            ("a\u{1b}[2J", "a\\x1b[2J"),
+            ("\u{ff1d}1", "\"'\u{ff1d}1\""),
+        ] {
+            assert_eq!(cell(text), expect, "{text:?}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub fn render(report: &Report) -> String {
                     match label.is_empty() {
                         // More of the fact before it.
                         true => out.push_str(&format!("  - {}\n", literal(value))),
-                        false => out.push_str(&format!("- {label}: {}\n", literal(value))),
+                        false => out.push_str(&format!("- {}: {}\n", literal(label), literal(value))),
                     }
                 }
             }

@@ -16,7 +16,14 @@ use serde_json::Value;
 
 /// The answer in one sentence.
 fn overload_answer(found: &Overloaded) -> String {
-    let Some(verdict) = found.verdict else { return "the load did not come to its end".to_owned() };
+    let Some(verdict) = found.verdict else {
+        let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
+        return match found.steps.is_empty() || serves {
+            true => "the load did not come to its end",
+            false => "no request succeeded at any rate: there is no line to go beyond",
+        }
+        .to_owned();
+    };
     let past = found.steps.iter().filter(|step| step.factor > 1.0);
     let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
     let kept = least.map_or_else(String::new, |step| {

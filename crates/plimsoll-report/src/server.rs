@@ -1,6 +1,6 @@
 //! How what was seen of the server looks: lines of a report, and the member `server` of a JSON document.
 
-use crate::block::{Report, ReportBlock};
+use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};
 use plimsoll_analysis::server_view::SeriesReadings;
 use plimsoll_analysis::{ServerUse, ServerView};
@@ -74,11 +74,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
             gaps_text(&readings)
         ),
     ));
-    let at = match report.blocks.last() {
-        Some(ReportBlock::Table(..)) => report.blocks.len() - 1,
-        _ => report.blocks.len(),
-    };
-    report.blocks.insert(at, ReportBlock::Facts(facts));
+    report.facts_above_table(facts);
 }
 
 /// The member `server` of a document.

@@ -445,6 +445,73 @@ mod tests {
         }
     }
 
+    /// Whatever stands in a field that others wrote, it is text in every format.
+    #[test]
+    fn text_of_others_is_text_in_every_format() {
+        const HOSTILE: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";
+        let others = || HOSTILE.to_owned();
+        for experiment in &mut experiments() {
+            for trial in &mut experiment.trials {
+                let run = &mut trial.run;
+                let route = run.plan.traffic.routes[0].clone();
+                run.plan.traffic.routes.push(route);
+                for route in &mut run.plan.traffic.routes {
+                    (route.label, route.target, route.method) = (others(), others(), others());
+                    route.headers = vec![(others(), others())];
+                }
+                run.plan.traffic.origin.host = others();
+                for interval in run.intervals.values_mut() {
+                    let second = interval.routes.of_mut(1);
+                    (second.ledger.scheduled, second.ledger.succeeded) = (1, 1);
+                }
+                let seen = ServerSeen { from_ns: 0, pid: 7, name: others(), found_by: others() };
+                run.probes.servers = vec![seen.clone(), ServerSeen { pid: 8, from_ns: 500_000_000, ..seen }];
+                run.probes.unseen = vec![others()];
+                for name in ["server.cpu", "server.thread.x\u{1b}[2J.cpu", HOSTILE] {
+                    let mut series = Series::new(SeriesKind::Counter, "ns");
+                    for at in 0..10 {
+                        series.push(SeriesSample { at_ns: at * 100_000_000, value: at as f64 * 1e7 });
+                    }
+                    run.probes.series.insert(name.to_owned(), series);
+                }
+                let head = format!("HTTP/1.1 500 {HOSTILE}\r\nContent-Type: {HOSTILE}\r\n\r\n{HOSTILE}");
+                let mut failed = FailedAnswer::answer(500, 0, head.as_bytes(), Redact::SecretsButBodies);
+                (failed.status_line, failed.body, failed.reason) = (others(), others(), others());
+                run.failed_answers = vec![failed];
+                run.ending = Some(Ending::Stopped(Stop::Died(others())));
+            }
+            experiment.noted = Noted { warnings: vec![others()], fitted: vec![others()] };
+            experiment.command = vec![others()];
+            experiment.environment.kernel = others();
+            experiment.environment.cpu = others();
+            experiment.remarks.push(Remark::Broken { reason: others() });
+            let finding = conclude(experiment).expect("a finding");
+            let shown = Shown { experiment, finding: &finding, profiles: None };
+            let page_of = shown.page(&Around { file: others(), ..Around::default() });
+            let suites = [shown.suite(others(), &Conditions::parse("p99>1s").expect("one"))];
+            let study = experiment.asked.word();
+            let page = page::render(&page_of, HOSTILE);
+            let csv = crate::csv::intervals(experiment);
+            let formats = [
+                ("text", shown.text(true, false, None)),
+                ("narrow text", shown.text(true, false, Some(50))),
+                ("Markdown", markdown::render(&page_of)),
+                ("page", page.clone()),
+                ("document", json::text(&shown.document())),
+                ("suite", junit::render(&suites)),
+                ("CSV", csv.replace("\r\n", "\n")),
+            ];
+            for (format, text) in &formats {
+                let steering = text.char_indices().find(|(_, c)| crate::visible::steers(*c) && *c != '\n');
+                let around = steering.map(|(at, _)| text[..at].chars().rev().take(80).collect::<String>());
+                assert_eq!(around.map(|it| it.chars().rev().collect::<String>()), None, "{study}: {format}");
+            }
+            assert!(!page.contains("<b onload") && !formats[5].1.contains("<b onload"), "{study}: page or suite");
+            let is_formula = |cell: &str| cell.trim_matches('"').starts_with(['=', '@']);
+            assert!(!csv.lines().any(|line| line.split(',').any(is_formula)), "{study}: {csv}");
+        }
+    }
+
     /// Every field of the documents stands in their description.
     #[test]
     fn what_a_document_holds_is_described() {

@@ -5,21 +5,10 @@
 //! Blocks of reports ([`crate::block`]) are made of visible text only, so every format of a report is; what else goes to a
 //! terminal or into a text goes through [`lines`], and JSON through [`json`].
 
+pub use plimsoll_model::steering::steers;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
-
-/// Whether a character does something to its surroundings instead of being seen.
-pub fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
-            | '\u{200b}' | '\u{200e}' | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
-}
 
 /// `text` on one line, every character to be seen.
 pub fn visible(text: &str) -> Cow<'_, str> {

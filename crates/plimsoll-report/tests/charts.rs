@@ -20,7 +20,7 @@ fn golden(name: &str, svg: &str) {
     well_formed(svg);
     if let Some(folder) = std::env::var_os("PLIMSOLL_GOLDEN_PICTURES") {
         let path = std::path::Path::new(&folder).join(format!("{name}.{PICTURE_SUFFIX}"));
-        std::fs::write(path, picture(svg)).expect("written");
+        std::fs::write(path, picture(svg).expect("drawn")).expect("written");
     }
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, svg).expect("written");

@@ -21,6 +21,8 @@ pub struct Program {
     pub args: Vec<String>,
     /// Whose contract it is, where the two differ.
     pub dialect: Dialect,
+    /// Whether `os.exit` ends the whole program, as it ends wrk; else it is an error of the script.
+    pub may_exit: bool,
     /// Memory that each of its states may take, bytes.
     pub memory_bytes_max: usize,
 }

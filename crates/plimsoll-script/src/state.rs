@@ -21,6 +21,13 @@ package.path = package.path .. ';/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/i
 package.cpath = package.cpath .. ';/usr/lib/' .. arch .. '-linux-gnu/lua/5.1/?.so;/usr/lib64/lua/5.1/?.so;/usr/lib/lua/5.1/?.so'
 ";
 
+/// A gate must not be passed because a script ended the program before there was a figure.
+const NO_EXIT: &str = "
+os.exit = function(code)
+   error('os.exit(' .. tostring(code == nil and '' or code) .. ') ends no load here: leave it out, or call error()', 2)
+end
+";
+
 /// What is called once a request. The globals are looked up each time, since a script may set them anew as it runs; in Lua, since
 /// that is where it costs least.
 const CALLS: &str = "
@@ -94,6 +101,9 @@ impl ScriptState {
         lua.globals().set("wrk", &wrk)?;
         lua.globals().get::<Table>("package")?.get::<Table>("loaded")?.set("wrk", &wrk)?;
         address::put_in(lua, &wrk, reach)?;
+        if !program.may_exit {
+            lua.load(NO_EXIT).set_name("=wrk").exec()?;
+        }
         wrk.raw_set("scheme", program.scheme.as_str())?;
         wrk.raw_set("host", program.host.as_str())?;
         wrk.raw_set("port", program.port.as_deref())?;

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod epoll;
+pub mod file;
 pub mod group;
 pub mod pause;
 pub mod probe;

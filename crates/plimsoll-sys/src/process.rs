@@ -2,7 +2,7 @@
 
 use crate::check;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether standard output was closed when this process began. The standard library puts `/dev/null` in the place of a
@@ -25,6 +25,18 @@ extern "C" fn look_at_stdout() {
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
+
+/// Moves standard output to a descriptor of its own, which is returned: from now on whatever else writes to it, of this process or
+/// of those that it starts, writes to standard error. So a document stays one document beside code of others.
+pub fn move_stdout() -> io::Result<std::fs::File> {
+    // SAFETY: duplicates descriptors; no memory is passed.
+    let moved = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
+    // SAFETY: the descriptor was just made, and nobody else has it.
+    let moved = unsafe { std::fs::File::from_raw_fd(moved) };
+    // SAFETY: as above.
+    check(unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) })?;
+    Ok(moved)
+}
 
 /// So many processes are asked on which cores they may run; what they start inherits it.
 const ASKED_FOR_CORES_MAX: usize = 64;

@@ -1,18 +1,39 @@
 //! The user's wish to stop, as a flag: ^C, SIGTERM, and what else asks a program to end (SIGHUP, SIGQUIT).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+/// The signal that asked first; 0: none did.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
+/// How long the end may take once it is asked for firmly: by any signal but ^C, or by ^C for the second time. After that the
+/// process ends wherever it is.
+const LEAVE_US: libc::suseconds_t = 300_000;
+const LEAVE_S: libc::time_t = 1;
 
 /// The signals that ask to end and leave time to do so.
 const WISHES: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn on_interrupt(signal: libc::c_int) {
-    // Only an atomic and, on the third wish, an immediate end: both are safe in a signal handler.
-    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) >= 2 {
+    // Only atomics, a timer and, on the third wish, an immediate end: all are safe in a signal handler.
+    let _ = FIRST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
+    let before = INTERRUPTS.fetch_add(1, Ordering::Relaxed);
+    if before >= 2 {
         // SAFETY: _exit is async-signal-safe and does not return.
         unsafe { libc::_exit(128 + signal) };
     }
+    if before == 1 || signal != libc::SIGINT {
+        let leave = libc::timeval { tv_sec: LEAVE_S, tv_usec: LEAVE_US };
+        let never = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        let once = libc::itimerval { it_interval: never, it_value: leave };
+        // SAFETY: a plain system call with a valid value.
+        unsafe { libc::setitimer(libc::ITIMER_REAL, &once, std::ptr::null_mut()) };
+    }
+}
+
+extern "C" fn on_overdue(_: libc::c_int) {
+    // SAFETY: _exit is async-signal-safe and does not return.
+    unsafe { libc::_exit(128 + FIRST.load(Ordering::Relaxed)) };
 }
 
 extern "C" fn on_nothing(_: libc::c_int) {}
@@ -33,8 +54,10 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc:
     }
 }
 
-/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are counted instead of ending the process; the third one ends it at once.
+/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are counted instead of ending the process. The third one ends it at once; the
+/// second ^C, and the first of the others, end it in two seconds wherever it is by then.
 pub fn catch_interrupts() {
+    handle(libc::SIGALRM, on_overdue, 0);
     WISHES.into_iter().for_each(|signal| handle(signal, on_interrupt, 0));
 }
 
@@ -59,6 +82,27 @@ pub fn withstand() {
     for signal in WISHES.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
         handle(signal, on_nothing, libc::SA_RESTART);
     }
+}
+
+/// From now on such a wish ends the process at once, also where whoever started it had it ignored (as shells do for what they
+/// start in the background): for what has nothing of its own to come to an end with. `nohup` is respected.
+pub fn end_at_once() {
+    for signal in WISHES {
+        // SAFETY: all-zero bytes are a valid sigaction, the default one.
+        unsafe {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut before);
+            if before.sa_sigaction == libc::SIG_IGN && signal != libc::SIGHUP {
+                let action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// Whether it was the terminal that went away, and not the user who asked.
+pub fn hung_up() -> bool {
+    FIRST.load(Ordering::Relaxed) == libc::SIGHUP
 }
 
 /// Whether the user has asked to stop.

@@ -94,7 +94,7 @@ impl AroundLoad {
         let mut request = once.request(number).clone();
         loop {
             let OnceHeard { status, answer, kept } = self.tell(&request, began + timeout, timeout, in_any_case)?;
-            let text = || FailedAnswer::answer(status, 0, &kept).text();
+            let text = || FailedAnswer::answer(status, 0, &kept, self.plan.traffic.redact).text();
             let missed = |why: &str| format!("was answered, but {why}: {}", text());
             match once.redirected(status, &answer) {
                 Some(Ok(next)) => {

@@ -5,6 +5,7 @@
 //! Not here: the load and what is to be found out (each command's own), and whether the machine and the target are as the flags
 //! say (`base`).
 
+use crate::args::redaction;
 use crate::args::{
     ConnectionArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs,
 };
@@ -92,7 +93,7 @@ pub fn plans(
         Some(mix) => {
             let file = traffic_file::read(mix.file.as_ref())?;
             file_load.clone_from(file.load());
-            asked_of(&file, mix, request.redact)?
+            asked_of(&file, mix, redaction(request.redact, request.keep_failed_bodies))?
         }
         None => {
             let of_url = |url: &&String| {
@@ -121,7 +122,13 @@ pub fn plans(
                     route.label = route.request.target.trim_start_matches('/').to_owned();
                     make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn, "--header")?;
                 }
-                Ok((Traffic { redact: request.redact, ..Traffic::one(origin, route) }, user_info))
+                Ok((
+                    Traffic {
+                        redact: redaction(request.redact, request.keep_failed_bodies),
+                        ..Traffic::one(origin, route)
+                    },
+                    user_info,
+                ))
             };
             urls.iter().map(of_url).collect::<Result<Vec<_>, Failure>>()?
         }
@@ -153,7 +160,7 @@ pub fn plans(
         |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
     let terms = Terms {
         targets: completion::targets(&plans, &user_info),
-        redact: request.redact,
+        redact: redaction(request.redact, request.keep_failed_bodies),
         public: request.allow_public,
         // What a URL answers says nothing of what a script asks.
         preflight: !request.no_preflight && script.is_none(),

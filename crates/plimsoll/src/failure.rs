@@ -16,6 +16,8 @@ pub mod exit {
     pub const UNKNOWN: u8 = 3;
     /// Interrupted, after reporting.
     pub const INTERRUPTED: u8 = 130;
+    /// The same because the terminal went away (SIGHUP).
+    pub const HUNG_UP: u8 = 129;
 }
 
 /// One sentence for the user, and the end of the command.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::files::{self, Use};
-use plimsoll_model::BodyFrom;
+use plimsoll_model::{BodyFrom, redact};
 
 /// A body: where it is from, and its bytes.
 pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
@@ -26,5 +26,12 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
     // The text may hold a secret: only the name is ever repeated.
     let (name, value) =
         text.split_once(':').ok_or_else(|| Failure::usage("--header: write it as 'Name: value', with a colon"))?;
+    // What has blanks in it is no name, and may be a value whose colon stands elsewhere.
+    if name.trim().is_empty() || name.trim().contains(char::is_whitespace) {
+        return Err(Failure::usage(format!(
+            "--header: '{}' stands before its first colon and is no name: write it as 'Name: value'",
+            redact::excerpt(name.trim())
+        )));
+    }
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// For each question to the server's reflection.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// For all questions together: each of thousands may be answered late.
+const PATIENCE_WHOLE: Duration = Duration::from_secs(30);
 /// Of one answer.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
@@ -167,7 +169,12 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner) -> Result<Schema, Unl
         ReflectionError::NotFound(_) => Unlearned::NotFound(error.to_string()),
         error => Unlearned::Other(error.to_string()),
     };
+    let began = Instant::now();
     while let Some(content) = learner.question() {
+        if began.elapsed() > PATIENCE_WHOLE {
+            let seconds = PATIENCE_WHOLE.as_secs();
+            return Err(Unlearned::Other(format!("the server's reflection has not described it within {seconds} s")));
+        }
         let CallEnd { ended, is_said, http_status, heard } = call(plan, path, content).map_err(Unlearned::Unreached)?;
         match ended {
             GrpcStatus::Ok => {}

@@ -4,7 +4,7 @@
 //! by its name and its first bytes, and the page, profiles and logs of the same name beside it. Nothing else is ever touched:
 //! no folder, no link, no file with a name of the user's (`-o`, `sweep --name`).
 
-use plimsoll_model::codec;
+use plimsoll_model::{Asked, codec};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -15,9 +15,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const FOLDER: &str = "_output/plimsoll";
 /// Runs that are kept there.
 pub const RUNS_KEPT: usize = 50;
-/// The commands whose files have a name of plimsoll's choice.
-const COMMANDS: [&str; 3] = ["find", "prove", "run"];
-
 /// A new run file in the folder of results, for a command of this name.
 pub fn new_path(command: &str) -> PathBuf {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -42,7 +39,8 @@ fn chosen(stem: &str) -> Option<(u64, u32)> {
     let (command, rest) = stem.split_once('-')?;
     let (seconds, process) = rest.split_once('-')?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let known = COMMANDS.contains(&command) && plain(seconds) && plain(process);
+    // A sweep has a name of the user's, or always the same.
+    let known = Asked::WORDS.contains(&command) && command != "sweep" && plain(seconds) && plain(process);
     known.then(|| Some((seconds.parse().ok()?, process.parse().ok()?))).flatten()
 }
 
@@ -145,6 +143,9 @@ mod tests {
         // No process has such a number: it is above what Linux gives.
         let own = ["find-100-4194999.plimsoll", "find-100-4194999.html", "find-100-4194999.line.cpu.pb.gz"];
         let other_own = ["prove-300-4194999.plimsoll", "prove-300-4194999.a.log", "run-200-4194998.plimsoll"];
+        // Whatever command made it.
+        let commands: Vec<&str> = Asked::WORDS.into_iter().filter(|word| *word != "sweep").collect();
+        let all_commands: Vec<String> = commands.iter().map(|word| format!("{word}-1-4194999.plimsoll")).collect();
         let foreign = [
             "find-100-4194999.txt",
             "find-100-4194999x.html",
@@ -156,14 +157,16 @@ mod tests {
             "sweep-100-4194999.plimsoll",
             "sweep.plimsoll",
         ];
-        let all: Vec<&str> = own.iter().chain(&other_own).chain(&foreign).copied().collect();
+        let all = own.iter().chain(&other_own).chain(&foreign).copied();
+        let all: Vec<&str> = all.chain(all_commands.iter().map(String::as_str)).collect();
         let folder = folder("removed", &all);
         fs::create_dir(folder.join("run-10-4194999.plimsoll")).expect("a folder");
         std::os::unix::fs::symlink("mine.plimsoll", folder.join("run-11-4194999.plimsoll")).expect("a link");
 
         let found = runs(&folder).expect("readable");
         let began: Vec<(u64, usize)> = found.iter().map(|run| (run.began_unix_s, run.files.len())).collect();
-        assert_eq!(began, [(300, 2), (200, 1), (100, 3)]);
+        assert_eq!(began[..3], [(300, 2), (200, 1), (100, 3)]);
+        assert_eq!(began[3..], vec![(1, 1); commands.len()]);
         for run in surplus(found, 1) {
             remove(&run).expect("removed");
         }

@@ -10,6 +10,7 @@ mod as_run;
 mod asking;
 mod base;
 mod baseline;
+mod bounded_log;
 mod capacity;
 mod client;
 mod commands;
@@ -34,6 +35,7 @@ mod kept;
 mod live;
 mod logs;
 mod output;
+mod output_file;
 mod part;
 mod pictures;
 mod pprof;
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
     stopper::stop_if_asked();
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::survive_file_size_limit();
+    plimsoll_sys::signal::end_at_once();
     if let Some(result) = front_door(std::env::args_os().collect()) {
         return ExitCode::from(ended(result));
     }
@@ -93,7 +96,18 @@ fn ended(result: Result<u8, Failure>) -> u8 {
         (_, true) => exit::INTERRUPTED,
         (code, false) => code,
     });
-    if told_unwritten() { exit::USAGE } else { code }
+    let crowded_out = plimsoll_engine::crowded_out();
+    if crowded_out > 0 {
+        output::note(&format!(
+            "warning: {crowded_out} long answers were not looked at and count as failed: those under way took as much memory \
+             together as they may (128 MiB); ask over fewer connections"
+        ));
+    }
+    match (told_unwritten(), code) {
+        (true, _) => exit::USAGE,
+        (false, exit::INTERRUPTED) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,
+        (false, code) => code,
+    }
 }
 
 /// Other tools' command lines are theirs: `plimsoll wrk ...`, and this program under another's name.

@@ -6,11 +6,23 @@
 
 use crate::target::system_text;
 use plimsoll_report::visible::lines;
+use std::fs::File;
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Sentences about what could not be written, in the order in which it failed.
 static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Standard output, where it is for one document alone.
+static RESERVED: OnceLock<File> = OnceLock::new();
+
+/// Keeps standard output for what is printed here: what code of others prints, such as a script, goes to standard error.
+pub fn reserve() {
+    if let Ok(stdout) = plimsoll_sys::process::move_stdout() {
+        // A process prints one document: a second reservation has nothing to add.
+        let _ = RESERVED.set(stdout);
+    }
+}
 
 fn remembered() -> MutexGuard<'static, Vec<String>> {
     FAILURES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -48,8 +60,14 @@ pub fn print_as_it_is(text: &str) {
     if plimsoll_sys::process::stdout_was_closed() {
         return failed(format!("{PLACE} is closed: the result could not be written"));
     }
-    let mut stdout = std::io::stdout().lock();
-    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    let write = || match RESERVED.get() {
+        Some(mut reserved) => reserved.write_all(text.as_bytes()),
+        None => {
+            let mut stdout = std::io::stdout().lock();
+            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+        }
+    };
+    if let Err(error) = write() {
         failed(format!("{PLACE} cannot be written: {}", system_text(&error)));
     }
 }

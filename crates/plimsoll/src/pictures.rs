@@ -1,6 +1,7 @@
 //! Charts as files: their names, and writing them.
 
 use crate::failure::Failure;
+use crate::output_file;
 use crate::target::system_text;
 use plimsoll_report::chart::picture;
 use std::path::Path;
@@ -9,13 +10,11 @@ use std::path::Path;
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&e)));
-    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(cannot)?;
-    }
-    std::fs::write(path, bytes).map_err(cannot)
+    output_file::write(path, bytes).map_err(cannot)
 }
 
 /// Writes a chart as a picture: PNG, or SVG in a build without PNG.
 pub fn write_chart(path: &Path, svg: &str) -> Result<(), Failure> {
-    write(path, &picture(svg))
+    let drawn = picture(svg).map_err(|error| Failure::start(format!("'{}' was not drawn: {error}", path.display())))?;
+    write(path, &drawn)
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::fetch::{BytesLeft, FetchError, Fetched, fetch};
 use crate::target::{Target, shown};
 use plimsoll_analysis::profile::{ReadError, read_up_to};
-use plimsoll_model::Origin;
+use plimsoll_model::Plan;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::redact;
 use std::sync::Mutex;
@@ -144,12 +144,11 @@ impl Endpoint {
     }
 
     /// The usual base on the server that is the target of a load, which may want the same authorization.
-    pub fn of_target(origin: &Origin, authorization: Option<String>, allow_public: bool) -> Result<Endpoint, Failure> {
-        let target = Target::resolve_plain(&origin.to_string(), allow_public)?;
-        let target = Target { authorization, ..target };
+    pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
+        let target = Target::of_load(plan, authorization)?;
         let base = "/debug/pprof".to_owned();
         let bytes_left = BytesLeft::new(SENT_BYTES_MAX);
-        Ok(Endpoint { shown: format!("{origin}{base}"), target, base, bytes_left })
+        Ok(Endpoint { shown: format!("{}{base}", target.origin), target, base, bytes_left })
     }
 
     /// Whether an index of profiles is there.
@@ -231,9 +230,23 @@ mod tests {
         ] {
             assert_eq!(Endpoint::resolve(url, false).expect("a base").shown, expect, "{url}");
         }
-        let origin = Origin { scheme: "http".into(), host: "127.0.0.1".into(), port: 8080 };
-        let beside = Endpoint::of_target(&origin, None, false).expect("a base");
-        assert_eq!(beside.shown, "http://127.0.0.1:8080/debug/pprof");
+    }
+
+    #[test]
+    fn questions_go_where_the_load_goes() {
+        use plimsoll_model::{Carriage, Curve, LoadShape};
+        let elsewhere: std::net::SocketAddr = "127.0.0.1:7902".parse().expect("an address");
+        let shape = LoadShape::Closed { users: Curve::constant(1.0) };
+        // The host of the URL is not even looked up.
+        let mut plan = Plan::get("no-such-host.invalid", 7901, vec![elsewhere], shape);
+        let endpoint = Endpoint::of_target(&plan, Some("Basic dTpwdw==".into())).expect("a base");
+        assert_eq!(endpoint.target.addresses, [elsewhere]);
+        assert_eq!(endpoint.shown, "http://no-such-host.invalid:7901/debug/pprof");
+        plan.carriage = Carriage { unix: Some("/s".into()), ..Carriage::tcp(vec![]) };
+        assert!(Endpoint::of_target(&plan, None).expect_err("no address").to_string().contains("unix socket"));
+        plan.carriage = Carriage::tcp(vec![elsewhere]);
+        plan.traffic.origin.scheme = "https".into();
+        assert!(Endpoint::of_target(&plan, None).expect_err("no TLS").to_string().contains("plain HTTP"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::connecting::tls_refused;
 use crate::failure::Failure;
 use crate::grpc;
 use plimsoll_model::failed_answer::KEPT_BYTES;
-use plimsoll_model::{AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan};
+use plimsoll_model::{AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan, Redact};
 use plimsoll_sys::probe::listener::listening_on;
 use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::tcp::{Socket, is_local};
@@ -77,6 +77,7 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
         http: plan.carriage.http,
         tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?,
         is_call: route.grpc.is_some(),
+        redact: plan.traffic.redact,
     };
     let mut reasons = Vec::new();
     if let Some(path) = &plan.carriage.unix {
@@ -121,6 +122,8 @@ struct First {
     tls: Option<Client>,
     /// It is a call of gRPC's.
     is_call: bool,
+    /// What of its answer is left out.
+    redact: Redact,
 }
 
 impl First {
@@ -157,7 +160,7 @@ impl First {
             kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
         }
         let status = reply.status;
-        let mut said = FailedAnswer::answer(status, 0, &kept);
+        let mut said = FailedAnswer::answer(status, 0, &kept, self.redact);
         let unsaid = (self.is_call && reply.grpc_status.is_none()).then_some(FailedAnswer::UNSAID);
         said.reason = reply.call_fault.map(CallFault::text).or(unsaid).unwrap_or_default().to_owned();
         Ok(Answer {

@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::output;
+use crate::output_file;
 use crate::runner::{Driven, Glance, Runner};
 use crate::spelling::words;
 use crate::target::system_text;
@@ -12,6 +13,7 @@ use plimsoll_model::{
     Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Probes, Purpose, Remark, Run,
     SampledFunctions, Stop, Tag, Terms, Trial,
 };
+use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::signal;
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -44,11 +46,8 @@ impl RunFile {
         let cannot = |e: std::io::Error| {
             Failure::start(format!("the run file '{}' cannot be written: {}", path.display(), system_text(&e)))
         };
-        if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent).map_err(cannot)?;
-        }
         // Not emptied before it is known to be nobody else's.
-        let mut file = File::options().write(true).create(true).truncate(false).open(path).map_err(cannot)?;
+        let mut file = output_file::open_file(path, WriteMode::Over).map_err(cannot)?;
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             match file.try_lock() {
                 Ok(()) => file.set_len(0).map_err(cannot)?,

@@ -62,10 +62,14 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
             };
             format!("there is no flag {} here: {way_out}", flag_shown(&arg))
         }
-        ErrorKind::UnknownArgument => format!(
-            "'{}' is one argument too many: put a value with blanks in quotation marks, one target at the end",
-            if arg.contains("://") { redact::url(&arg, redact::Redact::All).into() } else { redact::word(&arg) }
-        ),
+        // It may be the second word of a secret that has lost its quotation marks.
+        ErrorKind::UnknownArgument => {
+            let which = match arg.contains("://") {
+                true => format!("'{}' is", redact::url(&arg, redact::Redact::All)),
+                false => format!("a word of {} characters is", arg.chars().count()),
+            };
+            format!("{which} one argument too many: put a value with blanks in quotation marks, one target at the end")
+        }
         ErrorKind::InvalidSubcommand => {
             let given = first(ContextKind::InvalidSubcommand).unwrap_or_default();
             let way_out = match first(ContextKind::SuggestedSubcommand) {

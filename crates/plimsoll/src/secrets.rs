@@ -83,6 +83,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "dark"
             | "no_intervene"
             | "print"
+            | "keep_failed_bodies"
             | "yes"
             | "strict"
             | "allow_unsafe"
@@ -121,7 +122,7 @@ fn shown(class: Class, value: &str) -> String {
             Some(path) => format!("@{}", redact::path(path)),
             None => format!("[{} bytes]", value.len()),
         },
-        Class::Header => match value.split_once(':') {
+        Class::Header => match value.split_once(':').filter(|(name, _)| is_field_name(name)) {
             Some((name, value)) => {
                 let name = redact::word(name.trim());
                 format!("{name}: {}", redact::header_value(&name, value.trim(), Redact::Secrets))
@@ -130,6 +131,12 @@ fn shown(class: Class, value: &str) -> String {
             None => REDACTED.to_owned(),
         },
     }
+}
+
+/// Whether something can be the name of a field: one word. What is none may be a value whose colon stands elsewhere.
+fn is_field_name(name: &str) -> bool {
+    let name = name.trim();
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 /// What was given for one argument, in order; nothing for what stands there by default.
@@ -183,8 +190,13 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
             }
             match class {
                 Class::Header => {
-                    let value = text.split_once(':').map_or(text.as_str(), |(_, value)| value).trim();
-                    hidden.push((value.to_owned(), REDACTED.to_owned()));
+                    let (name, value) = text.split_once(':').unwrap_or(("", &text));
+                    hidden.push((value.trim().to_owned(), REDACTED.to_owned()));
+                    if !is_field_name(name) {
+                        hidden.push((name.trim().to_owned(), redact::excerpt(name.trim())));
+                        let odd = name.split_whitespace().filter(|word| redact::word(word) != *word);
+                        hidden.extend(odd.map(|word| (word.to_owned(), REDACTED.to_owned())));
+                    }
                 }
                 Class::Path => hidden.push((text.clone(), shown.clone())),
                 Class::Body => {

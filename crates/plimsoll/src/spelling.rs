@@ -135,6 +135,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
     words.switch("--no-preflight", !terms.preflight && terms.script.is_none());
     words.switch("--allow-public", terms.public);
     words.switch("--redact=all", terms.redact == Redact::All);
+    words.switch("--keep-failed-bodies", terms.redact == Redact::SecretsButBodies);
 }
 
 /// What of logs is asked, and how.

@@ -4,6 +4,7 @@
 //! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed (`keeper`).
 
 use crate::base::Base;
+use crate::bounded_log;
 use crate::failure::Failure;
 use crate::keeper::{self, Left};
 use crate::preflight;
@@ -12,7 +13,7 @@ use crate::target::system_text;
 use plimsoll_model::redact;
 use plimsoll_sys::group::{self, CpuClocks, Offspring};
 use plimsoll_sys::signal;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -73,10 +74,7 @@ fn shell(command: &str, left: Left, output: &File) -> std::io::Result<Kept> {
 fn open(output: &Path) -> Result<File, Failure> {
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", output.display(), system_text(&e)));
-    if let Some(parent) = output.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(cannot)?;
-    }
-    OpenOptions::new().create(true).append(true).open(output).map_err(cannot)
+    bounded_log::open(output).map_err(cannot)
 }
 
 fn status_text(status: ExitStatus) -> String {
@@ -218,6 +216,7 @@ impl Kept {
         self.offspring.end(|| if signal::interrupted() { END_PATIENCE_HURRIED } else { END_PATIENCE })?;
         self.keeper.wait()?;
         self.offspring.reap(self.keeper.id());
+        bounded_log::settle();
         Ok(())
     }
 }
@@ -273,6 +272,7 @@ pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> 
             Some(status) if status.success() => {
                 // What it left running was meant to be.
                 kept.ended = true;
+                bounded_log::settle();
                 return Ok(());
             }
             Some(status) => format!("it ended with {}; its output: {}", status_text(status), output.display()),

@@ -1,10 +1,10 @@
 //! The target: from a URL to addresses, with the rule that load goes nowhere by accident.
 
 use crate::failure::Failure;
-use plimsoll_model::Origin;
 use plimsoll_model::addresses::{is_metadata, is_private, reached};
 use plimsoll_model::redact::{self, Redact, percent_decoded};
 use plimsoll_model::traffic::bracketed;
+use plimsoll_model::{Origin, Plan};
 use plimsoll_sys::probe::listener::is_of_this_machine;
 use plimsoll_sys::signal;
 use std::io;
@@ -99,6 +99,25 @@ impl Target {
             ))),
             false => Ok(Target { origin, path, authorization, addresses }),
         }
+    }
+}
+
+/// What is asked of the server of a load besides the load: where the load itself goes, whatever its URL says, and with no look-up.
+impl Target {
+    /// The server of a load; it has the user's leave already.
+    pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<Target, Failure> {
+        let origin = plan.traffic.origin.clone();
+        if origin.scheme != "http" {
+            return Err(Failure::usage(format!(
+                "'{origin}': this is fetched over plain HTTP only: give an http:// address of its own"
+            )));
+        }
+        if plan.carriage.unix.is_some() || plan.carriage.addresses.is_empty() {
+            return Err(Failure::usage(
+                "a unix socket has no address to ask there: give an http:// address of its own",
+            ));
+        }
+        Ok(Target { origin, path: "/".to_owned(), authorization, addresses: plan.carriage.addresses.clone() })
     }
 }
 

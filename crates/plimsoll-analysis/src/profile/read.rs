@@ -14,8 +14,10 @@ pub const READ_BYTES_MAX: usize = 1 << 30;
 
 /// What a profile may take in memory, with all that is made of it, in bytes; one that is large as it is given may take more.
 const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// So many times as much as it has bytes: profiles that are packed well unpack to thirty times as much.
-const MEMORY_TIMES: usize = 64;
+/// So many times as much as it has bytes: profiles that are packed well unpack to thirty times as much. What is not packed holds what
+/// it says: a file of nothing but new names takes twenty times as much.
+const MEMORY_TIMES_PACKED: usize = 64;
+const MEMORY_TIMES: usize = 16;
 
 /// So many bytes tell text from pprof.
 const SNIFF_BYTES: usize = 4096;
@@ -26,7 +28,8 @@ const SNIFF_BYTES: usize = 4096;
 /// [`ReadError`], whose text names the way out.
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
     // A large one may be meant; a small one that takes this much is not.
-    let memory_bytes_max = bytes.len().saturating_mul(MEMORY_TIMES).max(MEMORY_BYTES_MAX);
+    let times = if is_packed(bytes) { MEMORY_TIMES_PACKED } else { MEMORY_TIMES };
+    let memory_bytes_max = bytes.len().saturating_mul(times).max(MEMORY_BYTES_MAX);
     read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
 }
 
@@ -39,12 +42,16 @@ pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> 
 }
 
 fn read_within(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Result<Profile, ReadError> {
-    if bytes.starts_with(&[0x1f, 0x8b]) {
+    if is_packed(bytes) {
         let unpacked = gunzip(bytes, bytes_max)?;
         let room = Room::new(memory_bytes_max, unpacked.len());
         return read_unpacked(&unpacked, bytes_max, room);
     }
     read_unpacked(bytes, bytes_max, Room::new(memory_bytes_max, 0))
+}
+
+fn is_packed(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
 }
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {

@@ -462,6 +462,13 @@ impl<N: Net> Worker<N> {
     #[inline(never)]
     fn judged(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
         self.read_answer(number, first, last);
+        let outcome = self.judge(number, status);
+        self.answers[number as usize].end();
+        outcome
+    }
+
+    /// What an answer that has come is.
+    fn judge(&mut self, number: u32, status: u16) -> Outcome {
         let exchange = &self.exchanges[number];
         let (user, route) = (exchange.user, exchange.route);
         let (took_ns, now_ns) = (self.now_ns - exchange.intended_ns, self.now_ns);

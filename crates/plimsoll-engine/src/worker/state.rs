@@ -132,7 +132,7 @@ impl<N: Net> Worker<N> {
         };
         let mut worker = Worker {
             recorder: Recorder::new(job.number, job.source.routes().len()),
-            failed_answers: FailedAnswers::default(),
+            failed_answers: FailedAnswers::new(job.redact),
             answers: Vec::new(),
             last_messages_ns: Vec::new(),
             spinner: Spinner::new(job.spin, job.spare_core),

@@ -41,6 +41,7 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         match redact {
             Redact::Secrets => 0,
             Redact::All => 1,
+            Redact::SecretsButBodies => 2,
         },
     );
     routes.iter().for_each(|it| field(out, 6, |out| route(out, it)));
@@ -77,6 +78,7 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
             match value.number()? {
                 0 => Redact::Secrets,
                 1 => Redact::All,
+                2 => Redact::SecretsButBodies,
                 _ => return None,
             },
         ),

@@ -1,6 +1,7 @@
 //! Pictures as files, with PNG: a chart is rasterised from its SVG with the embedded font, twice as fine as the page.
 //! The same everywhere: no font, library or setting of the system is used. The twin without PNG is `png_off.rs`.
 
+use plimsoll_model::foreign::{self, LibraryPanic};
 use resvg::{tiny_skia, usvg};
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +25,14 @@ fn fonts() -> Arc<usvg::fontdb::Database> {
 }
 
 /// The bytes of a picture file of `svg`, a chart of this crate: PNG, in the colours of its theme.
-pub fn picture(svg: &str) -> Vec<u8> {
+///
+/// # Errors
+/// The library that draws fails on it: a chart holds names that others chose.
+pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
+    foreign::call("charts", || drawn(svg))
+}
+
+fn drawn(svg: &str) -> Vec<u8> {
     let options = usvg::Options { fontdb: fonts(), font_family: "Inter".into(), ..usvg::Options::default() };
     let tree = usvg::Tree::from_str(svg, &options).expect("the charts are well-formed");
     let size = tree.size();
@@ -48,7 +56,7 @@ mod tests {
                 "no level was measured",
                 theme,
             );
-            let bytes = picture(&svg);
+            let bytes = picture(&svg).expect("draws");
             let pixmap = tiny_skia::Pixmap::decode_png(&bytes).expect("a PNG");
             assert_eq!(pixmap.width(), 1600);
             let page = Paint::Surface.css(theme);

@@ -1,11 +1,14 @@
 //! JSON as a tree: read here, since a tree needs the place of every value.
 
 use super::texts::quoted;
-use super::tree::{DEPTH_MAX, Lines, TrafficFileError, TreeKey, TreeNode, TreeValue, insert};
+use super::tree::{DEPTH_MAX, Lines, TableEntries, TrafficFileError, TreeKey, TreeNode, TreeValue};
+
+/// Values of a document, at most: recordings of hours have fewer.
+const VALUES_MAX: usize = 5_000_000;
 
 /// The tree of a text.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
-    let mut reader = JsonReader { text, at: 0, lines: Lines::new(text) };
+    let mut reader = JsonReader { text, at: 0, lines: Lines::new(text), values: 0 };
     let node = reader.value(0)?;
     reader.blank();
     if reader.at < text.len() {
@@ -46,6 +49,8 @@ struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     lines: Lines<'a>,
+    /// So far.
+    values: usize,
 }
 
 impl<'a> JsonReader<'a> {
@@ -74,6 +79,10 @@ impl<'a> JsonReader<'a> {
         if depth > DEPTH_MAX {
             return self.bad(&format!("more than {DEPTH_MAX} values are inside each other"));
         }
+        self.values += 1;
+        if self.values > VALUES_MAX {
+            return self.bad(&format!("there are more than {VALUES_MAX} values"));
+        }
         let at = self.lines.place(self.at);
         let value = match self.rest().chars().next() {
             None => return self.bad("a value is missing at the end"),
@@ -86,10 +95,10 @@ impl<'a> JsonReader<'a> {
     }
 
     fn object(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
-        let mut entries = Vec::new();
+        let mut entries = TableEntries::default();
         self.takes('{');
         if self.takes('}') {
-            return Ok(TreeValue::Table(entries));
+            return Ok(entries.value());
         }
         loop {
             self.blank();
@@ -102,10 +111,10 @@ impl<'a> JsonReader<'a> {
                 return self.bad("':' is expected after a key");
             }
             let node = self.value(depth + 1)?;
-            insert(&mut entries, key, node)?;
+            entries.insert(key, node)?;
             match (self.takes(','), self.takes('}')) {
                 (true, false) => {}
-                (false, true) => return Ok(TreeValue::Table(entries)),
+                (false, true) => return Ok(entries.value()),
                 (true, true) => return self.bad("a ',' stands before '}'"),
                 (false, false) => return self.bad("',' or '}' is expected here"),
             }

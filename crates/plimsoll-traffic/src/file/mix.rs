@@ -1,14 +1,16 @@
 //! A mix: requests with weights, each asked for itself; or scenarios of such requests.
 
 use super::keys;
+use super::labels::Labels;
 use super::load::FileLoad;
 use super::once::{FileOnce, once};
 use super::request::{FileRequest, REQUESTS_MAX, request};
-use super::rows;
+use super::rows::{self, ROWS_BYTES_MAX};
 use super::scenario::scenarios;
-use super::texts::Known;
+use super::texts::{FILES_BYTES_MAX, Known};
 use super::tree::{TrafficFileError, TreeNode};
 use super::world::Surroundings;
+use plimsoll_model::Budget;
 use plimsoll_model::data::Data;
 use plimsoll_model::session::Scenario;
 use std::sync::Arc;
@@ -34,16 +36,18 @@ pub struct Mix {
 /// Reads the tree of a file.
 pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, TrafficFileError> {
     let file = tree.table("a file of traffic", &keys::FILE)?;
-    let mut known = Known { world, data: Vec::new(), variables: Vec::new(), captured: Vec::new() };
+    let files = Budget::new(FILES_BYTES_MAX);
+    let (data, variables, captured, captured_in_scenario, captured_uses) = Default::default();
+    let mut known = Known { world, data, variables, captured, captured_in_scenario, captured_uses, files };
+    let mut rows_left = Budget::new(ROWS_BYTES_MAX);
     if let Some(data) = file.get("data") {
         for (key, node) in data.open_table("'data'")?.entries {
-            known.data.push(Arc::new(rows::read(&key.name, node, known.world)?));
+            known.data.push(Arc::new(rows::read(&key.name, node, known.world, &mut rows_left)?));
         }
     }
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;
     // What is captured before a load all can use, and what comes after it.
     let setup = file.get("setup").map_or(Ok(Vec::new()), |list| once(list, "setup", &mut known))?;
-    let before = known.captured.clone();
     let mut requests: Vec<FileRequest> = Vec::new();
     let mut sessions = Vec::new();
     match (file.get("request"), file.get("scenario")) {
@@ -56,7 +60,7 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
         (Some(list), None) => read_requests(list, &mut known, &mut requests)?,
         (None, Some(list)) => sessions = scenarios(list, &mut known, &mut requests)?,
     }
-    known.captured = before;
+    known.captured_in_scenario.clear();
     let cleanup = file.get("cleanup").map_or(Ok(Vec::new()), |list| once(list, "cleanup", &mut known))?;
     let load = file.get("load").map_or(Ok(FileLoad::default()), FileLoad::read)?;
     let base = base.map(str::to_owned);
@@ -74,17 +78,16 @@ fn read_requests(list: &TreeNode, known: &mut Known, requests: &mut Vec<FileRequ
         }
         _ => {}
     }
+    let mut labels = Labels::default();
     for node in nodes {
         let table = node.table("a request", &keys::REQUEST)?;
         let mut asked = request(&table, known)?;
-        let taken = |label: &str| requests.iter().any(|other| other.label == label);
-        if taken(&asked.label) {
-            if let Some(name) = table.get("name") {
-                return name.error(format!("two requests are called '{}': give each a name of its own", asked.label));
-            }
-            let numbered = (2..).map(|number| format!("{} ({number})", asked.label)).find(|label| !taken(label));
-            asked.label = numbered.unwrap_or_default();
+        if labels.has(&asked.label)
+            && let Some(name) = table.get("name")
+        {
+            return name.error(format!("two requests are called '{}': give each a name of its own", asked.label));
         }
+        asked.label = labels.take(asked.label);
         requests.push(asked);
     }
     Ok(())

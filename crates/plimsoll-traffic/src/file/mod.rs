@@ -6,6 +6,7 @@
 mod expect;
 pub(crate) mod json;
 mod keys;
+mod labels;
 mod load;
 mod mix;
 mod multipart;

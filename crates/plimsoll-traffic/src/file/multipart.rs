@@ -74,7 +74,7 @@ fn part(name: &str, node: &TreeNode, known: &mut Known, raw: bool) -> Result<For
         let head = format!("Content-Disposition: form-data; name=\"{name}\"");
         return Ok(FormPart { head, content: text.into_bytes(), is_filled });
     };
-    let content = known.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
+    let content = known.file(node, path)?;
     let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
     let kind = TYPES.iter().find(|(known, _)| end.as_deref() == Some(*known));

@@ -38,9 +38,7 @@ pub fn once(list: &TreeNode, key: &str, known: &mut Known) -> Result<Vec<FileOnc
         let times = table.get("repeat").map_or(Ok(1), |node| node.whole("'repeat'", 1, u64::from(TIMES_MAX)))? as u32;
         if let Some(capture) = table.get("capture") {
             for (name, _) in capture.open_table("'capture'")?.entries {
-                if !known.captured.contains(&name.name) {
-                    known.captured.push(name.name.clone());
-                }
+                known.captured.insert(name.name.clone());
             }
         }
         all.push(FileOnce { asked, times, goes_on: goes_on(&table)? });

@@ -242,10 +242,7 @@ fn body(table: &TreeTable, known: &mut Known, raw: bool) -> Result<FileBody, Tra
             let text = node.text("'body'")?;
             match text.strip_prefix('@').filter(|_| !raw) {
                 None => known.text(node, text, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled, None)),
-                Some(path) => match known.world.file(path) {
-                    Ok(bytes) => Ok((bytes, false, None)),
-                    Err(why) => node.error(format!("the file '{path}' {why}")),
-                },
+                Some(path) => Ok((known.file(node, path)?, false, None)),
             }
         }
     }

@@ -4,14 +4,23 @@ use super::json;
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode, TreeValue};
 use super::world::Surroundings;
+use plimsoll_model::Budget;
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
+use std::collections::HashSet;
 
 /// Columns of a table, at most.
 const COLUMNS_MAX: usize = 1_000;
+/// Bytes of all files with rows that one file of traffic names.
+pub const ROWS_BYTES_MAX: usize = 1 << 30;
 
 /// Reads a table of the file, called `name`.
-pub fn read(name: &str, node: &TreeNode, world: &mut dyn Surroundings) -> Result<Data, TrafficFileError> {
+pub fn read(
+    name: &str,
+    node: &TreeNode,
+    world: &mut dyn Surroundings,
+    left: &mut Budget,
+) -> Result<Data, TrafficFileError> {
     let what = format!("the data '{name}'");
     let table = node.table(&what, &keys::DATA)?;
     if !is_name(name) || name == "env" {
@@ -32,6 +41,9 @@ pub fn read(name: &str, node: &TreeNode, world: &mut dyn Surroundings) -> Result
         Some((node, other)) => return node.error(format!("'each': '{other}' is not session or use")),
     };
     let text = world.rows(path).map_err(|why| TrafficFileError::new(file.at, format!("the file '{path}' {why}")))?;
+    let mega = ROWS_BYTES_MAX >> 20;
+    let too_much = |_| format!("with '{path}' the files with rows have more than {mega} MiB together");
+    left.take(text.len()).map_err(too_much).or_else(|why| file.error(why))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines_of_json = path.ends_with(".jsonl") || path.ends_with(".ndjson") || text.trim_start().starts_with('{');
     let table = |columns| Data::new(name.to_owned(), columns, pick, each_use);
@@ -61,11 +73,14 @@ fn pick(text: &str) -> Result<Pick, String> {
 
 /// Whether these can be columns.
 fn columns(names: Vec<String>) -> Result<Vec<String>, String> {
-    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name);
-    match (names.len(), twice) {
-        (_, Some(name)) => Err(format!("line 1: the column '{name}' is there twice")),
-        (1..=COLUMNS_MAX, None) => Ok(names),
-        (count, None) => Err(format!("line 1: it has {count} columns, and can have 1 to {COLUMNS_MAX}")),
+    let count = names.len();
+    if !(1..=COLUMNS_MAX).contains(&count) {
+        return Err(format!("line 1: it has {count} columns, and can have 1 to {COLUMNS_MAX}"));
+    }
+    let mut known = HashSet::new();
+    match names.iter().find(|name| !known.insert(name.as_str())) {
+        Some(name) => Err(format!("line 1: the column '{name}' is there twice")),
+        None => Ok(names),
     }
 }
 

@@ -2,11 +2,13 @@
 //! that a session carries out.
 
 use super::keys;
+use super::labels::Labels;
 use super::request::{FileRequest, REQUESTS_MAX, name, request};
-use super::texts::Known;
+use super::texts::{CAPTURED_MAX, Known};
 use super::tree::{TrafficFileError, TreeNode, TreeTable};
 use plimsoll_model::RouteNumber;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, Scenario, SessionOp, TIMES_MAX, Think};
+use std::collections::HashSet;
 
 /// Reads the list of scenarios; their requests come after those that are there.
 pub fn scenarios(
@@ -16,13 +18,12 @@ pub fn scenarios(
 ) -> Result<Vec<Scenario>, TrafficFileError> {
     let nodes = list.list("'scenario'")?;
     let mut scenarios: Vec<Scenario> = Vec::with_capacity(nodes.len());
-    // Captured before the load.
-    let shared = known.captured.clone();
+    let (mut names, mut labels) = (HashSet::new(), Labels::default());
     for (number, node) in nodes.iter().enumerate() {
         let table = node.table("a scenario", &keys::SCENARIO)?;
         let scenario_name =
             table.get("name").map(name).transpose()?.unwrap_or_else(|| format!("scenario {}", number + 1));
-        if scenarios.iter().any(|other| other.name == scenario_name) {
+        if !names.insert(scenario_name.clone()) {
             return table.get("name").unwrap_or(node).error(format!("two scenarios are called '{scenario_name}'"));
         }
         let own_connection = match table.get("connection") {
@@ -37,10 +38,15 @@ pub fn scenarios(
             return node.error("nothing is done in this scenario: add a [[scenario.step]], such as get = \"/\"");
         };
         // Whatever any step captures can be used by all, in a repetition also by those before it.
-        known.captured.truncate(shared.len());
-        captured_names(steps, &shared, &mut known.captured)?;
-        let mut program =
-            ScenarioProgram { scenario: scenario_name, ops: Vec::new(), known: &mut *known, requests: &mut *requests };
+        known.captured_in_scenario.clear();
+        captured_names(steps, &known.captured, &mut known.captured_in_scenario)?;
+        let mut program = ScenarioProgram {
+            scenario: scenario_name,
+            ops: Vec::new(),
+            known: &mut *known,
+            requests: &mut *requests,
+            labels: &mut labels,
+        };
         program.steps(steps, 0)?;
         let ScenarioProgram { scenario: name, ops, .. } = program;
         let weight = table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32;
@@ -53,7 +59,11 @@ pub fn scenarios(
 }
 
 /// The names under which steps, and those inside them, capture something.
-fn captured_names(steps: &TreeNode, shared: &[String], names: &mut Vec<String>) -> Result<(), TrafficFileError> {
+fn captured_names(
+    steps: &TreeNode,
+    shared: &HashSet<String>,
+    names: &mut HashSet<String>,
+) -> Result<(), TrafficFileError> {
     for node in steps.list("'step'")? {
         let table = node.table("a step", &keys::STEP)?;
         if let Some(capture) = table.get("capture") {
@@ -62,8 +72,10 @@ fn captured_names(steps: &TreeNode, shared: &[String], names: &mut Vec<String>) 
                     let text = format!("'{}' is captured before the load already: give it another name", key.name);
                     return Err(TrafficFileError::new(key.at, text));
                 }
-                if !names.contains(&key.name) {
-                    names.push(key.name.clone());
+                names.insert(key.name.clone());
+                if names.len() > CAPTURED_MAX {
+                    let text = format!("more than {CAPTURED_MAX} names are captured in this scenario");
+                    return Err(TrafficFileError::new(key.at, text));
                 }
             }
         }
@@ -80,6 +92,7 @@ struct ScenarioProgram<'a, 'w> {
     ops: Vec<SessionOp>,
     known: &'a mut Known<'w>,
     requests: &'a mut Vec<FileRequest>,
+    labels: &'a mut Labels,
 }
 
 impl ScenarioProgram<'_, '_> {
@@ -162,13 +175,12 @@ impl ScenarioProgram<'_, '_> {
 
     fn ask(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         let mut asked = request(table, self.known)?;
-        let taken = |label: &str| self.requests.iter().any(|other| other.label == label);
-        if taken(&asked.label) {
-            // Steps of several scenarios may have one name.
-            let own = format!("{} {}", self.scenario, asked.label);
-            let mut numbered = std::iter::once(own.clone()).chain((2..).map(|number| format!("{own} ({number})")));
-            asked.label = numbered.find(|label| !taken(label)).unwrap_or_default();
-        }
+        // Steps of several scenarios may have one name.
+        let own = match self.labels.has(&asked.label) {
+            true => format!("{} {}", self.scenario, asked.label),
+            false => std::mem::take(&mut asked.label),
+        };
+        asked.label = self.labels.take(own);
         let goes_on = goes_on(table)?;
         let Some(route) =
             RouteNumber::try_from(self.requests.len()).ok().filter(|_| self.requests.len() < REQUESTS_MAX)
@@ -220,7 +232,9 @@ mod tests {
     fn read(text: &str) -> Result<(Vec<Scenario>, Vec<String>), String> {
         let tree = toml::tree(text).expect("TOML");
         let list = tree.open_table("a file").expect("a table").get("scenario").expect("scenarios");
-        let mut known = Known { world: &mut Nowhere, data: vec![], variables: vec![], captured: vec![] };
+        let (data, variables, captured, captured_in_scenario, captured_uses, files) = Default::default();
+        let world = &mut Nowhere;
+        let mut known = Known { world, data, variables, captured, captured_in_scenario, captured_uses, files };
         let mut requests = Vec::new();
         let scenarios = scenarios(list, &mut known, &mut requests).map_err(|error| error.to_string())?;
         Ok((scenarios, requests.into_iter().map(|request| request.label).collect()))

@@ -2,8 +2,10 @@
 
 use super::tree::{TrafficFileError, TreeNode};
 use super::world::Surroundings;
+use plimsoll_model::Budget;
 use plimsoll_model::data::Data;
 use plimsoll_model::template::{Template, TemplatePart, Value, ValueWriting};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A text as the plan has it, and whether it is a template.
@@ -15,11 +17,31 @@ pub struct Known<'a> {
     pub data: Vec<Arc<Data>>,
     /// Variables of the environment that are named, and their values.
     pub variables: Vec<(String, String)>,
-    /// Names that steps capture something under.
-    pub captured: Vec<String>,
+    /// Names that something was captured under before the load, and those of the steps of one scenario.
+    pub captured: HashSet<String>,
+    pub captured_in_scenario: HashSet<String>,
+    /// How often something that is captured is named: each is looked for among all.
+    pub captured_uses: usize,
+    /// What the files that bodies are in may take together: each request has its own.
+    pub files: Budget,
 }
 
+/// Names that a file captures something under, at most, and how often these are named.
+pub const CAPTURED_MAX: usize = 5_000;
+const CAPTURED_USES_MAX: usize = 50_000;
+/// Bytes of all files that bodies are in.
+pub const FILES_BYTES_MAX: usize = 512 << 20;
+
 impl Known<'_> {
+    /// The content of a file.
+    pub fn file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
+        let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
+        let mega = FILES_BYTES_MAX >> 20;
+        let too_much = |_| format!("with '{path}' the files of all bodies have more than {mega} MiB together");
+        self.files.take(bytes.len()).map_err(too_much).or_else(|why| node.error(why))?;
+        Ok(bytes)
+    }
+
     /// The text of a value, understood unless it is `raw`.
     pub fn text(&mut self, node: &TreeNode, text: &str, raw: bool) -> Result<PlanText, TrafficFileError> {
         if raw || !text.contains("{{") {
@@ -58,7 +80,13 @@ impl Known<'_> {
                 Some(table) => node
                     .error(format!("the data '{data}' has no column '{column}': it has {}", table.columns.join(", "))),
             },
-            Value::Captured(name) if self.captured.contains(name) => Ok(()),
+            Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => {
+                self.captured_uses += 1;
+                match self.captured_uses > CAPTURED_USES_MAX {
+                    true => node.error(format!("values that are captured are named more than {CAPTURED_USES_MAX} times")),
+                    false => Ok(()),
+                }
+            }
             Value::Captured(name) => node.error(format!(
                 "nothing sets '{name}': a step before it captures it (capture = {{ {name} = \"$.{name}\" }}), or write a function with its brackets, such as uuid(), or DATA.COLUMN"
             )),

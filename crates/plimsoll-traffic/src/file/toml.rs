@@ -1,13 +1,16 @@
 //! TOML as a tree. The parser is a library's; here its values are given their places.
 
-use super::tree::{Lines, TrafficFileError, TreeKey, TreeNode, TreeValue};
+use super::tree::{Lines, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
+use plimsoll_model::foreign;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The tree of a text.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let lines = Lines::new(text);
-    let table = DeTable::parse(text).map_err(|error| {
+    let parsed = foreign::call("TOML", || DeTable::parse(text));
+    let parsed = parsed.map_err(|error| TrafficFileError::new(TextPlace { line: 1, column: 1 }, error.to_string()))?;
+    let table = parsed.map_err(|error| {
         let at = lines.place(error.span().map_or(0, |span| span.start));
         TrafficFileError::new(at, format!("this is no TOML: {}", error.message().replace('\n', ", ")))
     })?;

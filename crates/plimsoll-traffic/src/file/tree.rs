@@ -1,12 +1,15 @@
 //! A file as a tree of values that know where they stand, and how they are asked for what they should be.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::fmt::Display;
 
 /// Values that are inside each other, at most: nobody writes more by hand, and every walk over a tree ends.
 pub const DEPTH_MAX: usize = 64;
 /// Values in a file, at most, with those that YAML repeats.
 pub const VALUES_MAX: usize = 1_000_000;
+/// Keys of one table, at most: they are looked for one after the other.
+pub const KEYS_MAX: usize = 50_000;
 
 /// Where something stands, both from 1; columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,13 +217,41 @@ impl<'a> TreeTable<'a> {
     }
 }
 
-/// Puts a value into a table that is being read, once.
-pub fn insert(entries: &mut Vec<(TreeKey, TreeNode)>, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
-    if entries.iter().any(|(other, _)| other.name == key.name) {
-        return Err(TrafficFileError::new(key.at, format!("the key '{}' stands here twice: leave one out", key.name)));
+/// A table that is being read: each key stands in it once.
+#[derive(Debug, Default)]
+pub struct TableEntries {
+    entries: Vec<(TreeKey, TreeNode)>,
+    /// The keys, once there are too many to be compared one by one.
+    names: HashSet<String>,
+}
+
+impl TableEntries {
+    /// So few keys are compared one by one.
+    const FEW: usize = 16;
+
+    pub fn insert(&mut self, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
+        let count = self.entries.len();
+        if count == Self::FEW {
+            self.names = self.entries.iter().map(|(key, _)| key.name.clone()).collect();
+        }
+        let is_new = match count < Self::FEW {
+            true => self.entries.iter().all(|(other, _)| other.name != key.name),
+            false => self.names.insert(key.name.clone()),
+        };
+        if !is_new {
+            let text = format!("the key '{}' stands here twice: leave one out", key.name);
+            return Err(TrafficFileError::new(key.at, text));
+        }
+        if count == KEYS_MAX {
+            return Err(TrafficFileError::new(key.at, format!("a table has more than {KEYS_MAX} keys here")));
+        }
+        self.entries.push((key, node));
+        Ok(())
     }
-    entries.push((key, node));
-    Ok(())
+
+    pub fn value(self) -> TreeValue {
+        TreeValue::Table(self.entries)
+    }
 }
 
 /// The known name that was most likely meant: with at most two letters changed, missing, too many or exchanged.

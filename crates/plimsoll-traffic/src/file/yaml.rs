@@ -1,7 +1,8 @@
 //! YAML as a tree. The parser is a library's; here its events become values, by the core schema of YAML 1.2 (so that `no` is a
 //! word), with anchors and aliases as far as their whole size stays sane.
 
-use super::tree::{DEPTH_MAX, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX, insert};
+use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
+use plimsoll_model::{Budget, foreign};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use std::collections::HashMap;
 
@@ -15,11 +16,18 @@ struct Open {
 enum Container {
     List(Vec<TreeNode>),
     /// With the key whose value comes next.
-    Table(Vec<(TreeKey, TreeNode)>, Option<TreeKey>),
+    Table(TableEntries, Option<TreeKey>),
 }
 
 /// The tree of a text, of one document.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
+    let beginning = TextPlace { line: 1, column: 1 };
+    foreign::call("YAML", || read(text)).map_err(|error| TrafficFileError::new(beginning, error.to_string()))?
+}
+
+fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
+    // What aliases repeat, with its texts.
+    let mut budget = Budget::of_input(text.len());
     let mut open: Vec<Open> = Vec::new();
     let mut anchors: HashMap<usize, (TreeNode, usize)> = HashMap::new();
     let (mut root, mut values, mut documents) = (None, 0usize, 0);
@@ -40,7 +48,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix == "str");
                 let value = if is_text { TreeValue::Text(text.into_owned()) } else { plain(&text) };
-                Some((TreeNode { at, value }, anchor, 1))
+                Some((TreeNode { at, value }, anchor))
             }
             Event::Alias(anchor) => {
                 let Some((node, size)) = anchors.get(&anchor) else {
@@ -49,46 +57,44 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
                         "this names an anchor whose value is not whole yet: it would hold itself",
                     ));
                 };
-                Some((TreeNode { at, value: node.value.clone() }, 0, *size))
+                budget.take(*size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
+                Some((TreeNode { at, value: node.value.clone() }, 0))
             }
             Event::SequenceStart(anchor, _) => {
                 open.push(Open { at, anchor, what: Container::List(Vec::new()) });
                 None
             }
             Event::MappingStart(anchor, _) => {
-                open.push(Open { at, anchor, what: Container::Table(Vec::new(), None) });
+                open.push(Open { at, anchor, what: Container::Table(TableEntries::default(), None) });
                 None
             }
             Event::SequenceEnd | Event::MappingEnd => open.pop().map(|Open { at, anchor, what }| {
                 let value = match what {
                     Container::List(items) => TreeValue::List(items),
-                    Container::Table(entries, _) => TreeValue::Table(entries),
+                    Container::Table(entries, _) => entries.value(),
                 };
-                let node = TreeNode { at, value };
-                let size = if anchor > 0 { size(&node) } else { 1 };
-                (node, anchor, size)
+                (TreeNode { at, value }, anchor)
             }),
             _ => None,
         };
         if open.len() > DEPTH_MAX {
             return Err(TrafficFileError::new(at, format!("more than {DEPTH_MAX} values are inside each other here")));
         }
-        let Some((node, anchor, size)) = done else { continue };
-        values += size;
+        let Some((node, anchor)) = done else { continue };
+        values += 1;
         if values > VALUES_MAX {
-            return Err(TrafficFileError::new(
-                at,
-                format!("there are more than {VALUES_MAX} values, with those that aliases repeat"),
-            ));
+            return Err(TrafficFileError::new(at, format!("there are more than {VALUES_MAX} values")));
         }
         if anchor > 0 {
+            let size = bytes(&node);
+            budget.take(size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
             anchors.insert(anchor, (node.clone(), size));
         }
         match open.last_mut().map(|open| &mut open.what) {
             None => root = Some(node),
             Some(Container::List(items)) => items.push(node),
             Some(Container::Table(entries, key)) => match key.take() {
-                Some(key) => insert(entries, key, node)?,
+                Some(key) => entries.insert(key, node)?,
                 None => *key = Some(TreeKey { at, name: node.text("a key")?.to_owned() }),
             },
         }
@@ -100,13 +106,17 @@ fn place(span: Span) -> TextPlace {
     TextPlace { line: span.start.line(), column: span.start.col() + 1 }
 }
 
-/// How many values there are in one.
-fn size(node: &TreeNode) -> usize {
-    1 + match &node.value {
-        TreeValue::List(items) => items.iter().map(size).sum(),
-        TreeValue::Table(entries) => entries.iter().map(|(_, node)| size(node)).sum(),
-        _ => 0,
-    }
+/// What a value takes in memory, with all that is in it.
+fn bytes(node: &TreeNode) -> usize {
+    size_of::<TreeNode>()
+        + match &node.value {
+            TreeValue::List(items) => items.iter().map(bytes).sum(),
+            TreeValue::Table(entries) => {
+                entries.iter().map(|(key, node)| size_of::<TreeKey>() + key.name.len() + bytes(node)).sum()
+            }
+            TreeValue::Text(text) | TreeValue::Number(text) => text.len(),
+            TreeValue::Null | TreeValue::Flag(_) => 0,
+        }
 }
 
 /// A scalar without quotation marks.

@@ -9,6 +9,7 @@ use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FieldOptions, FileDescriptorProto, UninterpretedOption};
 use prost_types::{EnumDescriptorProto, EnumValueDescriptorProto};
+use std::collections::HashSet;
 
 /// Editions that are understood, by the number that descriptors have for them.
 const EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
@@ -193,13 +194,13 @@ fn each_field_of(
         return;
     }
     let here = around.with(said.options.and_then(|options| options.features));
-    let entries: Vec<String> =
+    let entries: HashSet<String> =
         message.nested_type.iter().filter(|nested| is_entry(nested)).map(|entry| entry.name().to_owned()).collect();
     for (field, of_field) in message.field.iter_mut().zip(&said.fields) {
         let oneof = field.oneof_index.and_then(|at| said.oneofs.get(at as usize));
         let oneof = oneof.and_then(|oneof| oneof.options).and_then(|options| options.features);
         let mut features = here.with(oneof).with(of_field.options.and_then(|options| options.features));
-        if entries.iter().any(|entry| last_part(field.type_name()) == entry) {
+        if entries.contains(last_part(field.type_name())) {
             features.messages = 1;
         }
         act(field, features);

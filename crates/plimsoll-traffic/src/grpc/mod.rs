@@ -9,6 +9,7 @@ pub mod health;
 pub mod reflection;
 mod schema;
 mod text;
+mod weight;
 
 pub use schema::{Method, Schema, SchemaError};
 pub use text::texts;

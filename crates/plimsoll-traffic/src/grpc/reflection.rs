@@ -4,8 +4,10 @@
 //! Not here: who asks, and over what.
 
 use super::schema::{Schema, SchemaError};
-use plimsoll_model::GrpcStatus;
+use super::weight::{WEIGHT_MAX, entries, weighed};
+use plimsoll_model::foreign;
 use plimsoll_model::grpc_message::{MessageError, Messages, write_message};
+use plimsoll_model::{Budget, GrpcStatus};
 use prost::Message;
 use prost_types::FileDescriptorProto;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +20,8 @@ pub const PATHS: [&str; 2] = [
 /// Files, and bytes of them, that a server may describe itself with.
 const FILES_MAX: usize = 4_096;
 const BYTES_MAX: usize = 64 << 20;
+/// Services that a server may list.
+const SERVICES_MAX: usize = 4_096;
 
 /// A question. The host is nobody's concern.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -96,6 +100,9 @@ pub enum ReflectionError {
     /// It describes itself without end.
     #[error("the server's reflection describes more than 4 096 files or 64 MiB")]
     TooMuch,
+    /// It lists more services than any server has.
+    #[error("the server's reflection lists {0} services, and at most 4 096 are asked about")]
+    TooMany(usize),
     /// What it describes does not fit together.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -108,12 +115,24 @@ pub struct Learner {
     /// By name, as they came.
     files: BTreeMap<String, Vec<u8>>,
     bytes: usize,
+    /// What all of them may weigh in memory.
+    budget: LearnerBudget,
     /// What is still to be asked, and what was, so that nothing is asked twice.
     symbols: BTreeSet<String>,
     imports: BTreeSet<String>,
     asked: BTreeSet<String>,
     /// What the last question was after.
     last: Option<ReflectionAsked>,
+}
+
+/// What the descriptors of a server may weigh.
+#[derive(Debug)]
+struct LearnerBudget(Budget);
+
+impl Default for LearnerBudget {
+    fn default() -> LearnerBudget {
+        LearnerBudget(Budget::new(WEIGHT_MAX))
+    }
 }
 
 impl Learner {
@@ -151,6 +170,13 @@ impl Learner {
     pub fn answer(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
         let message = Messages::of(content).next().ok_or(ReflectionError::Other)??;
+        let services = entries(message, &[6, 1]);
+        if services > SERVICES_MAX {
+            return Err(ReflectionError::TooMany(services));
+        }
+        if entries(message, &[4, 1]) > FILES_MAX {
+            return Err(ReflectionError::TooMuch);
+        }
         let answer = ReflectionAnswer::decode(message).map_err(|_| ReflectionError::Other)?;
         match (last, answer.answered) {
             (_, Some(ReflectionAnswered::Error(ReflectedError { code, message }))) => {
@@ -159,7 +185,7 @@ impl Learner {
                 Err(if is_not_found { ReflectionError::NotFound(said) } else { ReflectionError::Said(said) })
             }
             (Some(ReflectionAsked::ListServices(_)), Some(ReflectionAnswered::ReflectedServices(list))) => {
-                self.symbols.extend(list.services.into_iter().map(|service| service.name).take(FILES_MAX));
+                self.symbols.extend(list.services.into_iter().map(|service| service.name).take(SERVICES_MAX));
                 Ok(())
             }
             (
@@ -171,7 +197,9 @@ impl Learner {
     }
 
     fn learn(&mut self, bytes: Vec<u8>) -> Result<(), ReflectionError> {
-        let file = FileDescriptorProto::decode(bytes.as_slice()).map_err(|_| ReflectionError::Other)?;
+        let bytes = weighed(&bytes, &mut self.budget.0).map_err(SchemaError::from)?;
+        let file = foreign::call("descriptions of gRPC services", || FileDescriptorProto::decode(bytes.as_slice()));
+        let file = file.map_err(SchemaError::from)?.map_err(|_| ReflectionError::Other)?;
         let name = file.name().to_owned();
         if self.files.contains_key(&name) {
             return Ok(());
@@ -265,6 +293,31 @@ mod tests {
             }
         };
         assert_eq!(error, ReflectionError::TooMuch);
+    }
+
+    #[test]
+    fn what_a_server_describes_is_bounded_and_no_panic() {
+        let ask = |learner: &mut Learner, answered| {
+            assert!(learner.question().is_some());
+            learner.answer(&content(answered))
+        };
+        let services = vec![ReflectedService { name: String::new() }; SERVICES_MAX + 1];
+        let listed = ReflectionAnswered::ReflectedServices(ReflectedServices { services });
+        assert_eq!(ask(&mut Learner::of_all(), listed), Err(ReflectionError::TooMany(SERVICES_MAX + 1)));
+        // Two bytes each, and more than a thousand in memory.
+        let mut many = file("a", &[], "a", "A");
+        many.extend(b"\x22\0".repeat(2 << 20));
+        let described = ReflectionAnswered::ReflectedFiles(ReflectedFiles { files: vec![many] });
+        let error = ask(&mut Learner::of_services(["a.A"].into_iter()), described).expect_err("refused");
+        assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
+        // The library would panic.
+        let mut unknown = FileDescriptorProto::decode(&*file("a", &[], "a", "A")).expect("a file");
+        unknown.syntax = Some("proto4".into());
+        let described = ReflectionAnswered::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });
+        let mut learner = Learner::of_services(["a.A"].into_iter());
+        assert_eq!(ask(&mut learner, described), Ok(()));
+        let error = learner.schema().expect_err("refused").to_string();
+        assert!(error.contains("'proto4'"), "{error}");
     }
 
     #[test]

@@ -2,9 +2,12 @@
 
 use super::editions::{self, is_nobodys};
 use super::example::{example, shape};
+use super::weight::{WEIGHT_MAX, weigh_text, weighed};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use plimsoll_model::foreign::{self, LibraryPanic};
 use plimsoll_model::grpc_message::write_message;
+use plimsoll_model::{Budget, Unfolded};
 use prost::Message;
 use prost_reflect::{
     Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
@@ -12,12 +15,25 @@ use prost_reflect::{
 };
 use prost_types::FileDescriptorProto;
 use protox::file::{File, FileResolver, GoogleFileResolver};
+use std::cell::RefCell;
 use std::io::Write;
 
 /// The longest message: servers take 4 MB by default, and a body is held in memory.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// Names shown where one was not found.
 const NEAR_MAX: usize = 3;
+/// Bytes of a name that is compared with others, and names that are.
+const NEAR_BYTES_MAX: usize = 200;
+const NEAR_NAMES_MAX: usize = 10_000;
+/// Files of one schema: names that import each other are looked up again and again.
+const FILES_MAX: usize = 20_000;
+/// What libraries read here, as a sentence names it.
+const DESCRIPTORS: &str = "descriptions of gRPC services";
+const MESSAGES: &str = "messages of gRPC";
+/// The text of an answer, in times the most that is looked at of its content: each message is written with all its fields.
+const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
+/// What a description may be written in: others are refused before a library sees them.
+const SYNTAXES: [&str; 3] = ["proto2", "proto3", "editions"];
 
 /// Why a call cannot be made of what was given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +87,12 @@ pub enum SchemaError {
     /// A message that no server would take.
     #[error("the message has {0} bytes, more than 64 MiB")]
     TooLong(usize),
+    /// More than any service has.
+    #[error("these descriptors are larger than those of any service: {0}")]
+    TooLarge(#[from] Unfolded),
+    /// A library failed on it.
+    #[error(transparent)]
+    Library(#[from] LibraryPanic),
 }
 
 /// All that is known of services.
@@ -88,6 +110,8 @@ struct FilesInSet {
 struct Texts<F> {
     known: GoogleFileResolver,
     text: F,
+    /// What all of them may weigh.
+    budget: RefCell<Budget>,
 }
 
 impl<F: Fn(&str) -> Option<Result<String, String>>> FileResolver for Texts<F> {
@@ -97,15 +121,17 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> FileResolver for Texts<F> {
 
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         match (self.text)(name) {
-            Some(Ok(text)) => match editions::as_proto3(name, &text) {
-                Ok(None) => File::from_source(name, &text),
-                Ok(Some(text)) => {
-                    let mut file = File::from_source(name, &text)?.file_descriptor_proto().clone();
-                    editions::understand(&mut file);
-                    Ok(File::from_file_descriptor_proto(file))
+            Some(Ok(text)) => {
+                match weigh_text(&text, &mut self.budget.borrow_mut()).and_then(|()| editions::as_proto3(name, &text)) {
+                    Ok(None) => File::from_source(name, &text),
+                    Ok(Some(text)) => {
+                        let mut file = File::from_source(name, &text)?.file_descriptor_proto().clone();
+                        editions::understand(&mut file);
+                        Ok(File::from_file_descriptor_proto(file))
+                    }
+                    Err(why) => Err(protox::Error::new(std::io::Error::other(why))),
                 }
-                Err(why) => Err(protox::Error::new(std::io::Error::other(why))),
-            },
+            }
             Some(Err(why)) => Err(protox::Error::new(std::io::Error::other(why))),
             // Those that every compiler brings along.
             None => self.known.open_file(name),
@@ -120,16 +146,25 @@ impl Schema {
         names: &[String],
         text: impl Fn(&str) -> Option<Result<String, String>> + 'static,
     ) -> Result<Schema, SchemaError> {
-        let mut compiler = protox::Compiler::with_file_resolver(Texts { known: GoogleFileResolver::new(), text });
-        compiler.include_imports(true);
-        for name in names {
-            compiler.open_file(name).map_err(|error| SchemaError::Proto(told(&error)))?;
-        }
-        Ok(Schema(compiler.descriptor_pool()))
+        let budget = RefCell::new(Budget::new(WEIGHT_MAX));
+        let compile = || {
+            let texts = Texts { known: GoogleFileResolver::new(), text, budget };
+            let mut compiler = protox::Compiler::with_file_resolver(texts);
+            compiler.include_imports(true);
+            for name in names {
+                compiler.open_file(name).map_err(|error| SchemaError::Proto(told(&error)))?;
+            }
+            Ok(Schema(compiler.descriptor_pool()))
+        };
+        foreign::call("files of .proto", compile)?
     }
 
     /// The descriptors that a compiler wrote (`protoc --include_imports -o FILE`).
     pub fn of_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
+        let files = super::weight::entries(bytes, &[1]);
+        if files > FILES_MAX {
+            return Err(SchemaError::Descriptors(format!("there are {files} files, and at most {FILES_MAX} are read")));
+        }
         let set = FilesInSet::decode(bytes).map_err(|error| SchemaError::Descriptors(error.to_string()))?;
         Schema::of_files(&set.files)
     }
@@ -137,11 +172,24 @@ impl Schema {
     /// Descriptors of single files, in any order.
     pub fn of_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
         let descriptors = |error: &dyn std::fmt::Display| SchemaError::Descriptors(error.to_string());
-        let files: Result<Vec<FileDescriptorProto>, _> = files.iter().map(|bytes| editions::read_file(bytes)).collect();
-        let mut pool = DescriptorPool::new();
-        pool.add_file_descriptor_protos(files.map_err(|error| descriptors(&error))?)
-            .map_err(|error| descriptors(&error))?;
-        Ok(Schema(pool))
+        let mut budget = Budget::new(WEIGHT_MAX);
+        let read = || {
+            let mut read: Vec<FileDescriptorProto> = Vec::with_capacity(files.len());
+            for bytes in files {
+                let file = editions::read_file(&weighed(bytes, &mut budget)?).map_err(|error| descriptors(&error))?;
+                if file.syntax.as_deref().is_some_and(|syntax| !SYNTAXES.contains(&syntax)) {
+                    let syntax: String = file.syntax().chars().take(40).collect();
+                    let error =
+                        format!("{} is written in '{syntax}': proto2, proto3 and editions are known", file.name());
+                    return Err(SchemaError::Descriptors(error));
+                }
+                read.push(file);
+            }
+            let mut pool = DescriptorPool::new();
+            pool.add_file_descriptor_protos(read).map_err(|error| descriptors(&error))?;
+            Ok(Schema(pool))
+        };
+        foreign::call(DESCRIPTORS, read)?
     }
 
     /// All of it as one set of descriptors.
@@ -211,6 +259,10 @@ fn near(name: &str, mut names: Vec<String>) -> String {
         text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
     };
     let wanted = parts(name);
+    if name.len() > NEAR_BYTES_MAX || names.len() > NEAR_NAMES_MAX {
+        return format!("there are {} others", names.len());
+    }
+    names.retain(|other| other.len() <= NEAR_BYTES_MAX);
     // The share of pairs of letters in common.
     names.sort_by_cached_key(|other| {
         let have = parts(other);
@@ -246,6 +298,10 @@ impl Method {
     /// The messages that a body of JSON stands for, as they are sent, compressed with gzip if that is wanted: an object is one, a list
     /// (where the method takes one) several, no body at all is a message without fields.
     pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
+        foreign::call(MESSAGES, || self.encode(body, gzip))?
+    }
+
+    fn encode(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
         let write = |message: &[u8], content: &mut Vec<u8>| match gzip {
             true => write_message(&compressed(message), true, content),
             false => write_message(message, false, content),
@@ -274,15 +330,19 @@ impl Method {
     /// numbers as numbers, however large.
     pub fn write_text(&self, message: &[u8], json: &mut Vec<u8>) -> Result<(), SchemaError> {
         let unfit = |why: String| SchemaError::Body { message: self.0.output().full_name().to_owned(), why };
-        let message = DynamicMessage::decode(self.0.output(), message).map_err(|error| unfit(error.to_string()))?;
-        let options = SerializeOptions::new().skip_default_fields(false).stringify_64_bit_integers(false);
-        let written = message.serialize_with_options(&mut serde_json::Serializer::new(json), &options);
-        written.map(|_| ()).map_err(|error| unfit(error.to_string()))
+        let write = || {
+            let message = DynamicMessage::decode(self.0.output(), message).map_err(|error| unfit(error.to_string()))?;
+            let options = SerializeOptions::new().skip_default_fields(false).stringify_64_bit_integers(false);
+            let json = BoundedText(json);
+            let written = message.serialize_with_options(&mut serde_json::Serializer::new(json), &options);
+            written.map(|_| ()).map_err(|error| unfit(error.to_string()))
+        };
+        foreign::call(MESSAGES, write)?
     }
 
     /// A body to start from, with every field.
     pub fn example(&self) -> String {
-        let one = example(&self.0.input());
+        let one = foreign::call(DESCRIPTORS, || example(&self.0.input())).unwrap_or_else(|_| "{}".to_owned());
         if self.takes_stream() { format!("[{one}]") } else { one }
     }
 
@@ -290,6 +350,23 @@ impl Method {
     pub fn shape(&self) -> String {
         let (input, output) = (self.0.input(), self.0.output());
         if input == output { shape(&input) } else { format!("{}\n{}", shape(&input), shape(&output)) }
+    }
+}
+
+/// The text of an answer up to its bound: a small answer can be a long text.
+struct BoundedText<'a>(&'a mut Vec<u8>);
+
+impl Write for BoundedText<'_> {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + piece.len() > TEXT_BYTES_MAX {
+            return Err(std::io::Error::other("its text is longer than what is looked at"));
+        }
+        self.0.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

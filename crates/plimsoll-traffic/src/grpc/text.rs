@@ -21,14 +21,21 @@ struct CallText {
 /// # Errors
 /// Types that are none, or lack the method that is called.
 pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
-    let of_route = |route: &plimsoll_model::Route| {
+    // Routes share their types: they are read once.
+    let mut last: Option<(*const u8, Schema)> = None;
+    let mut of_route = |route: &plimsoll_model::Route| {
         let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };
-        let method = Schema::of_descriptor_set(types)?.method(&route.request.target)?;
+        let schema = match &last {
+            Some((bytes, schema)) if *bytes == types.as_ptr() => schema.clone(),
+            _ => Schema::of_descriptor_set(types)?,
+        };
+        last = Some((types.as_ptr(), schema.clone()));
+        let method = schema.method(&route.request.target)?;
         let mut fields = route.request.headers.iter();
         let gzip = fields.any(|(name, value)| name.eq_ignore_ascii_case("grpc-encoding") && value.trim() == "gzip");
         Ok(Some(Arc::new(CallText { method, gzip }) as Arc<dyn MessageText>))
     };
-    traffic.routes.iter().map(of_route).collect()
+    traffic.routes.iter().map(&mut of_route).collect()
 }
 
 impl MessageText for CallText {

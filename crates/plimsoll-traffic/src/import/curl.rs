@@ -108,6 +108,13 @@ pub enum CurlError {
     TwoBodies,
 }
 
+/// An option that is none, as far as it cannot be a value that stands in the wrong place: what is joined to it is left out.
+fn option_shown(option: &str) -> String {
+    let name = option.split('=').next().unwrap_or_default();
+    let is_like_one = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    if is_like_one { plain(name) } else { format!("of {} characters", option.chars().count()) }
+}
+
 /// The words of a command line, as a POSIX shell (and bash, for `$'...'`) takes it apart.
 pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
     let mut words = Vec::new();
@@ -393,7 +400,7 @@ impl CurlRequest {
                 self.left_out.push(shown.to_owned());
             }
             option if PASSED_OVER.contains(&option) || PASSED_OVER_WITH_VALUE.contains(&option) => {}
-            _ => return Err(CurlError::Unknown(plain(shown))),
+            _ => return Err(CurlError::Unknown(option_shown(shown))),
         }
         Ok(())
     }

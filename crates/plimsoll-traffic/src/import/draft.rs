@@ -6,6 +6,7 @@
 use super::nodes::is_word;
 use crate::file::{TextPlace, TrafficFileError};
 use plimsoll_model::Arrivals;
+use plimsoll_model::steering::steers;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
@@ -104,6 +105,13 @@ impl DraftText {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    fn bytes(&self) -> usize {
+        let of_piece = |piece: &DraftPiece| match piece {
+            DraftPiece::Text(text) | DraftPiece::Value(text) => size_of::<DraftPiece>() + text.len(),
+        };
+        self.0.iter().map(of_piece).sum()
     }
 
     /// The text, if there are no values in it.
@@ -223,6 +231,14 @@ pub struct DraftRequest {
 }
 
 impl DraftRequest {
+    /// Bytes of its texts.
+    pub fn bytes(&self) -> usize {
+        let parts: &[(String, DraftText)] = if let DraftBody::Parts(parts) = &self.body { parts } else { &[] };
+        let body = if let DraftBody::Text(text) = &self.body { text.bytes() } else { 0 };
+        let pairs = self.headers.iter().chain(parts).map(|(name, text)| name.len() + text.bytes());
+        self.target.bytes() + pairs.sum::<usize>() + body
+    }
+
     pub fn has_header(&self, name: &str) -> bool {
         self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
     }
@@ -394,7 +410,7 @@ impl Draft {
     fn written(&self) -> String {
         let mut out = String::new();
         for line in &self.about {
-            let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let line: String = line.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
             _ = writeln!(out, "# {line}");
         }
         if let Some(base) = &self.base {
@@ -605,8 +621,10 @@ fn request_written(request: &DraftRequest, line: &mut impl FnMut(&str, &str)) {
 /// Values of one name as a list.
 fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for (name, value) in pairs {
-        match all.iter_mut().find(|(own, _)| *own == name) {
+        let place = *places.entry(name.clone()).or_insert(all.len());
+        match all.get_mut(place) {
             Some((_, values)) => values.push(value),
             None => all.push((name, vec![value])),
         }
@@ -620,7 +638,7 @@ fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
 
 /// A text as TOML has it, in the writing that is read most easily.
 pub fn toml_text(text: &str) -> String {
-    let has_control = |but: &[char]| text.chars().any(|c| c.is_control() && !but.contains(&c));
+    let has_control = |but: &[char]| text.chars().any(|c| steers(c) && !but.contains(&c));
     if text.contains(['"', '\\']) && !text.contains('\'') && !has_control(&['\t']) {
         return format!("'{text}'");
     }
@@ -635,7 +653,8 @@ pub fn toml_text(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() => _ = write!(out, "\\u{:04X}", u32::from(c)),
+            c if steers(c) && u32::from(c) <= 0xffff => _ = write!(out, "\\u{:04X}", u32::from(c)),
+            c if steers(c) => _ = write!(out, "\\U{:08X}", u32::from(c)),
             c => out.push(c),
         }
     }
@@ -653,9 +672,11 @@ fn toml_table(entries: &[(String, String)]) -> String {
     const LINE_CHARS: usize = 110;
     // A key stands once; of several the last counts.
     let mut unique: Vec<(String, &str)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for (name, value) in entries {
         let key = toml_key(name);
-        match unique.iter_mut().find(|(own, _)| *own == key) {
+        let place = *places.entry(key.clone()).or_insert(unique.len());
+        match unique.get_mut(place) {
             Some((_, own)) => *own = value,
             None => unique.push((key, value)),
         }

@@ -22,6 +22,9 @@ const PAUSE_MS_MAX: u64 = 3_600_000;
 /// Entries, at most.
 const ENTRIES_MAX: usize = 10_000;
 
+/// Header fields of a request, at most: servers take a hundred.
+const HEADERS_MAX: usize = 1_000;
+
 /// Fields that the connection or the session says anew.
 const OWN_FIELDS: [&str; 13] = [
     "host",
@@ -195,7 +198,10 @@ impl<'a> HarReader<'a> {
     }
 
     fn headers(&mut self, request: &TreeNode, out: &mut DraftRequest) {
-        for header in items(request, "headers") {
+        for (number, header) in items(request, "headers").iter().enumerate() {
+            if number == HEADERS_MAX {
+                return self.draft.leave_out(header.at, format!("header fields beyond the first {HEADERS_MAX}"));
+            }
             let (Some(name), value) = (text(header, "name"), text(header, "value").unwrap_or_default()) else {
                 continue;
             };

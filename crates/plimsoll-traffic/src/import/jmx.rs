@@ -16,6 +16,7 @@ use super::draft::{DraftData, DraftScenario, DraftStep, DraftWhat, Imported};
 use super::nodes::plain_name;
 use crate::file::tree::{Lines, TextPlace, TrafficFileError};
 use level::TestLevel;
+use plimsoll_model::{Budget, foreign};
 use reader::{DEPTH_MAX, JmxReader};
 use roxmltree::{Document, ParsingOptions};
 use std::collections::HashSet;
@@ -28,7 +29,14 @@ const NODES_MAX: u32 = 2_000_000;
 pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
-    let document = Document::parse_with_options(source, options).map_err(|error| {
+    let beginning = TextPlace { line: 1, column: 1 };
+    if let Some(byte) = xml::beyond_attributes(source) {
+        let text = format!("an element has more than {} attributes here: no test plan has", xml::ATTRIBUTES_MAX);
+        return Err(TrafficFileError::new(TextPlace::of(source, byte), text));
+    }
+    let parsed = foreign::call("XML", || Document::parse_with_options(source, options));
+    let parsed = parsed.map_err(|error| TrafficFileError::new(beginning, error.to_string()))?;
+    let document = parsed.map_err(|error| {
         // Of a file that is cut it is known only that it ends too early.
         let is_cut = matches!(error, roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream);
         let at = match is_cut {
@@ -46,6 +54,7 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
         return Err(TrafficFileError::new(TextPlace::of(source, root.range().start), text));
     }
     let mut reader = JmxReader::default();
+    reader.values.budget = Budget::of_input(source.len()).into();
     let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
     reader.learn(&top, 0);
     captured_in_load(&top, 0, &mut reader.values.captured_in_load);
@@ -53,6 +62,10 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
     reader.draft.data = std::mem::take(&mut reader.values.data);
     let mut levels = Vec::new();
     reader.plan(&top, &mut levels, 0);
+    if let Err(error) = reader.values.budget.get().held() {
+        let text = format!("the variables of this plan name each other over and over: {error}");
+        return Err(TrafficFileError::new(beginning, text));
+    }
     reader.finish(&Lines::new(source))
 }
 

@@ -26,7 +26,7 @@ pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
         true => json::tree(source),
         false => yaml::tree(source),
     }?;
-    let api = Api::new(&tree)?;
+    let api = Api::new(&tree, source.len())?;
     let mut draft = Draft { base: api.base.clone(), ..Draft::default() };
     let title = field(&tree, "info").and_then(|info| text(info, "title")).unwrap_or("an API");
     draft.about.push(format!("The operations of {title}: say with 'weight' how often each is asked."));
@@ -55,6 +55,9 @@ pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
                 draft.requests.push(step);
             }
         }
+    }
+    if let Err(error) = api.budget.get().held() {
+        return tree.error(format!("the schemas of this description hold each other over and over: {error}"));
     }
     for key in ["webhooks", "x-webhooks"] {
         if let Some(hooks) = field(&tree, key) {

@@ -10,10 +10,14 @@ use super::nodes::{self, at, base64, encoded, field, flag, items, number, own_te
 use crate::file::json;
 use crate::file::quoted;
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
+use plimsoll_model::Budget;
 use script::PostmanScript;
+use std::collections::{HashMap, HashSet};
 
 /// Requests, at most.
 const REQUESTS_MAX: usize = 10_000;
+/// Header fields of a request, at most: servers take a hundred.
+const HEADERS_MAX: usize = 1_000;
 /// Variables whose values name others, at most inside each other.
 const VARIABLES_DEPTH_MAX: usize = 8;
 
@@ -29,14 +33,17 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
         };
     }
     let name = at(collection, &["info", "name"]).and_then(own_text).unwrap_or("collection").to_owned();
-    let mut reader = PostmanReader { draft: Draft::default(), origin: None, captured: Vec::new(), requests: 0 };
-    let mut captured = Vec::new();
+    let mut captured = HashSet::new();
     names_set(collection, &mut captured);
-    reader.captured = captured;
-    let outer = Scope { parent: None, node: collection };
+    let budget = Budget::of_input(source.len());
+    let mut reader = PostmanReader { draft: Draft::default(), origin: None, captured, requests: 0, budget };
+    let outer = Scope::new(None, collection);
     reader.events(collection, "the collection", None);
     let steps = reader.items(&outer);
-    let PostmanReader { mut draft, origin, .. } = reader;
+    let PostmanReader { mut draft, origin, budget, .. } = reader;
+    if let Err(error) = budget.held() {
+        return tree.error(format!("the variables of this collection name each other over and over: {error}"));
+    }
     draft.base = origin.filter(|origin| origin.starts_with("http"));
     draft
         .about
@@ -64,7 +71,7 @@ fn follow(scope: &Scope) -> Option<u32> {
 }
 
 /// Names that scripts set, anywhere in the collection.
-fn names_set(node: &TreeNode, names: &mut Vec<String>) {
+fn names_set(node: &TreeNode, names: &mut HashSet<String>) {
     for event in items(node, "event") {
         names.extend(PostmanScript::read(&source_of(event)).captures.into_iter().map(|(name, _)| name));
     }
@@ -87,9 +94,21 @@ fn source_of(event: &TreeNode) -> String {
 struct Scope<'a> {
     parent: Option<&'a Scope<'a>>,
     node: &'a TreeNode,
+    /// Its variables: of one name the first.
+    variables: HashMap<&'a str, &'a str>,
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    fn new(parent: Option<&'a Scope<'a>>, node: &'a TreeNode) -> Scope<'a> {
+        let mut variables = HashMap::new();
+        for variable in items(node, "variable").iter().filter(|variable| !flag(variable, "disabled")) {
+            for name in [text(variable, "key"), text(variable, "id")].into_iter().flatten() {
+                variables.entry(name).or_insert_with(|| text(variable, "value").unwrap_or_default());
+            }
+        }
+        Scope { parent, node, variables }
+    }
+
     /// What `find` gives, from the inside out.
     fn find<'s, T>(&'s self, find: impl Fn(&'s TreeNode) -> Option<T>) -> Option<T> {
         let mut scope = Some(self);
@@ -103,11 +122,15 @@ impl Scope<'_> {
         None
     }
 
-    fn variable(&self, name: &str) -> Option<&str> {
-        let is_it = |variable: &&TreeNode| {
-            [text(variable, "key"), text(variable, "id")].contains(&Some(name)) && !flag(variable, "disabled")
-        };
-        self.find(|node| items(node, "variable").iter().find(is_it).map(|it| text(it, "value").unwrap_or_default()))
+    fn variable(&self, name: &str) -> Option<&'a str> {
+        let mut scope = Some(self);
+        while let Some(here) = scope {
+            if let Some(value) = here.variables.get(name) {
+                return Some(value);
+            }
+            scope = here.parent;
+        }
+        None
     }
 }
 
@@ -116,8 +139,10 @@ struct PostmanReader {
     /// Where is asked; a name in braces if that is not known.
     origin: Option<String>,
     /// Names that scripts set.
-    captured: Vec<String>,
+    captured: HashSet<String>,
     requests: usize,
+    /// What all texts may unfold to.
+    budget: Budget,
 }
 
 impl PostmanReader {
@@ -125,7 +150,7 @@ impl PostmanReader {
         let mut steps = Vec::new();
         for node in items(scope.node, "item") {
             let name = text(node, "name").unwrap_or_default().to_owned();
-            let inner = Scope { parent: Some(scope), node };
+            let inner = Scope::new(Some(scope), node);
             if field(node, "item").is_some() {
                 self.events(node, &name, None);
                 let what = DraftWhat::Steps(self.items(&inner));
@@ -198,6 +223,9 @@ impl PostmanReader {
             }
             return;
         }
+        if request.headers.len() >= HEADERS_MAX {
+            return self.draft.leave_out_again(at, format!("header fields beyond the first {HEADERS_MAX}"));
+        }
         if !request.has_header(key) {
             let value = self.filled(value.trim(), scope, at);
             request.headers.push((key.to_owned(), value));
@@ -252,15 +280,23 @@ impl PostmanReader {
     }
 
     fn fill(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
+        // Each piece has a cost of its own, however short it is.
+        const PIECE_BYTES: usize = 64;
         let mut rest = source;
+        if self.budget.take(source.len() + PIECE_BYTES).is_err() {
+            return;
+        }
         while let Some((before, after)) = rest.split_once("{{") {
             let Some((name, after)) = after.split_once("}}") else { break };
+            if self.budget.take(PIECE_BYTES).is_err() {
+                return;
+            }
             out.push(before);
             rest = after;
             let name = name.trim();
             if let Some(dynamic) = name.strip_prefix('$') {
                 self.dynamic(dynamic, at, out);
-            } else if self.captured.iter().any(|captured| captured == name) {
+            } else if self.captured.contains(name) {
                 out.push_value(&plain_name(name));
             } else if let (Some(value), true) = (scope.variable(name), depth < VARIABLES_DEPTH_MAX) {
                 let value = value.to_owned();

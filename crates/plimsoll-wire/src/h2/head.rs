@@ -31,6 +31,8 @@ pub(super) struct AnswerHead {
     pub(super) length: Option<u64>,
     /// gRPC's status, if it is said.
     pub(super) grpc_status: Option<u16>,
+    /// A field was there that should say it.
+    status_said: bool,
     /// How messages of gRPC's are compressed.
     pub(super) encoding: MessageEncoding,
     /// What is wrong with it.
@@ -69,8 +71,10 @@ impl AnswerHead {
             self.length = Some(length);
         }
         if name == b"grpc-status" {
-            // What is no number is of no use to anybody, and no fault of HTTP's.
-            self.grpc_status = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            // What is no number is of no use to anybody, and no fault of HTTP's. Two that differ say nothing.
+            let status = call_status(value);
+            self.grpc_status = if self.status_said && self.grpc_status != status { None } else { status };
+            self.status_said = true;
         }
         if name == b"grpc-encoding" {
             self.encoding = match value {
@@ -81,6 +85,12 @@ impl AnswerHead {
         }
         Ok(())
     }
+}
+
+/// How a call ended: digits alone, as the protocol has it (`1*DIGIT`); no sign, no blank.
+fn call_status(value: &[u8]) -> Option<u16> {
+    let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    text.parse().ok()
 }
 
 /// What the head of a request says.

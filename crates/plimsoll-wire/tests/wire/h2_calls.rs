@@ -44,7 +44,12 @@ fn the_status_of_a_call_is_told_with_its_answer() {
     check(&[head(1, 0, &[STATUS]), message.clone(), trailers("0")], Some(0));
     check(&[head(1, 0, &[STATUS]), message.clone(), trailers("14")], Some(14));
     check(&[head(1, 0, &[STATUS]), message.clone(), trailers("70000")], None);
-    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("")], None);
+    for status in ["", "+0", "-0", "0x0", "0,0", "OK"] {
+        check(&[head(1, 0, &[STATUS]), message.clone(), trailers(status)], None);
+    }
+    let twice = |first: &str, second: &str| head(1, END, &[("grpc-status", first), ("grpc-status", second)]);
+    check(&[head(1, 0, &[STATUS]), message.clone(), twice("13", "0")], None);
+    check(&[head(1, 0, &[STATUS]), message.clone(), twice("0", "0")], Some(0));
     // Without content the head says it.
     check(&[head(1, END, &[STATUS, ("grpc-status", "5")])], Some(5));
     check(&[head(1, 0, &[STATUS]), frame(DATA, END, 1, b"no gRPC")], None);

@@ -11,6 +11,7 @@ use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::heard::{Heard, Hearing};
 use crate::output;
+use crate::output_file;
 use crate::results::Results;
 use crate::target::{Url, host_of, system_text};
 use plimsoll_model::{Request, RequestFailure, traffic::Filled};
@@ -133,7 +134,7 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
         }
     }
     let write = |path: &str, text: String| {
-        let written = std::fs::write(path, text);
+        let written = output_file::write(path.as_ref(), text.as_bytes());
         written.map_err(|error| Failure::start(format!("'{path}' cannot be written: {}", system_text(&error))))
     };
     if let (Some(path), true) = (&asked.csv, tally.answered() > 0) {

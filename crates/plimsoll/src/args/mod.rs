@@ -24,6 +24,7 @@ pub use reading::{
     ReportFormat, ShowArgs, TrafficArgs,
 };
 pub use replay::ReplayArgs;
+pub use shared::redaction;
 pub use shared::{
     ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
 };

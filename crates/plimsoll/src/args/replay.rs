@@ -71,6 +71,9 @@ pub struct ReplayArgs {
     /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets", value_parser = parse_redact, help_heading = "Request")]
     pub redact: Redact,
+    /// Keep the contents of failed answers as they come, with all that is secret in them
+    #[arg(long, conflicts_with = "redact", help_heading = "Request")]
+    pub keep_failed_bodies: bool,
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]

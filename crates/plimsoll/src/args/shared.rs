@@ -67,6 +67,9 @@ pub struct RequestArgs {
     /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets", value_parser = parse_redact, help_heading = "Request")]
     pub redact: Redact,
+    /// Keep the contents of failed answers as they come, with all that is secret in them
+    #[arg(long, conflicts_with = "redact", help_heading = "Request")]
+    pub keep_failed_bodies: bool,
 }
 
 /// Where the messages of gRPC are described.
@@ -222,6 +225,11 @@ pub struct OutputArgs {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// What is left out, by both flags that say it.
+pub fn redaction(redact: Redact, keeps_failed_bodies: bool) -> Redact {
+    if keeps_failed_bodies { Redact::SecretsButBodies } else { redact }
 }
 
 /// What is left out, by its word.

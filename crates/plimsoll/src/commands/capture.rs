@@ -87,7 +87,7 @@ impl Capture {
 
 /// The usual place for profiles on the target itself.
 fn on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
-    Endpoint::of_target(&plan.traffic.origin, user_info(plan, terms, 0), terms.public)
+    Endpoint::of_target(plan, user_info(plan, terms, 0)).map_err(|error| Failure::usage(format!("--pprof: {error}")))
 }
 
 /// The bytes of a profile, or why there is none.

@@ -4,6 +4,7 @@
 use super::{demo, explain, find, overload, prove, replay, run, sweep};
 use crate::args::Command;
 use crate::failure::Failure;
+use crate::output;
 use plimsoll_model::{Asked, Plan, Terms};
 
 /// What is asked, and on what terms.
@@ -31,6 +32,10 @@ pub fn asked(command: &Command) -> Result<Option<Told>, Failure> {
 
 /// Measures, reports, and says with which code to end.
 pub fn carry_out(asked: Asked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    // A script may print what it likes, and in ways of its own.
+    if terms.output.json && terms.script.is_some() {
+        output::reserve();
+    }
     match asked {
         Asked::Run(asked) => run::carry_out(asked, terms),
         Asked::Sweep(asked) => sweep::carry_out(asked, terms),

@@ -2,7 +2,7 @@
 
 use super::replay::{self, LogWords};
 use super::search::{self, PreparedSearch};
-use crate::args::FindArgs;
+use crate::args::{FindArgs, redaction};
 use crate::asking;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
@@ -55,7 +55,13 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
         with_unsafe: args.allow_unsafe,
     };
     let replay = ReplayTerms { drawn: true, ..words.terms(plan)? };
-    plan.traffic = replay::of_logs(&replay, plan.load.seed, request.redact, args.out.quiet)?.traffic;
+    plan.traffic = replay::of_logs(
+        &replay,
+        plan.load.seed,
+        redaction(request.redact, request.keep_failed_bodies),
+        args.out.quiet,
+    )?
+    .traffic;
     terms.replay = Some(replay);
     Ok(())
 }

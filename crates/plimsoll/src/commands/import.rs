@@ -5,7 +5,7 @@ use crate::args::{ImportArgs, ImportKind};
 use crate::failure::{Failure, exit};
 use crate::fetch::{BytesLeft, Fetched, fetch};
 use crate::files::{self, Use};
-use crate::output::{note, print};
+use crate::output::{note, print_as_it_is};
 use crate::pictures::write;
 use crate::target::{Target, shown};
 use crate::traffic_file::text_of;
@@ -37,7 +37,8 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
             write(path, imported.text.as_bytes())?;
             note(&format!("wrote {}: {}", path.display(), requests(imported.requests)));
         }
-        None => print(&imported.text),
+        // What steers a terminal is escaped in it already, in the way of TOML: it is byte for byte what a file would be.
+        None => print_as_it_is(&imported.text),
     }
     say_left_out(&name, &imported);
     Ok(exit::DONE)

@@ -4,6 +4,7 @@ use crate::args::ProfileArgs;
 use crate::failure::{Failure, exit};
 use crate::files::{self, Use};
 use crate::output::note;
+use crate::output_file;
 use crate::pprof::fetch_profile;
 use crate::results::{print_json, print_report};
 use crate::target::system_text;
@@ -216,8 +217,7 @@ fn picture(flame: &Flame, kind: FileFormat, report: &Report) -> Vec<u8> {
 
 fn write(path: &PathBuf, content: &[u8]) -> Result<(), Failure> {
     let shown = path.display();
-    let made = path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or(Ok(()), std::fs::create_dir_all);
-    made.and_then(|()| std::fs::write(path, content))
+    output_file::write(path, content)
         .map_err(|e| Failure::start(format!("'{shown}' cannot be written: {}", system_text(&e))))?;
     say(&format!("wrote {shown}"));
     Ok(())

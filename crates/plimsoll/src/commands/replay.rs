@@ -2,7 +2,7 @@
 
 use super::traffic::{ReadingMeter, folded, folds, patterns, reading, refuse_unread, strictly};
 use super::{replay_file, run};
-use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs};
+use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, redaction};
 use crate::asking;
 use crate::failure::Failure;
 use crate::fields;
@@ -52,7 +52,8 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
     terms.profiles = asking::profiles(&args.profiles);
     terms.output = asking::output(&args.out, args.output.as_deref())?;
     terms.fail_if = fail_if;
-    let FromFile { traffic, arrivals } = of_logs(&replay, plan.load.seed, args.redact, args.out.quiet)?;
+    let FromFile { traffic, arrivals } =
+        of_logs(&replay, plan.load.seed, redaction(args.redact, args.keep_failed_bodies), args.out.quiet)?;
     plan.traffic = traffic;
     if let Some(arrivals) = arrivals {
         plan.load.duration_ns = arrivals.rate().duration_ns();
@@ -121,6 +122,7 @@ fn request(args: &ReplayArgs) -> RequestArgs {
         no_preflight: args.no_preflight,
         allow_public: args.allow_public,
         redact: args.redact,
+        keep_failed_bodies: args.keep_failed_bodies,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::failure::{Failure, exit};
-use crate::pictures::write;
+use crate::pictures::{write, write_chart};
 use crate::results::page::{joined, whole_page};
 use crate::results::{Results, levels, print, read};
 use plimsoll_analysis::{Conditions, Summary};
@@ -37,7 +37,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
                     "--format png: a picture is not for a terminal; say where with -o FILE.png",
                 ));
             };
-            write(path, &chart::picture(&one_chart(args, &files)?))?;
+            write_chart(path, &one_chart(args, &files)?)?;
             return Ok(exit::DONE);
         }
         ReportFormat::Svg => one_chart(args, &files)?,

@@ -11,6 +11,7 @@ use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
 use crate::output;
+use crate::output_file;
 use crate::pictures::{write, write_chart};
 use crate::probes::{Effort, Watcher};
 use crate::quantity::{flag, path_text, positive_time};
@@ -29,8 +30,7 @@ use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_lengths};
-use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Most routes that get a table each.
@@ -146,7 +146,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let recording = Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path))?;
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
-    let mut dat = File::create(&dat_path).map_err(cannot)?;
+    let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let scripted = Scripted::of(&plan, terms)?;
@@ -174,7 +174,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file holds no sweep")) };
     // Each visit had a line of its own until now.
     let lines: String = found.levels.iter().filter_map(dat_line).collect();
-    if let Err(error) = dat.rewind().and_then(|()| dat.set_len(0)).and_then(|()| dat.write_all(lines.as_bytes())) {
+    if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
         output::failed(cannot(error).to_string());
     }
     results.print(terms.output.json, true);

@@ -5,6 +5,7 @@ mod unpack;
 
 use crate::failure::Failure;
 use crate::target::system_text;
+use plimsoll_model::redact;
 use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, Stamp, find_format};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -275,8 +276,14 @@ impl Log {
 
 /// How a line begins, for people.
 fn beginning(line: &[u8]) -> String {
-    let text: String = String::from_utf8_lossy(&line[..line.len().min(400)]).chars().take(80).collect();
-    if text.len() < line.len() { text + "..." } else { text }
+    // A line of another kind may hold anything: its shape is shown, and how long it is.
+    let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
+    let text: String = whole.chars().take(80).collect();
+    let more = if text.len() < whole.len() || line.len() > 400 { "..." } else { "" };
+    match text.contains(redact::REDACTED) {
+        true => format!("{text}{more} ({} bytes)", line.len()),
+        false => format!("{text}{more}"),
+    }
 }
 
 fn lines_in(bytes: &[u8]) -> usize {

@@ -3,6 +3,7 @@
 
 use crate::target::system_text;
 use flate2::bufread::MultiGzDecoder;
+use plimsoll_model::foreign;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use std::fs::File;
@@ -93,7 +94,8 @@ pub fn open(path: &Path) -> Result<Unpacked, String> {
         Some((unpack, unpacker)) => {
             let (sender, chunks) = sync_channel(AHEAD);
             let work = move || {
-                if let Err(error) = unpack(inner, &sender) {
+                let unpacked = foreign::call("packed logs", || unpack(inner, &sender));
+                if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
                     // Nobody reads on if nobody hears it.
                     let _ = sender.send(Err(cut(&error, unpacker)));
                 }

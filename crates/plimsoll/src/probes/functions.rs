@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::server::Tables;
 use super::sink::{Extent, Seldom, Sink};
 use crate::target::system_text;
-use plimsoll_model::{SampledStack, SampledStretch};
+use plimsoll_model::{SampledStack, SampledStretch, foreign};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbers_in;
 use plimsoll_sys::sampling::{self, CpuSampler, PERIOD_NS, SamplingRecord};
@@ -20,6 +20,8 @@ use std::sync::{Arc, PoisonError};
 const STRETCH_NS: u64 = 500_000_000;
 /// What is caught in the kernel has one name.
 const KERNEL: &str = "[kernel]";
+/// What libraries read here: files of programs that others wrote.
+const SYMBOLS: &str = "tables of symbols";
 
 /// Samples that are not told yet.
 struct OpenStretch {
@@ -94,7 +96,10 @@ impl FunctionSampling {
             return;
         }
         self.symbols.keep(&pids);
-        pids.iter().filter(|pid| !self.pids.contains(pid)).for_each(|pid| self.symbols.prepare(*pid));
+        for pid in pids.iter().filter(|pid| !self.pids.contains(pid)) {
+            // Of a table that its reader fails on no name is known.
+            let _ = foreign::call(SYMBOLS, || self.symbols.prepare(*pid));
+        }
         self.pids = pids;
     }
 
@@ -128,14 +133,14 @@ impl FunctionSampling {
                 }
                 let places = match top {
                     Some(top) => {
-                        symbols.callers(pid, &top, places, walked);
+                        let _ = foreign::call(SYMBOLS, || symbols.callers(pid, &top, places, walked));
                         walked.as_slice()
                     }
                     None => places,
                 };
                 for (depth, place) in places.iter().enumerate() {
                     // Where there is no code the chain was none from here on.
-                    match symbols.name(pid, *place, depth > 0) {
+                    match foreign::call(SYMBOLS, || symbols.name(pid, *place, depth > 0)).unwrap_or_default() {
                         Some(name) => stack.push(stretch.number(name)),
                         None => break,
                     }

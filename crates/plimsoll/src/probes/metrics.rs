@@ -36,14 +36,11 @@ impl Metrics {
         let url = url.as_str();
         // The target of the load has its leave already; any other address needs it as profiles do. Nothing is asked where an
         // answer leads to elsewhere.
-        let leave = allow_public || named.is_none();
-        let mut target = Target::resolve_plain(url, leave).map_err(|failure| flagged(failure.to_string()))?;
-        if named.is_none() {
-            target.addresses.clone_from(&plan.carriage.addresses);
-        }
-        if target.addresses.is_empty() {
-            return Err(flagged("a unix socket has no address to ask there: name one with --metrics URL".into()));
-        }
+        let target = match named {
+            Some(url) => Target::resolve_plain(url, allow_public),
+            None => Target::of_load(plan, None),
+        };
+        let mut target = target.map_err(|failure| flagged(failure.to_string()))?;
         let bare = target.path == "/";
         let paths = if bare { vec!["/metrics", "/debug/vars"] } else { vec![target.path.as_str()] };
         let mut reasons = Vec::new();

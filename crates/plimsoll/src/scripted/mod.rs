@@ -105,10 +105,13 @@ impl Scripted {
                 "--lua: '{file}' is not the script that was recorded (sha256 {digest}...): give that one, or start a new run"
             )));
         }
+        // Whoever names a URL of another tool has that tool's contract.
+        let may_exit = url.is_some();
         let url = url.map_or_else(|| url_of(plan), str::to_owned);
         let mut program = Program::of_url(&url)
             .ok_or_else(|| Failure::usage(format!("'{}' is not a URL", crate::target::shown(&url))))?;
         program.name.clone_from(file);
+        program.may_exit = may_exit;
         program.text = (!file.is_empty()).then_some(text);
         program.args.extend(args.iter().cloned());
         if let Some(route) = plan.traffic.routes.first() {

@@ -10,6 +10,7 @@ mod words;
 
 use crate::failure::{Failure, exit};
 use crate::output;
+use crate::output_file;
 use crate::target::system_text;
 use place::{opened, refuse_bytes_on_terminal, unwritten};
 use plimsoll_report::{attacks_page, page};
@@ -70,7 +71,7 @@ fn report(asked: &ReportAsked) -> Result<(), Failure> {
     };
     match &asked.output {
         None => output::print(&text),
-        Some(path) => std::fs::write(path, text).map_err(|error| unwritten(path, &error))?,
+        Some(path) => output_file::write(path.as_ref(), text.as_bytes()).map_err(|error| unwritten(path, &error))?,
     }
     Ok(())
 }
@@ -86,7 +87,7 @@ fn plot(asked: &PlotAsked) -> Result<(), Failure> {
     match &asked.output {
         // Its own text is visible already.
         None => output::print_as_it_is(&page),
-        Some(path) => std::fs::write(path, page).map_err(|error| unwritten(path, &error))?,
+        Some(path) => output_file::write(path.as_ref(), page.as_bytes()).map_err(|error| unwritten(path, &error))?,
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Where results are written: a file, or standard output. Not here: their encodings.
 
 use crate::failure::Failure;
+use crate::output_file;
 use crate::target::system_text;
 use plimsoll_traffic::vegeta::VegetaEncoding;
-use std::fs::File;
 use std::io::{IsTerminal, Write};
 
 /// Bytes are not for a terminal.
@@ -25,7 +25,7 @@ pub fn opened(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), F
         }
         None => Ok((Box::new(std::io::stdout()), "stdout".to_owned())),
         Some(path) => {
-            let file = File::create(path).map_err(|error| unwritten(path, &error))?;
+            let file = output_file::create(path.as_ref()).map_err(|error| unwritten(path, &error))?;
             Ok((Box::new(file), path.to_owned()))
         }
     }

@@ -119,8 +119,8 @@ fn what_failed_answers_say_under_load_is_shown_once_for_each_kind() {
     let busy: [&[u8]; 2] =
         [b"HTTP/1.1 503 Busy\r\nContent-Length: 41\r\n\r\n", b"the pool is full \x1b[31m; token=s3cretvalue .."];
     let garbage: [&[u8]; 2] = [b"SSH-2.0-plain\r\n", b"more"];
-    let said_busy = "HTTP/1.1 503 Busy, \"the pool is full [31m; token=[redacted] ..\"";
-    let said_garbage = "\"SSH-2.0-plain\", the answer does not start with";
+    let said_busy = "HTTP/1.1 503 Busy, \"the pool is full [[redacted]; token=[redacted] ..\" (41 bytes)";
+    let said_garbage = "\"[redacted]\", the answer does not start with";
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (failing, said, status) in [(busy, said_busy, json!(503)), (garbage, said_garbage, Value::Null)] {
         let url = every_third(failing);

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod around;
+mod attack;
 mod builds;
 mod capture;
 mod curl;

@@ -37,6 +37,12 @@ impl JmxReader {
 
     fn request(&mut self, element: &Element, below: &[Element], levels: &[TestLevel], name: &str) -> Option<DraftStep> {
         let at = element.place();
+        // Each request has what holds for it once more, and that is compared with each other.
+        let of_level = |level: &TestLevel| level.headers.len() + level.timers.len() + level.assertions.len();
+        let inherited: usize = levels.iter().map(of_level).sum();
+        if !self.values.has_room(inherited.saturating_mul(inherited)) {
+            return None;
+        }
         let defaults: Vec<&Element> = levels.iter().rev().flat_map(|level| level.defaults.iter().rev()).collect();
         // What it does not say itself the nearest defaults do.
         let said = |property: &str| -> &str {
@@ -93,6 +99,9 @@ impl JmxReader {
                 self.lacks(lacks, at);
                 request.headers.push((header.clone(), value));
             }
+        }
+        if !self.values.has_room(request.bytes()) {
+            return None;
         }
         if matches!(request.body, DraftBody::Parts(_)) {
             request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case("content-type"));

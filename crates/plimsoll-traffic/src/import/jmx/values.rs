@@ -2,6 +2,8 @@
 
 use super::super::draft::{DraftData, DraftText};
 use super::super::nodes::{plain_name, variable_name};
+use plimsoll_model::Budget;
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Variables whose values name others, at most inside each other.
@@ -27,6 +29,8 @@ pub struct Values {
     pub data: Vec<DraftData>,
     /// Data whose columns stand in the file's heading: any name may be one.
     pub headed: Option<String>,
+    /// What all texts may unfold to.
+    pub budget: Cell<Budget>,
 }
 
 /// A text, and what of it could not be carried over.
@@ -80,10 +84,26 @@ impl Values {
         }
     }
 
+    /// Takes what a piece of text unfolds to; `false`: there is no more room.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        // Each piece has a cost of its own, however short it is.
+        const PIECE_BYTES: usize = 64;
+        let mut budget = self.budget.get();
+        let has_room = budget.take(bytes + PIECE_BYTES).is_ok();
+        self.budget.set(budget);
+        has_room
+    }
+
     fn fill(&self, source: &str, depth: usize, out: &mut FilledText) {
+        if !self.has_room(source.len()) {
+            return;
+        }
         let mut rest = source;
         while let Some((before, after)) = rest.split_once("${") {
             let Some(end) = closing(after) else { break };
+            if !self.has_room(0) {
+                return;
+            }
             out.0.push(before);
             let inside = after[..end].trim();
             rest = &after[end + 1..];

@@ -4,6 +4,45 @@ use crate::file::TextPlace;
 use crate::file::tree::Lines;
 use roxmltree::Node;
 
+/// Attributes of one element, at most: parsers compare each with all others.
+pub const ATTRIBUTES_MAX: usize = 100;
+
+/// Where an element has more attributes than any test plan's, if one does. Told from the text alone, before it is parsed.
+pub fn beyond_attributes(source: &str) -> Option<usize> {
+    let mut at = 0;
+    while let Some(begin) = source[at..].find('<').map(|found| at + found) {
+        let rest = &source[begin..];
+        let until = |end: &str| rest.find(end).map_or(source.len(), |found| begin + found + end.len());
+        if rest.starts_with("<!--") {
+            at = until("-->");
+            continue;
+        }
+        if rest.starts_with("<![CDATA[") {
+            at = until("]]>");
+            continue;
+        }
+        let (mut count, mut quote) = (0, None);
+        at = source.len();
+        for (place, byte) in rest.bytes().enumerate() {
+            match (quote, byte) {
+                (Some(open), byte) if byte == open => quote = None,
+                (Some(_), _) => {}
+                (None, b'"' | b'\'') => quote = Some(byte),
+                (None, b'=') => count += 1,
+                (None, b'>') => {
+                    at = begin + place + 1;
+                    break;
+                }
+                (None, _) => {}
+            }
+            if count > ATTRIBUTES_MAX {
+                return Some(begin);
+            }
+        }
+    }
+    None
+}
+
 /// An element, and the elements below it.
 #[derive(Debug, Clone, Copy)]
 pub struct Element<'a, 'i> {
@@ -86,4 +125,25 @@ pub fn counted(at: TextPlace, lines: &Lines) -> TextPlace {
 /// A text from the plan as it may be told: one line, not too long.
 pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_with_very_many_attributes_are_found() {
+        let many = |count: usize| (0..count).map(|n| format!("a{n}='x>\"' ")).collect::<String>();
+        for (source, expect) in [
+            (format!("<a {}/>", many(100)), None),
+            (format!("<a {}/>", many(101)), Some(0)),
+            (format!("<a b='1'>=<c {}>", many(101)), Some(10)),
+            (format!("<!-- <a {}/> --><![CDATA[<b {}>]]><c/>", many(200), many(200)), None),
+            (format!("<a>{}</a>", "=".repeat(1_000)), None),
+            ("<a b='".to_owned(), None),
+            ("<".repeat(100_000), None),
+        ] {
+            assert_eq!(beyond_attributes(&source), expect, "{source:.40}");
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! A description of an API: its version, where it is, and what its references lead to.
 
-use super::super::nodes::{self, entries, field, flag, items, text};
+use super::super::nodes::{self, field, flag, items, text};
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
+use plimsoll_model::Budget;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 /// References that lead to each other, at most.
 const REFERENCES_MAX: usize = 32;
@@ -15,10 +18,15 @@ pub struct Api<'a> {
     /// Why there is none.
     pub no_base: Option<String>,
     pub base_at: TextPlace,
+    /// What all examples together may unfold to.
+    pub budget: Cell<Budget>,
+    /// Where references lead that were followed already.
+    followed: RefCell<HashMap<String, Option<&'a TreeNode>>>,
 }
 
 impl<'a> Api<'a> {
-    pub fn new(tree: &'a TreeNode) -> Result<Api<'a>, TrafficFileError> {
+    /// `bytes`: the length of the document.
+    pub fn new(tree: &'a TreeNode, bytes: usize) -> Result<Api<'a>, TrafficFileError> {
         let is_2 = match (text(tree, "openapi"), text(tree, "swagger")) {
             (Some(version), _) if version.starts_with("3.") => false,
             (None, Some(version)) if version.starts_with('2') => true,
@@ -29,7 +37,9 @@ impl<'a> Api<'a> {
                 return tree.error("this is no description in OpenAPI: neither 'openapi' nor 'swagger' says a version");
             }
         };
-        let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at };
+        let budget = Budget::of_input(bytes).into();
+        let followed = RefCell::default();
+        let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at, budget, followed };
         if is_2 {
             api.base_of_2()
         } else {
@@ -60,9 +70,7 @@ impl<'a> Api<'a> {
         self.base_at = server.at;
         let mut url = text(server, "url").unwrap_or("/").to_owned();
         if let Some(variables) = field(server, "variables") {
-            for (name, variable) in entries(variables) {
-                url = url.replace(&format!("{{{}}}", name.name), text(variable, "default").unwrap_or_default());
-            }
+            url = with_variables(&url, |name| text(field(variables, name)?, "default"));
         }
         let url = url.trim_end_matches('/');
         match nodes::url(url) {
@@ -82,9 +90,22 @@ impl<'a> Api<'a> {
         let mut node = node;
         for _ in 0..REFERENCES_MAX {
             let Some(reference) = text(node, "$ref") else { return Some(node) };
-            node = self.at_pointer(reference)?;
+            let known = self.followed.borrow().get(reference).copied();
+            node = known.unwrap_or_else(|| {
+                let found = self.at_pointer(reference);
+                self.followed.borrow_mut().insert(reference.to_owned(), found);
+                found
+            })?;
         }
         None
+    }
+
+    /// Takes what an example unfolds to; `false`: there is no more room.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        let mut budget = self.budget.get();
+        let has_room = budget.take(bytes).is_ok();
+        self.budget.set(budget);
+        has_room
     }
 
     /// `#/components/schemas/Pet`.
@@ -108,6 +129,21 @@ impl<'a> Api<'a> {
             if self.is_2 { &["securityDefinitions", name] } else { &["components", "securitySchemes", name] };
         self.resolved(nodes::at(self.tree, path)?)
     }
+}
+
+/// A text with `{name}` in it, each replaced once: what stands in for a name is not looked into again.
+fn with_variables<'a>(source: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
+    let (mut out, mut rest) = (String::new(), source);
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, after)) = after.split_once('}') else { break };
+        out.push_str(before);
+        match value(name) {
+            Some(value) => out.push_str(value),
+            None => out.push_str(&format!("{{{name}}}")),
+        }
+        rest = after;
+    }
+    out + rest
 }
 
 fn percent_decoded(text: &str) -> String {

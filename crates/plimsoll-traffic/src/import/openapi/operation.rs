@@ -5,6 +5,7 @@ use super::super::nodes::{encoded, entries, field, flag, items, own_text, text, 
 use super::api::Api;
 use super::sample::{Sampler, example_of};
 use crate::file::tree::{TreeNode, TreeValue};
+use std::collections::HashSet;
 
 /// An operation.
 pub struct Operation<'a, 'b> {
@@ -54,6 +55,8 @@ impl<'a> Operation<'a, '_> {
         self.security(&mut request, &shown, draft);
         self.body(&parameters, &mut request, &shown, draft);
         request.expect = self.expect();
+        // Examples that are written out may be long, and stand behind many references.
+        self.api.has_room(request.bytes());
         let name = text(self.node, "operationId").map_or(shown, str::to_owned);
         Some(DraftStep { name: Some(name), what: DraftWhat::Ask(Box::new(request)), ..DraftStep::default() })
     }
@@ -62,17 +65,19 @@ impl<'a> Operation<'a, '_> {
     /// example.
     fn parameters(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
+        let mut keys = HashSet::new();
         for node in items(self.node, "parameters").iter().chain(items(self.item, "parameters")) {
             let Some(parameter) = self.api.resolved(node) else {
                 draft.leave_out(node.at, format!("{shown}: a parameter in another document"));
                 continue;
             };
             let key = (text(parameter, "name"), text(parameter, "in"));
-            if parameters.iter().any(|other| (text(other, "name"), text(other, "in")) == key) {
+            if keys.contains(&key) {
                 continue;
             }
             let is_needed = flag(parameter, "required") || ["path", "body"].contains(&key.1.unwrap_or_default());
             if is_needed || example_of(parameter).is_some() {
+                keys.insert(key);
                 parameters.push(parameter);
             }
         }

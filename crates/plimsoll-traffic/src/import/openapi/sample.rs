@@ -5,12 +5,15 @@ use super::super::nodes::{at, entries, field, items, number, own_text, text};
 use super::api::{Api, is_read_only};
 use crate::file::quoted;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
+use std::collections::{HashMap, HashSet};
 
 /// Values that are inside each other, at most; what need not be there ends before.
 const DEPTH_MAX: usize = 24;
 const OPTIONAL_DEPTH_MAX: usize = 5;
 /// Pieces of one example, at most: schemas that branch could go on for ever.
 const PIECES_MAX: usize = 4_000;
+/// What a piece takes, however short it is.
+const PIECE_BYTES: usize = 64;
 /// Choices of an enumeration that are written, at most.
 const CHOICES_MAX: usize = 100;
 
@@ -67,6 +70,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
 
     /// An example as plain text: that of a parameter.
     pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
+        // Lists and choices may hold themselves.
+        if !self.has_room(0) {
+            return DraftText::fixed("value");
+        }
         let Some(schema) = self.resolved(schema) else { return DraftText::fixed("value") };
         if let Some(fixed) = fixed_value(schema) {
             return self.plain_example(fixed);
@@ -127,9 +134,14 @@ impl<'a, 'b> Sampler<'a, 'b> {
         resolved
     }
 
-    fn write(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
+    /// Takes a piece of so many bytes; `false`: there is no more room.
+    fn has_room(&mut self, bytes: usize) -> bool {
         self.pieces += 1;
-        if depth > DEPTH_MAX || self.pieces > PIECES_MAX {
+        self.pieces <= PIECES_MAX && self.api.has_room(bytes + PIECE_BYTES)
+    }
+
+    fn write(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
+        if depth > DEPTH_MAX || !self.has_room(0) {
             return out.push("null");
         }
         let reference = text(schema, "$ref").map(str::to_owned);
@@ -149,7 +161,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if let Some(fixed) = fixed_value(schema) {
             let mut text = String::new();
             write_value(fixed, &mut text);
-            return out.push(&text);
+            return out.push(if self.has_room(text.len()) { &text } else { "null" });
         }
         match kind(schema) {
             SchemaKind::Object => self.object(schema, depth, out),
@@ -211,7 +223,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     /// The properties of an object with those of all that it is made of, and whether each must be there.
     fn properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
-        if depth > DEPTH_MAX {
+        if depth > DEPTH_MAX || !self.has_room(0) {
             return all;
         }
         for part in items(schema, "allOf").iter().chain(first_of(schema)) {
@@ -219,14 +231,18 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 all.extend(self.properties(part, depth + 1));
             }
         }
-        if let Some(properties) = field(schema, "properties") {
+        if let Some(properties) = field(schema, "properties")
+            && self.has_room(entries(properties).len().saturating_mul(PIECE_BYTES))
+        {
             all.extend(entries(properties).iter().map(|(key, node)| (key.name.as_str(), node, false)));
         }
-        let required: Vec<&str> = items(schema, "required").iter().filter_map(own_text).collect();
+        let required: HashSet<&str> = items(schema, "required").iter().filter_map(own_text).collect();
         let mut out: Vec<(&str, &TreeNode, bool)> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
         for (name, node, is_required) in all {
             let is_required = is_required || required.contains(&name);
-            match out.iter_mut().find(|(other, ..)| *other == name) {
+            let place = *places.entry(name).or_insert(out.len());
+            match out.get_mut(place) {
                 Some(other) => *other = (name, node, other.2 || is_required),
                 None => out.push((name, node, is_required)),
             }

@@ -18,7 +18,7 @@ pub fn asked(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Ca
     let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
     let of_target = |target: &BuildTarget, number| {
         let plan = &target.base.plan;
-        Endpoint::of_target(&plan.traffic.origin, user_info(plan, terms, number), public)
+        Endpoint::of_target(plan, user_info(plan, terms, number))
     };
     let [a, b] = match served {
         Served::ByTarget => [of_target(a, 0), of_target(b, 1)],

@@ -1,0 +1,94 @@
+//! The boundary around libraries that read what somebody else wrote: where one panics on an input, that is an error of the input,
+//! said in a sentence, and not the end of the program.
+//!
+//! Not here: what ends a process at once (memory that is not there, a stack that is full). Inputs are bounded before they are handed
+//! over ([`Budget`](crate::budget::Budget)).
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+use thiserror::Error;
+
+/// Characters of a panic's message that are repeated.
+const MESSAGE_CHARS_MAX: usize = 120;
+
+/// A library has panicked on an input.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the library that reads {what} failed on this input ({message}): it is damaged, or of a kind that is not known"
+)]
+pub struct LibraryPanic {
+    /// What it reads.
+    pub what: &'static str,
+    /// Its own words.
+    pub message: String,
+}
+
+thread_local! {
+    /// How many such calls this thread is in.
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// One call, however it ends.
+struct Inside;
+
+impl Inside {
+    fn begin() -> Inside {
+        CALLS.with(|calls| calls.set(calls.get() + 1));
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        CALLS.with(|calls| calls.set(calls.get() - 1));
+    }
+}
+
+/// Panics inside of such a call print nothing: they are errors, and said as that.
+fn quiet_hook() {
+    static SET: Once = Once::new();
+    SET.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |info| {
+            if CALLS.with(Cell::get) == 0 {
+                before(info);
+            }
+        }));
+    });
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("without a message").split_whitespace().collect::<Vec<_>>().join(" ");
+    text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
+}
+
+/// What `read` gives, or that it has panicked. `what` names what is read, as in "the library that reads ...". What `read` changes of
+/// its surroundings must be of no use once it has panicked.
+pub fn call<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
+    quiet_hook();
+    let inside = Inside::begin();
+    let result = catch_unwind(AssertUnwindSafe(read));
+    drop(inside);
+    result.map_err(|panic| LibraryPanic { what, message: message_of(panic.as_ref()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_sentence() {
+        assert_eq!(call("numbers", || 7), Ok(7));
+        let long = "x".repeat(1_000);
+        for (said, message) in [("no\nsuch \u{1b} file", "no such file"), (long.as_str(), &long[..MESSAGE_CHARS_MAX])] {
+            let text = said.to_owned();
+            let error = call("descriptors", || -> () { panic!("{text}") }).expect_err("panics");
+            assert_eq!(error.message.replace("  ", " "), message);
+            assert!(error.to_string().starts_with("the library that reads descriptors failed on this input ("));
+        }
+        assert_eq!(CALLS.with(Cell::get), 0);
+    }
+}

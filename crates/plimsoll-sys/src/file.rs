@@ -1,0 +1,56 @@
+//! Files that are opened as what they are: never through a symbolic link in the last part of their path.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// How an existing file is written on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    /// From its beginning, over what is there; it is not cut.
+    Over,
+    /// What is written is added at its end.
+    Append,
+}
+
+/// Opens a file to be written, and makes it where there is none. A symbolic link is an error ([`is_link`]).
+pub fn open(path: &Path, mode: WriteMode) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).custom_flags(libc::O_NOFOLLOW);
+    match mode {
+        WriteMode::Over => options.write(true).truncate(false),
+        // It can be read, too, by whoever bounds it.
+        WriteMode::Append => options.read(true).append(true),
+    };
+    options.open(path)
+}
+
+/// Whether a file could not be opened because its name is that of a symbolic link.
+pub fn is_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn links_are_not_followed() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-file-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (file, link, dangling) = (folder.join("file"), folder.join("link"), folder.join("dangling"));
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        std::os::unix::fs::symlink(folder.join("nowhere"), &dangling).expect("a link");
+        for (mode, expect) in [(WriteMode::Over, "bb"), (WriteMode::Append, "aabb")] {
+            std::fs::write(&file, "aa").expect("written");
+            open(&file, mode).expect("a file").write_all(b"bb").expect("written");
+            assert_eq!(std::fs::read_to_string(&file).expect("read"), expect, "{mode:?}");
+            assert!([&link, &dangling].iter().all(|link| open(link, mode).is_err_and(|error| is_link(&error))));
+        }
+        assert!(!folder.join("nowhere").exists());
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+}

@@ -1,0 +1,44 @@
+//! The labels of requests, each there once.
+
+use std::collections::HashMap;
+
+/// Labels that are taken, each with the last number that one like it was given.
+#[derive(Debug, Default)]
+pub struct Labels(HashMap<String, u32>);
+
+impl Labels {
+    /// Whether a request has this label.
+    pub fn has(&self, label: &str) -> bool {
+        self.0.contains_key(label)
+    }
+
+    /// Takes this label, or where it is taken the first with a number that is not.
+    pub fn take(&mut self, label: String) -> String {
+        let mut number = *self.0.entry(label.clone()).and_modify(|number| *number += 1).or_insert(1);
+        if number == 1 {
+            return label;
+        }
+        loop {
+            let numbered = format!("{label} ({number})");
+            if !self.has(&numbered) {
+                self.0.insert(label, number);
+                self.0.insert(numbered.clone(), 1);
+                return numbered;
+            }
+            number += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_are_alike_are_numbered() {
+        let mut labels = Labels::default();
+        let given = ["a", "a", "b", "a (3)", "a", "a", "b"].map(|label| labels.take(label.into()));
+        assert_eq!(given, ["a", "a (2)", "b", "a (3)", "a (4)", "a (5)", "b (2)"]);
+        assert!(labels.has("a (4)") && !labels.has("a (6)"));
+    }
+}

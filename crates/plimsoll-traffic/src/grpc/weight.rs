@@ -1,0 +1,243 @@
+//! What descriptors weigh in memory once they are read, counted in their bytes before any library reads them: an empty message takes two
+//! bytes in a file and more than a thousand in memory, so that four megabytes could become four thousand.
+//!
+//! Not here: whether they are right, which their readers say.
+
+use plimsoll_model::{Budget, Unfolded};
+
+/// What the descriptors of one schema may weigh, in bytes: all public interfaces of the largest clouds together weigh half of that.
+pub(super) const WEIGHT_MAX: usize = 256 << 20;
+/// Messages inside each other: readers of protobuf go no deeper, and neither does anybody's file.
+pub(super) const DEPTH_MAX: usize = 90;
+/// What a name or number takes in times its bytes: it is kept by the file, by the pool, and in tables of names.
+const TEXT_TIMES: usize = 4;
+/// Of a file, where in it is written what: nobody asks for that, and it is half of what compilers write.
+const SOURCE_INFO: u64 = 9;
+
+/// What a part of a descriptor is, as far as parts are inside of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DescriptorPart {
+    File,
+    Message,
+    Field,
+    Enum,
+    EnumValue,
+    Service,
+    Method,
+    Range,
+    Options,
+    Other,
+}
+
+impl DescriptorPart {
+    /// Bytes in memory, in the descriptor and in the pool: as measured, rounded up.
+    fn bytes(self) -> usize {
+        match self {
+            DescriptorPart::File => 2_200,
+            DescriptorPart::Message => 1_400,
+            DescriptorPart::Field | DescriptorPart::Enum | DescriptorPart::Service | DescriptorPart::Method => 700,
+            DescriptorPart::EnumValue => 400,
+            DescriptorPart::Range | DescriptorPart::Options | DescriptorPart::Other => 200,
+        }
+    }
+
+    /// What stands under a number (google/protobuf/descriptor.proto).
+    fn under(self, number: u64) -> DescriptorPart {
+        use DescriptorPart::{Enum, EnumValue, Field, File, Message, Method, Options, Other, Range, Service};
+        match (self, number) {
+            (File, 4) | (Message, 3) => Message,
+            (File, 5) | (Message, 4) => Enum,
+            (File, 6) => Service,
+            (File, 7) | (Message, 2 | 6) => Field,
+            (Message, 5) => Range,
+            (Enum, 2) => EnumValue,
+            (Service, 2) => Method,
+            (File, 8) | (Message | Method, 7 | 4) | (Field, 8) | (Enum | EnumValue | Service | Range, 3) => Options,
+            _ => Other,
+        }
+    }
+}
+
+/// Takes what the descriptor of a file weighs from a budget, and gives its bytes without those that nobody asks for. Bytes that are no
+/// protobuf are given as they are: their reader says what is wrong.
+pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, Unfolded> {
+    budget.take(DescriptorPart::File.bytes())?;
+    let mut kept = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let Some((number, content, after)) = field(rest) else {
+            kept.extend_from_slice(rest);
+            break;
+        };
+        if number != SOURCE_INFO {
+            kept.extend_from_slice(&rest[..rest.len() - after.len()]);
+            take(DescriptorPart::File.under(number), content, 1, budget)?;
+        }
+        rest = after;
+    }
+    Ok(kept)
+}
+
+/// How many entries a list has that stands under these numbers, as far as the bytes are protobuf: each number leads a level down.
+pub(super) fn entries(bytes: &[u8], path: &[u64]) -> usize {
+    let [wanted, below @ ..] = path else { return 1 };
+    let (mut count, mut rest) = (0, bytes);
+    while let Some((number, content, after)) = field(rest) {
+        if number == *wanted {
+            count += content.map_or(0, |content| entries(content, below));
+        }
+        rest = after;
+    }
+    count
+}
+
+fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut Budget) -> Result<(), Unfolded> {
+    let Some(content) = content else { return Ok(()) };
+    budget.take(part.bytes())?;
+    if part == DescriptorPart::Other || depth > DEPTH_MAX {
+        return budget.take(content.len().saturating_mul(TEXT_TIMES));
+    }
+    let mut rest = content;
+    while let Some((number, content, after)) = field(rest) {
+        take(part.under(number), content, depth + 1, budget)?;
+        rest = after;
+    }
+    budget.take(rest.len())
+}
+
+/// A field's number, its content where that has a length, and what follows it.
+type RawField<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
+
+/// The first field.
+fn field(bytes: &[u8]) -> Option<RawField<'_>> {
+    let (key, rest) = varint(bytes)?;
+    let (content, rest) = match key & 7 {
+        0 => (None, varint(rest)?.1),
+        1 => (None, rest.get(8..)?),
+        2 => {
+            let (length, rest) = varint(rest)?;
+            let (content, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            (Some(content), rest)
+        }
+        5 => (None, rest.get(4..)?),
+        // Groups are in no descriptor: their marks are passed over.
+        3 | 4 => (None, rest),
+        _ => return None,
+    };
+    Some((key >> 3, content, rest))
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0;
+    for (at, byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * at).min(63);
+        if *byte < 0x80 {
+            return Some((value, &bytes[at + 1..]));
+        }
+    }
+    None
+}
+
+/// Takes what a text of `.proto` weighs once it is compiled from a budget: each statement and each block is a descriptor at most. The
+/// error is a sentence.
+pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> {
+    let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
+    let mut rest = text.as_bytes();
+    while let [byte, after @ ..] = rest {
+        rest = match byte {
+            b'/' if after.starts_with(b"/") => after_first(after, b"\n"),
+            b'/' if after.starts_with(b"*") => after_first(after, b"*/"),
+            b'"' | b'\'' => after_quotation(after, *byte),
+            _ => after,
+        };
+        match byte {
+            b'{' | b'(' | b'[' | b'<' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+                parts += 1;
+            }
+            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
+            b';' | b',' => parts += 1,
+            _ => {}
+        }
+    }
+    if deepest > DEPTH_MAX {
+        return Err(format!("more than {DEPTH_MAX} blocks are inside each other"));
+    }
+    let bytes = parts.saturating_mul(DescriptorPart::Field.bytes()) + text.len().saturating_mul(TEXT_TIMES);
+    budget.take(bytes).map_err(|error| error.to_string())
+}
+
+/// What comes after the first of these.
+fn after_first<'a>(bytes: &'a [u8], end: &[u8]) -> &'a [u8] {
+    memchr::memmem::find(bytes, end).map_or(&[], |at| &bytes[at + end.len()..])
+}
+
+/// What comes after the end of a quotation; a backslash makes its sign one of the text.
+fn after_quotation(bytes: &[u8], quote: u8) -> &[u8] {
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        at += if *byte == b'\\' { 2 } else { 1 };
+        if *byte == quote {
+            return &bytes[at..];
+        }
+    }
+    &[]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message;
+    use prost_types::source_code_info::Location;
+    use prost_types::{DescriptorProto, FileDescriptorProto, SourceCodeInfo};
+
+    #[test]
+    fn parts_weigh_what_they_take() {
+        let message = |nested: Vec<DescriptorProto>| DescriptorProto { nested_type: nested, ..Default::default() };
+        let file = |messages| FileDescriptorProto { message_type: messages, ..Default::default() }.encode_to_vec();
+        for (bytes, weight) in [
+            (file(vec![]), 2_200),
+            (file(vec![message(vec![])]), 3_600),
+            (file(vec![message(vec![message(vec![]), message(vec![])])]), 6_400),
+        ] {
+            let mut budget = Budget::new(weight);
+            assert_eq!(weighed(&bytes, &mut budget).as_deref(), Ok(&*bytes));
+            assert!(budget.take(1).is_err());
+            assert!(weighed(&bytes, &mut Budget::new(weight - 1)).is_err());
+        }
+    }
+
+    #[test]
+    fn source_info_is_left_out() {
+        let mut file = FileDescriptorProto { name: Some("a".into()), ..Default::default() };
+        let without = file.encode_to_vec();
+        file.source_code_info = Some(SourceCodeInfo { location: vec![Location::default(); 100_000] });
+        let mut budget = Budget::new(10_000);
+        assert_eq!(weighed(&file.encode_to_vec(), &mut budget), Ok(without));
+        // What is no protobuf is its reader's to refuse.
+        assert_eq!(weighed(&[0xff, 1, 2], &mut budget), Ok(vec![0xff, 1, 2]));
+    }
+
+    #[test]
+    fn entries_are_counted() {
+        assert_eq!(entries(&[0x32, 4, 0x0a, 0, 0x0a, 0, 0x32, 2, 0x0a, 0], &[6, 1]), 3);
+        assert_eq!(entries(&[0xff], &[6, 1]), 0);
+    }
+
+    #[test]
+    fn texts_are_weighed_before_they_are_compiled() {
+        for (text, expect) in [
+            ("message A { string a = 1; }".to_owned(), true),
+            ("message A {}".repeat(1_000_000), false),
+            ("{".repeat(1_000), false),
+            (
+                format!("/* {0} */ // {0}\nmessage A {{ string a = 1 [default = \"\\\"{0}\"]; }}", "{".repeat(1_000)),
+                true,
+            ),
+            ("\"\\".to_owned(), true),
+        ] {
+            assert_eq!(weigh_text(&text, &mut Budget::new(WEIGHT_MAX)).is_ok(), expect, "{:.30}", text);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Inputs that are small and stand for very much: each reader takes time and memory in proportion to what it is given, or refuses it.
+//!
+//! The bounds are generous: what is tested took minutes, or never ended. Not here: what readers make of what people have.
+
+use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use plimsoll_traffic::grpc::Schema;
+use plimsoll_traffic::import::{har, jmx, openapi, postman};
+use proptest::prelude::*;
+use std::time::{Duration, Instant};
+
+/// What no input here may take, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What an input may become, as text: the budget of a small one, and what surrounds it.
+const TEXT_BYTES_MAX: usize = 64 << 20;
+
+/// A world with one file of rows.
+struct OneFile;
+
+impl Surroundings for OneFile {
+    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(vec![0; 16 << 20])
+    }
+
+    fn rows(&mut self, _: &str) -> Result<String, String> {
+        Ok((0..200_000).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",") + "\n1\n")
+    }
+
+    fn pattern(&mut self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn variable(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// A reader: gives the bytes of what it made, or its error.
+type Reader = fn(&str) -> Result<usize, String>;
+
+fn of_har(text: &str) -> Result<usize, String> {
+    har(text, None).map(|made| made.text.len()).map_err(|error| error.to_string())
+}
+
+fn of_openapi(text: &str) -> Result<usize, String> {
+    openapi(text).map(|made| made.text.len()).map_err(|error| error.to_string())
+}
+
+fn of_postman(text: &str) -> Result<usize, String> {
+    postman(text).map(|made| made.text.len()).map_err(|error| error.to_string())
+}
+
+fn of_jmx(text: &str) -> Result<usize, String> {
+    jmx(text).map(|made| made.text.len()).map_err(|error| error.to_string())
+}
+
+fn of_format(text: &str, format: TrafficFormat) -> Result<usize, String> {
+    TrafficFile::read(text, format, &mut OneFile).map(|_| text.len()).map_err(|error| error.to_string())
+}
+
+fn of_toml(text: &str) -> Result<usize, String> {
+    of_format(text, TrafficFormat::Toml)
+}
+
+fn of_yaml(text: &str) -> Result<usize, String> {
+    of_format(text, TrafficFormat::Yaml)
+}
+
+fn of_json(text: &str) -> Result<usize, String> {
+    of_format(text, TrafficFormat::Json)
+}
+
+fn of_proto(text: &str) -> Result<usize, String> {
+    let text = text.to_owned();
+    let source = move |name: &str| (name == "a.proto").then(|| Ok(text.clone()));
+    Schema::of_protos(&["a.proto".to_owned()], source).map(|_| 0).map_err(|error| error.to_string())
+}
+
+/// `count` variables, each naming the next ten times.
+fn doubling(count: usize, write: impl Fn(usize, String) -> String, name: impl Fn(usize) -> String) -> String {
+    (0..count).map(|n| write(n, name(n + 1).repeat(10))).collect()
+}
+
+fn xml(plan: &str) -> String {
+    format!("<jmeterTestPlan><hashTree>{plan}</hashTree></jmeterTestPlan>")
+}
+
+fn http_sampler(path: &str) -> String {
+    format!(
+        "<ThreadGroup/><hashTree><HTTPSamplerProxy testname='a'><stringProp name='HTTPSampler.domain'>h</stringProp>\
+         <stringProp name='HTTPSampler.path'>{path}</stringProp></HTTPSamplerProxy><hashTree/></hashTree>"
+    )
+}
+
+#[test]
+fn no_input_stands_for_more_than_its_budget() {
+    let entries = |count: usize, entry: &dyn Fn(usize) -> String| (0..count).map(entry).collect::<Vec<_>>().join(",");
+    let openapi_of = |paths: &str, schemas: &str| {
+        format!("{{\"openapi\":\"3.0.0\",\"paths\":{{{paths}}},\"components\":{{\"schemas\":{{{schemas}}}}}}}")
+    };
+    let body = |name: &str| {
+        format!(
+            "{{\"requestBody\":{{\"content\":{{\"application/json\":{{\"schema\":{{\"$ref\":\"#/components/schemas/{name}\"}}}}}}}}}}"
+        )
+    };
+    let all: Vec<(&str, Reader, String)> = vec![
+        ("postman variables", of_postman, {
+            let variables = doubling(
+                9,
+                |n, value| format!("{{\"key\":\"v{n}\",\"value\":\"{value}\"}},"),
+                |n| format!("{{{{v{n}}}}}"),
+            );
+            let variables = variables.trim_end_matches(',');
+            format!("{{\"variable\":[{variables}],\"item\":[{{\"request\":{{\"url\":\"http://h/{{{{v0}}}}\"}}}}]}}")
+        }),
+        ("postman many variables", of_postman, {
+            let variables = entries(20_000, &|n| format!("{{\"key\":\"v{n}\",\"value\":\"x\"}}"));
+            let text = (0..20_000).map(|n| format!("{{{{v{n}}}}}")).collect::<String>();
+            format!("{{\"variable\":[{variables}],\"item\":[{{\"request\":{{\"url\":\"http://h/{text}\"}}}}]}}")
+        }),
+        ("jmx variables", of_jmx, {
+            let arguments = doubling(
+                9,
+                |n, value| {
+                    format!(
+                        "<elementProp><stringProp name='Argument.name'>v{n}</stringProp>\
+                         <stringProp name='Argument.value'>{value}</stringProp></elementProp>"
+                    )
+                },
+                |n| format!("${{v{n}}}"),
+            );
+            let arguments = format!(
+                "<Arguments><collectionProp name='Arguments.arguments'>{arguments}</collectionProp></Arguments><hashTree/>"
+            );
+            xml(&format!("{arguments}{}", http_sampler("/${v0}")))
+        }),
+        ("jmx attributes", of_jmx, {
+            format!("<a {}/>", (0..100_000).map(|n| format!("a{n}=\"x\"")).collect::<Vec<_>>().join(" "))
+        }),
+        ("jmx headers of all requests", of_jmx, {
+            let header = |n: usize| {
+                format!(
+                    "<elementProp><stringProp name='Header.name'>h{n}</stringProp>\
+                     <stringProp name='Header.value'>x</stringProp></elementProp>"
+                )
+            };
+            let headers = (0..3_000).map(header).collect::<String>();
+            let manager = format!(
+                "<HeaderManager><collectionProp name='HeaderManager.headers'>{headers}</collectionProp></HeaderManager><hashTree/>"
+            );
+            xml(&format!("{manager}{}", http_sampler("/a").repeat(3_000)))
+        }),
+        ("openapi allOf", of_openapi, {
+            let reference = "{\"$ref\":\"#/components/schemas/A\"}";
+            openapi_of(
+                &format!("\"/a\":{{\"post\":{}}}", body("A")),
+                &format!("\"A\":{{\"allOf\":[{reference},{reference}]}}"),
+            )
+        }),
+        ("openapi allOf in turn", of_openapi, {
+            let schema = |n: usize| {
+                let next = format!("{{\"$ref\":\"#/components/schemas/S{}\"}}", n + 1);
+                format!("\"S{n}\":{{\"allOf\":[{next},{next}],\"properties\":{{\"p{n}\":{next},\"q{n}\":{next}}}}}")
+            };
+            let paths = entries(300, &|n| format!("\"/a{n}\":{{\"post\":{}}}", body("S0")));
+            openapi_of(&paths, &entries(40, &schema))
+        }),
+        ("openapi a parameter that holds itself", of_openapi, {
+            let parameter =
+                "{\"name\":\"q\",\"in\":\"query\",\"required\":true,\"schema\":{\"$ref\":\"#/components/schemas/A\"}}";
+            openapi_of(
+                &format!("\"/a\":{{\"get\":{{\"parameters\":[{parameter}]}}}}"),
+                "\"A\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/A\"}}]}",
+            )
+        }),
+        ("openapi examples", of_openapi, {
+            let paths = entries(2_000, &|n| format!("\"/a{n}\":{{\"post\":{}}}", body("S")));
+            openapi_of(&paths, &format!("\"S\":{{\"example\":\"{}\"}}", "x".repeat(1 << 20)))
+        }),
+        ("openapi servers", of_openapi, {
+            let variables = entries(40, &|n| format!("\"v{n}\":{{\"default\":\"{{v{0}}}{{v{0}}}\"}}", n + 1));
+            format!(
+                "{{\"openapi\":\"3.0.0\",\"servers\":[{{\"url\":\"http://{{v0}}/\",\"variables\":{{{variables}}}}}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}"
+            )
+        }),
+        ("har headers", of_har, {
+            let headers = entries(100_000, &|n| format!("{{\"name\":\"h{n}\",\"value\":\"x\"}}"));
+            format!(
+                "{{\"log\":{{\"entries\":[{{\"request\":{{\"method\":\"GET\",\"url\":\"http://h/\",\"headers\":[{headers}]}}}}]}}}}"
+            )
+        }),
+        ("json keys", of_json, format!("{{{}}}", entries(200_000, &|n| format!("\"k{n}\":1")))),
+        ("yaml keys", of_yaml, (0..100_000).map(|n| format!("k{n}: 1\n")).collect()),
+        ("yaml aliases", of_yaml, {
+            let lists = (1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(",")));
+            format!("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n{}", lists.collect::<String>())
+        }),
+        ("yaml long aliases", of_yaml, {
+            format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 100_000].join(","))
+        }),
+        ("requests of one name", of_toml, {
+            format!("base = \"http://h\"\n{}", "[[request]]\nget = \"/a\"\n".repeat(10_000))
+        }),
+        ("steps of one name", of_toml, {
+            let step = "[[scenario.step]]\nget = \"/a\"\n".repeat(3_000);
+            format!("base = \"http://h\"\n[[scenario]]\n{step}")
+        }),
+        ("captured names", of_toml, {
+            let names = (0..20_000).map(|n| format!("c{n}=\"$.x\"")).collect::<Vec<_>>().join(",");
+            let uses = (0..20_000).map(|n| format!("{{{{ c{n} }}}}")).collect::<String>();
+            format!(
+                "base = \"http://h\"\n[[scenario]]\n[[scenario.step]]\nget = \"/a\"\ncapture = {{ {names} }}\n\
+                 [[scenario.step]]\npost = \"/b\"\nbody = \"{uses}\"\n"
+            )
+        }),
+        ("files of bodies", of_toml, {
+            format!("base = \"http://h\"\n{}", "[[request]]\npost = \"/a\"\nbody = \"@f\"\n".repeat(1_000))
+        }),
+        ("columns", of_toml, {
+            "base = \"http://h\"\n[data.u]\nfile = \"u.csv\"\n[[request]]\nget = \"/{{ u.c1 }}\"\n".to_owned()
+        }),
+        ("messages of a .proto", of_proto, {
+            format!("syntax = \"proto3\"; {}", (0..500_000).map(|n| format!("message M{n} {{}}")).collect::<String>())
+        }),
+        ("blocks of a .proto", of_proto, format!("syntax = \"proto3\"; {}", "message A {".repeat(100_000))),
+    ];
+    for (name, read, text) in all {
+        let began = Instant::now();
+        let made = read(&text);
+        let took = began.elapsed();
+        assert!(took < PATIENCE, "{name}: {} bytes take {took:?}", text.len());
+        match made {
+            Ok(bytes) => assert!(bytes <= TEXT_BYTES_MAX, "{name}: {} bytes become {bytes}", text.len()),
+            Err(error) => assert!(error.len() < 1_000 && !error.is_empty(), "{name}: {error:.300}"),
+        }
+    }
+}
+
+#[test]
+fn descriptors_weigh_no_more_than_they_may() {
+    let varint = |mut n: usize| {
+        let mut out = Vec::new();
+        while n >= 128 {
+            out.push((n % 128 + 128) as u8);
+            n /= 128;
+        }
+        out.push(n as u8);
+        out
+    };
+    let inner = [b"\x0a\x01a".to_vec(), b"\x22\0".repeat(2 << 20)].concat();
+    let messages = [b"\x0a".to_vec(), varint(inner.len()), inner].concat();
+    for (name, bytes) in [("files", b"\x0a\0".repeat(2 << 20)), ("messages", messages)] {
+        let began = Instant::now();
+        let error = Schema::of_descriptor_set(&bytes).expect_err("refused").to_string();
+        assert!(
+            began.elapsed() < PATIENCE && (error.contains("are read") || error.contains("256 MiB")),
+            "{name}: {error}"
+        );
+    }
+}
+
+/// A description that no compiler writes: the library would panic.
+#[test]
+fn descriptors_of_another_syntax_are_refused() {
+    for (syntax, known) in [("proto4", false), ("", false), ("proto3", true), ("PROTO3", false)] {
+        let file = [&[0x0a, 1, b'a', 0x62, syntax.len() as u8], syntax.as_bytes()].concat();
+        let set = [&[0x0a, file.len() as u8], file.as_slice()].concat();
+        let got = Schema::of_descriptor_set(&set).map(|_| ()).map_err(|error| error.to_string());
+        assert_eq!(got.is_ok(), known, "{syntax}: {got:?}");
+        assert!(got.err().is_none_or(|error| error.contains(&format!("'{syntax}'"))), "{syntax}");
+    }
+}
+
+/// Two files of descriptors, one of which imports the other, as bytes to be damaged.
+fn descriptors() -> Vec<u8> {
+    let source = |name: &str| {
+        match name {
+        "a.proto" => Some(Ok("syntax = \"proto3\"; package a; import \"b.proto\"; enum E { Z = 0; } message A { b.B b = 1; \
+                             map<string, E> e = 2; oneof x { int32 n = 3; string s = 4; } } service S { rpc M(A) returns (stream b.B); }"
+            .to_owned())),
+        "b.proto" => Some(Ok("syntax = \"proto2\"; package b; message B { optional int32 n = 1 [default = 5]; extensions 100 to 200; \
+                             required group G = 2 { optional bytes y = 1; } reserved 7; }"
+            .to_owned())),
+        _ => None,
+    }
+    };
+    Schema::of_protos(&["a.proto".to_owned()], source).expect("compiles").to_descriptor_set()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_descriptors_are_refused_or_read(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in any::<prop::sample::Index>(),
+        body in "[ -~]{0,20}",
+    ) {
+        let mut bytes = descriptors();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(bytes.len() - cut.index(bytes.len()) / 16);
+        if let Ok(schema) = Schema::of_descriptor_set(&bytes) {
+            for service in schema.services() {
+                let lines = schema.methods(&service).expect("a service");
+                for line in lines {
+                    let name = line.split('(').next().unwrap_or_default().to_owned();
+                    let Ok(method) = schema.method(&format!("/{service}/{name}")) else { continue };
+                    let example = method.example();
+                    let _ = (method.content(example.as_bytes(), false), method.content(body.as_bytes(), true), method.shape());
+                    let _ = method.write_text(body.as_bytes(), &mut Vec::new());
+                }
+            }
+            let _ = Schema::of_descriptor_set(&schema.to_descriptor_set());
+        }
+    }
+}

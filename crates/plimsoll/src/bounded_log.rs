@@ -1,0 +1,117 @@
+//! The logs of programs that others wrote (builds, commands before blocks): whatever they print, their first and last megabyte are
+//! kept. They write into the file themselves, so that none of them ever waits for a reader, and what is in the middle is taken out
+//! as it grows.
+//!
+//! Not here: who writes, and what a log says.
+
+use crate::output_file;
+use plimsoll_sys::file::WriteMode;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+
+/// What is kept of the beginning, and of the end.
+const KEPT_BYTES: u64 = 1 << 20;
+/// A log may be so long while it is written.
+const GROWN_BYTES: u64 = 4 << 20;
+/// How often that is looked at: a program may write a gigabyte a second.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A log that is being written.
+struct Log {
+    /// Device and number of the file.
+    id: (u64, u64),
+    file: File,
+    left_out: u64,
+}
+
+static LOGS: Mutex<Vec<Log>> = Mutex::new(Vec::new());
+
+fn logs() -> MutexGuard<'static, Vec<Log>> {
+    LOGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Log {
+    /// Takes the middle out where the log is longer than `bytes_max`.
+    fn bound(&mut self, bytes_max: u64) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        if length <= bytes_max.max(2 * KEPT_BYTES) {
+            return Ok(());
+        }
+        let mut end = vec![0; KEPT_BYTES as usize];
+        self.file.read_exact_at(&mut end, length - KEPT_BYTES)?;
+        self.left_out += length - 2 * KEPT_BYTES;
+        self.file.set_len(KEPT_BYTES)?;
+        let said = format!("\n[... {} bytes are left out here ...]\n", self.left_out);
+        self.file.write_all(&[said.as_bytes(), &end].concat())
+    }
+}
+
+/// Opens a log, to which is added from now on, until this process ends.
+pub fn open(path: &Path) -> io::Result<File> {
+    static LOOKING: Once = Once::new();
+    let file = output_file::open_file(path, WriteMode::Append)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        let id = (metadata.dev(), metadata.ino());
+        let mut logs = logs();
+        // A build that is started again writes into the same one.
+        if logs.iter().all(|log| log.id != id) {
+            logs.push(Log { id, file: file.try_clone()?, left_out: 0 });
+        }
+        drop(logs);
+        LOOKING.call_once(|| {
+            let look = || {
+                loop {
+                    std::thread::sleep(LOOK);
+                    bound_all(GROWN_BYTES);
+                }
+            };
+            // Without it logs are bounded when their writers end.
+            let _ = std::thread::Builder::new().name("logs".into()).spawn(look);
+        });
+    }
+    Ok(file)
+}
+
+/// Whoever wrote has ended, or is about to be read.
+pub fn settle() {
+    bound_all(0);
+}
+
+fn bound_all(bytes_max: u64) {
+    // A log that cannot be cut is the disk's to bound.
+    logs().iter_mut().for_each(|log| _ = log.bound(bytes_max));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_megabyte_are_kept() {
+        let path = std::env::temp_dir().join(format!("plimsoll-bounded-log-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let mut writer = output_file::open_file(&path, WriteMode::Append).expect("a file");
+        let mut log = Log { id: (0, 0), file: writer.try_clone().expect("a file"), left_out: 0 };
+        writer.write_all(b"begins\n").expect("written");
+        log.bound(0).expect("bound");
+        assert_eq!(std::fs::read(&path).expect("read"), b"begins\n");
+        for _ in 0..3 {
+            for _ in 0..5 {
+                writer.write_all(&vec![b'x'; 1 << 20]).expect("written");
+            }
+            log.bound(GROWN_BYTES).expect("bound");
+            assert!(std::fs::metadata(&path).expect("there").len() <= 2 * KEPT_BYTES + 100);
+        }
+        writer.write_all(b"ends\n").expect("written");
+        let text = std::fs::read(&path).expect("read");
+        assert!(text.starts_with(b"begins\n") && text.ends_with(b"xends\n"));
+        let said = String::from_utf8_lossy(&text[KEPT_BYTES as usize..KEPT_BYTES as usize + 60]).into_owned();
+        assert!(said.starts_with("\n[... 1") && said.contains("bytes are left out here"), "{said}");
+        std::fs::remove_file(&path).expect("removed");
+    }
+}

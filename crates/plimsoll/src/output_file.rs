@@ -1,0 +1,167 @@
+//! Files that plimsoll writes: results, pages, tables, pictures, logs. All are opened here, so that none is written through a symbolic
+//! link that somebody else has put in its place, and none that was whole is left half.
+//!
+//! Not here: what is in them, and standard output.
+
+use crate::kept;
+use plimsoll_sys::file::{WriteMode, is_link, open};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where the system keeps devices: links there are its own (`/dev/stdout`).
+const DEVICES: [&str; 2] = ["/dev/", "/proc/"];
+
+/// What lies at a path, of itself: a link is not followed.
+fn metadata(path: &Path) -> Option<Metadata> {
+    fs::symlink_metadata(path).ok()
+}
+
+fn refused(path: &Path) -> io::Error {
+    let to = fs::read_link(path).map_or_else(|_| "elsewhere".to_owned(), |to| format!("to '{}'", to.display()));
+    io::Error::other(format!("it is a symbolic link {to}: remove it, or name the file itself"))
+}
+
+/// Whether a path leads to something that is written as it is: a device, a pipe, a socket.
+fn is_device(path: &Path) -> bool {
+    if DEVICES.iter().any(|folder| path.starts_with(folder)) {
+        return true;
+    }
+    metadata(path).is_some_and(|it| {
+        let kind = it.file_type();
+        kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket()
+    })
+}
+
+/// Makes the folder of a file where there is none. The folder of results that nobody named is never behind a link.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
+    if parent.starts_with(kept::FOLDER) {
+        let folders: Vec<&Path> = parent.ancestors().filter(|folder| !folder.as_os_str().is_empty()).collect();
+        if let Some(link) = folders.into_iter().find(|folder| metadata(folder).is_some_and(|it| it.is_symlink())) {
+            return Err(io::Error::other(format!("the folder '{}': {}", link.display(), refused(link))));
+        }
+    }
+    fs::create_dir_all(parent)
+}
+
+/// Opens a file that is written as things happen; `mode` says how what is there is kept. It is not emptied yet.
+pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
+    make_folder(path)?;
+    if is_device(path) {
+        return File::options().write(true).open(path);
+    }
+    // Another name of the same file is somebody else's.
+    if metadata(path).is_some_and(|it| it.is_file() && it.nlink() > 1) {
+        fs::remove_file(path)?;
+    }
+    open(path, mode).map_err(|error| if is_link(&error) { refused(path) } else { error })
+}
+
+/// Opens a file that is written from its beginning.
+pub fn create(path: &Path) -> io::Result<File> {
+    let file = open_file(path, WriteMode::Over)?;
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Writes a whole file: beside its place, and then into it, so that what was there is there until the new one is whole.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    make_folder(path)?;
+    if is_device(path) {
+        return File::options().write(true).open(path)?.write_all(bytes);
+    }
+    let before = metadata(path);
+    if before.as_ref().is_some_and(Metadata::is_symlink) {
+        return Err(refused(path));
+    }
+    if before.as_ref().is_some_and(Metadata::is_dir) {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    let (beside, mut file) = match beside(path) {
+        Ok(beside) => beside,
+        // The file may be ours to write where its folder is not.
+        Err(_) if before.is_some() => return create(path)?.write_all(bytes),
+        Err(error) => return Err(error),
+    };
+    let permissions = before.map(|before| before.permissions());
+    let written = file.write_all(bytes).and_then(|()| permissions.map_or(Ok(()), |it| file.set_permissions(it)));
+    written.and_then(|()| fs::rename(&beside, path)).inspect_err(|_| _ = fs::remove_file(&beside))
+}
+
+/// A new file in the folder of another.
+fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let mut name = std::ffi::OsString::from(".plimsoll-");
+    name.push(format!("{}-{number}.part", std::process::id()));
+    let beside = path.with_file_name(name);
+    // One that an earlier process of this number has left.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(&beside).map(|file| (beside, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// An empty folder of this test's own.
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("plimsoll-output-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let folder = folder("links");
+        let victim = folder.join("victim");
+        let is_precious = || fs::read_to_string(&victim).is_ok_and(|text| text == "precious");
+        for writer in ["whole", "create", "append"] {
+            let write = |path: &Path| match writer {
+                "whole" => write(path, b"new"),
+                "create" => create(path)?.write_all(b"new"),
+                _ => open_file(path, WriteMode::Append)?.write_all(b"new"),
+            };
+            fs::write(&victim, "precious").expect("written");
+            for (name, to) in [("link", victim.clone()), ("dangling", folder.join("nowhere"))] {
+                let link = folder.join(format!("{writer}-{name}"));
+                symlink(&to, &link).expect("a link");
+                let error = write(&link).expect_err("refused").to_string();
+                assert!(error.contains("symbolic link") && is_precious(), "{writer} {name}: {error}");
+            }
+            let other_name = folder.join(format!("{writer}-other-name"));
+            fs::hard_link(&victim, &other_name).expect("another name");
+            write(&other_name).expect("written");
+            assert!(is_precious() && fs::read_to_string(&other_name).is_ok_and(|text| text == "new"), "{writer}");
+            let fresh = folder.join(format!("in/{writer}"));
+            write(&fresh).expect("written");
+            assert_eq!(fs::read_to_string(&fresh).expect("read"), "new");
+            write(Path::new("/dev/null")).expect("written");
+        }
+        assert!(!folder.join("nowhere").exists());
+        let left = fs::read_dir(&folder).expect("a folder").flatten();
+        assert!(left.map(|entry| entry.file_name()).all(|name| !name.to_string_lossy().ends_with(".part")));
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn a_file_keeps_who_may_read_it() {
+        let folder = folder("mode");
+        let path = folder.join("a");
+        fs::write(&path, "old").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("set");
+        write(&path, b"new").expect("written");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+}

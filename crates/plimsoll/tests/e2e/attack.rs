@@ -1,0 +1,303 @@
+//! What an attacker tried: each test is one way in which plimsoll could be made to fail, to lie, to hang, to write where it must not,
+//! or to tell a secret.
+//!
+//! Not here: readers alone (`plimsoll-traffic/tests/bounds.rs`), and what servers may do to a load (`hostile`, `floods`).
+
+use crate::rig::{Done, baseline, command, finish, folder, place, plimsoll, signal};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// As keys are: nothing of it is a word.
+const KEY: &str = "Zq7xK2mW9vLp4TnR8sYd";
+/// A command that is asked to end firmly ends within this; the rest is the machine's.
+const ENDS_WITHIN: Duration = Duration::from_secs(4);
+
+fn written(name: &str, file: &str, text: &str) -> String {
+    let path = place(name, file);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+/// A server that answers everything with this, and what it was asked: the first lines.
+fn answering(answer: &str) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (heard, answer) = (Arc::clone(&asked), answer.to_owned());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (heard, answer) = (Arc::clone(&heard), answer.clone());
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(&stream).lines();
+                while let Some(Ok(first)) = lines.next() {
+                    heard.lock().expect("no panic").push(first);
+                    while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                    if (&stream).write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, asked)
+}
+
+#[test]
+fn what_import_prints_is_what_it_writes() {
+    let har = r#"{"log":{"entries":[{"startedDateTime":"2024-01-01T00:00:00Z","time":1,"request":{"method":"POST",
+        "url":"http://127.0.0.1:1/a","headers":[],"postData":{"mimeType":"text/plain",
+        "text":"zero\u200bwidth, soft\u00adhyphen, \u202eturned \ud83d\ude00 \u001b[2J"}},"response":{"status":200,"headers":[]}}]}}"#;
+    let source = written("import-stdout", "x.har", har);
+    let output = place("import-stdout", "x.toml");
+    let printed = plimsoll(&["import", "har", &source]);
+    let written = plimsoll(&["import", "har", &source, "-o", &output]);
+    assert_eq!((printed.code, written.code), (0, 0), "{}", printed.stderr);
+    assert_eq!(printed.stdout, std::fs::read_to_string(&output).expect("written"));
+    assert!(printed.stdout.contains("zero\\u200Bwidth"), "{}", printed.stdout);
+    assert_eq!(plimsoll(&["check", "-f", &output]).code, 0);
+}
+
+#[test]
+fn a_librarys_panic_is_a_sentence() {
+    let path = place("syntax", "proto4.pb");
+    std::fs::write(&path, b"\n\x11\n\x07a.protob\x06proto4").expect("written");
+    let done = plimsoll(&["grpc", "list", "grpc://127.0.0.1:1/", "--descriptor-set", &path]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("'proto4'") && !done.stderr.contains("panicked"), "{}", done.stderr);
+}
+
+#[test]
+fn a_document_stays_one_where_a_script_prints() {
+    let server = baseline(1);
+    let url = format!("{}/bytes/1", server.url);
+    let script = "print('hello'); io.write('there\\n'); os.execute('echo child')\n\
+                  function done() io.stdout:write('done\\n') end";
+    let script = written("prints", "prints.lua", script);
+    let done = plimsoll(&["run", "--json", "-q", "-n", "5", "-c", "1", "--lua", &script, &url]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(done.json()["ledger"]["succeeded"], 5);
+    for said in ["hello", "there", "child", "done"] {
+        assert!(done.stderr.contains(said), "{said}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_script_does_not_pass_a_gate_by_ending_the_program() {
+    let server = baseline(1);
+    for hook in [
+        "function response() os.exit(0) end",
+        "function request() os.exit(0) end",
+        "os.exit()",
+        "function init() os.exit(true) end",
+    ] {
+        let script = written("exits", "exits.lua", hook);
+        let done =
+            plimsoll(&["run", "-q", "-n", "50", "-c", "1", "--fail-if", "errors>0%", "--lua", &script, &server.url]);
+        assert!(done.code == 1 || done.code == 2, "{hook}: {} {}", done.code, done.stderr);
+        assert!(done.stderr.contains("os.exit") || done.stdout.contains("os.exit"), "{hook}: {}", done.stderr);
+    }
+}
+
+/// Sends signals to a command once it has begun, and waits for its end; its code, or the signal that ended it, and how long that took.
+fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) -> (i32, Duration) {
+    use std::os::unix::process::ExitStatusExt;
+    begun(&mut child);
+    let began = Instant::now();
+    signals.iter().for_each(|name| signal(child.id(), name));
+    let deadline = began + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return (status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)), began.elapsed());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    panic!("{signals:?}: it goes on");
+}
+
+#[test]
+fn a_command_ends_when_it_is_told_to_wherever_it_is() {
+    let server = baseline(1);
+    let script = written("endless", "endless.lua", "function request() while true do end end");
+    let fifo = place("fifo", "run.plimsoll");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let endless = ["run", "-q", "-n", "5", "-c", "1", "--lua", &script, &server.url];
+    let waits = ["run", "-q", "-n", "3", "-o", &fifo, &server.url];
+    // Whoever starts it in the background of a shell has it ignore ^C.
+    let reads = ["import", "har", "-"];
+    for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
+        // After a report it is 130, whatever asked but a terminal that went away.
+        for (signals, codes) in [(&["INT", "INT"][..], [130, 130]), (&["TERM"], [143, 130]), (&["HUP"], [129, 129])] {
+            let mut command = command(arguments);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = command.stdin(if stdin { Stdio::piped() } else { Stdio::null() }).spawn().expect("starts");
+            let pid = child.id();
+            let (got, took) = ended_by(
+                child,
+                |_| {
+                    // It has its handlers once it has more than a name, or waits.
+                    let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                    let deadline = Instant::now() + Duration::from_secs(20);
+                    // SIGTERM is the fifteenth.
+                    let mask = |line: &str| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok();
+                    let is_ready = || stdin || status().lines().filter_map(mask).any(|mask| mask & 1 << 14 != 0);
+                    while !is_ready() && Instant::now() < deadline {
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                },
+                signals,
+            );
+            assert!(took < ENDS_WITHIN, "{arguments:?} {signals:?}: {took:?}");
+            assert!(codes.contains(&got), "{arguments:?} {signals:?}: {got}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    let server = baseline(1);
+    let work = folder("links");
+    let victim = work.join("victim");
+    let run = |arguments: &[&str]| -> Done {
+        finish(
+            command(arguments)
+                .current_dir(&work)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("starts"),
+        )
+    };
+    std::fs::create_dir_all(work.join("_output/plimsoll")).expect("a folder");
+    for (file, arguments) in [
+        ("_output/plimsoll/sweep.plimsoll", &["sweep", "-c", "1", "--for", "200ms", "-q", &server.url][..]),
+        ("_output/plimsoll/sweep.dat", &["sweep", "-c", "1", "--for", "200ms", "-q", &server.url]),
+        ("run.plimsoll", &["run", "-q", "-n", "3", "-o", "run.plimsoll", &server.url]),
+        ("a.toml", &["import", "har", "a.har", "-o", "a.toml"]),
+    ] {
+        std::fs::write(&victim, "precious").expect("written");
+        let har = r#"{"log":{"entries":[{"request":{"method":"GET","url":"http://h/"}}]}}"#;
+        std::fs::write(work.join("a.har"), har).expect("written");
+        let link = work.join(file);
+        let _ = std::fs::remove_file(&link);
+        symlink(&victim, &link).expect("a link");
+        let done = run(arguments);
+        assert_eq!(std::fs::read_to_string(&victim).expect("there"), "precious", "{file}");
+        assert!(done.code == 2 && done.stderr.contains("symbolic link"), "{file}: {} {}", done.code, done.stderr);
+        std::fs::remove_file(&link).expect("removed");
+    }
+    // The folder of results itself.
+    let elsewhere = work.join("elsewhere");
+    std::fs::create_dir_all(&elsewhere).expect("a folder");
+    std::fs::remove_dir_all(work.join("_output")).expect("removed");
+    symlink(&elsewhere, work.join("_output")).expect("a link");
+    let done = run(&["sweep", "-c", "1", "--for", "200ms", "-q", &server.url]);
+    assert!(done.code == 2 && done.stderr.contains("symbolic link"), "{}", done.stderr);
+    assert_eq!(std::fs::read_dir(&elsewhere).expect("a folder").count(), 0);
+}
+
+#[test]
+fn questions_go_where_the_load_goes() {
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let ((named, heard), (load, _)) = (answering(ok), answering(ok));
+    let url = format!("http://u:{KEY}@{named}/");
+    for flag in ["--pprof=auto", "--metrics=auto"] {
+        let run = ["run", "-n", "3", "-c", "1", "-q", "--pprof-seconds", "1", "--connect-to", &load, flag, &url];
+        let done = plimsoll(&run);
+        assert!(heard.lock().expect("no panic").is_empty(), "{flag}: {heard:?}");
+        assert!(!done.stderr.contains(KEY) && !done.stdout.contains(KEY), "{flag}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn messages_repeat_no_secret() {
+    let header = format!("Authorization Bearer {KEY}:x");
+    let curl_option = format!("curl --{KEY} http://127.0.0.1:1/");
+    let curl_joined = format!("curl --tok={KEY} http://127.0.0.1:1/");
+    let flag = format!("--{KEY}");
+    for arguments in [
+        &["run", "-H", &header, "http://127.0.0.1:1/"][..],
+        &["run", "-H", KEY, "http://127.0.0.1:1/"],
+        &["run", "-H", "Authorization:", "Bearer", KEY, "http://127.0.0.1:1/"],
+        &["run", "--curl", &curl_option],
+        &["run", "--curl", &curl_joined],
+        &["run", &flag, "http://127.0.0.1:1/"],
+        &["run", "http://127.0.0.1:1/", "correct-horse-battery-staple"],
+    ] {
+        let done = plimsoll(arguments);
+        assert_eq!(done.code, 2, "{arguments:?}");
+        for secret in [KEY, "correct-horse"] {
+            assert!(!done.stderr.contains(secret), "{arguments:?}: {}", done.stderr);
+        }
+    }
+}
+
+#[test]
+fn failed_answers_keep_their_shape_alone_unless_they_are_wanted() {
+    let body = format!("{{\"error\":\"no such key\",\"key\":\"{KEY}\",\"invite\":\"A1B2-C3D4-E5F6\"}}");
+    let head = format!("HTTP/1.1 401 No\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+    let (address, _) = answering(&format!("{head}{body}"));
+    let url = format!("http://{address}/");
+    let file = place("failed", "run.plimsoll");
+    let run = ["run", "-n", "3", "-c", "1", "--json", "-o", &file];
+    let kept = |more: &[&str]| {
+        let done = plimsoll(&[&run, more, &[&url]].concat());
+        let recorded = std::fs::read(&file).expect("a run file");
+        let recorded = recorded.windows(KEY.len()).any(|window| window == KEY.as_bytes());
+        (recorded, done.stdout.contains(KEY), done.stdout.contains("C3D4"), done.stdout)
+    };
+    let (in_file, in_document, grouped, text) = kept(&[]);
+    assert!(!in_file && !in_document && !grouped && text.contains("no such key"), "{text}");
+    let (in_file, in_document, ..) = kept(&["--keep-failed-bodies"]);
+    assert!(in_file && in_document);
+    let page = place("failed", "page.html");
+    let done = plimsoll(&["report", &file, "-o", &page]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+}
+
+#[test]
+fn lines_of_a_log_that_are_not_understood_are_not_repeated() {
+    let log = format!(
+        "10.0.0.1 - - [12/Mar/2024:10:00:00 +0000] \"GET /items/1 HTTP/1.1\" 200 5 \"-\" \"ua\"\n\
+         password={KEY} Authorization: Bearer 8f14e45fceea167a5a36dedd4bea2543\n"
+    );
+    let log = written("unparsed", "u.log", &log);
+    let page = place("unparsed", "page.html");
+    for arguments in [&["traffic", &log][..], &["traffic", "--json", &log], &["traffic", "-o", &page, &log]] {
+        let done = plimsoll(arguments);
+        let page = std::fs::read_to_string(&page).unwrap_or_default();
+        for secret in [KEY, "8f14e45f"] {
+            let all = [&done.stdout, &done.stderr, &page];
+            assert!(!all.iter().any(|text| text.contains(secret)), "{arguments:?}: {}", done.stdout);
+        }
+    }
+}
+
+#[test]
+fn logs_of_builds_are_bounded() {
+    let work = folder("loud");
+    let loud = format!("yes & exec {} baseline --listen 127.0.0.1:$PORT", env!("CARGO_BIN_EXE_plimsoll"));
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
+    let build = loud.replace("$PORT", &free.port().to_string());
+    let place = work.join("p.plimsoll");
+    let place = place.to_str().expect("text");
+    let url = format!("http://{free}/");
+    let arguments = ["prove", "-q", "--budget", "4s", "--a", &build, "--b", &build, "-o", place, &url];
+    let mut child = command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut said = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    child.wait().expect("ends");
+    let mut logs = 0;
+    for entry in std::fs::read_dir(&work).expect("a folder").flatten() {
+        if entry.file_name().to_string_lossy().ends_with(".log") {
+            let length = entry.metadata().expect("there").len();
+            assert!(length < 5 << 20, "{length} bytes: {said}");
+            logs += 1;
+        }
+    }
+    assert!(logs > 0, "{said}");
+}

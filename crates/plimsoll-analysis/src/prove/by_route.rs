@@ -107,7 +107,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
     for ((test, p), family) in tests.iter().zip(adjusted).zip(families) {
         let more_is_better = test.measure == RouteMeasure::Success;
         let judged = Judged { margin: settings.margin, look, family, primary: false, more_is_better };
-        let mut compared = compare(&test.effect, test.measure, judged);
+        let mut compared = compare(&test.effect, test.measure, judged, &[]);
         compared.p = p;
         routes[test.route].measures.push(compared);
     }

@@ -4,9 +4,9 @@
 //! Not here: what else may forbid a verdict (`verdict`); which measures there are, and how many share an error (`mod`,
 //! `by_route`); when to look (`looks`).
 
-use super::looks::{Look, LookNumber};
+use super::looks::{Look, LookNumber, RANKS_ALARM_ERROR};
 use super::resample::Effect;
-use super::stats::ConfidenceInterval;
+use super::stats::{self, ConfidenceInterval};
 use plimsoll_model::Criterion;
 use std::fmt;
 
@@ -67,13 +67,21 @@ impl<M> Compared<M> {
     }
 }
 
-/// What one look says, in logarithms. A difference is real where the wide interval has no 0. It is beyond the margin at a planned
+/// Whether a difference of the measure that decides is real: by the mean, or, where some blocks are disturbed so much that a mean
+/// is blind, by the ranks of what the blocks say, if both have it on one side. Each is the sign-flip test, at its own error.
+fn is_real(seen: &Look, by_block: &[f64]) -> bool {
+    let error = RANKS_ALARM_ERROR * seen.number.part();
+    let middle = stats::median(by_block).unwrap_or(0.0);
+    let by_ranks = middle * seen.estimate > 0.0 && stats::sign_flip_p(by_block) <= error;
+    by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
+}
+
+/// What one look says, in logarithms. A difference that is real is beyond the margin at a planned
 /// look with the whole interval, at the last one with the best estimate; inside where the equivalence interval lies there as a
 /// whole.
-fn judge(seen: &Look, margin: f64, more_is_better: bool) -> ProveVerdict {
+fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == LookNumber::Last;
-    let (Some(interval), Some(wide)) = (seen.interval, seen.wide) else { return ProveVerdict::Inconclusive };
-    let real = !wide.contains(0.0);
+    let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
     let inside = seen.equivalence.is_some_and(|interval| interval.within_ratio(margin));
     let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
     match (real, beyond, inside) {
@@ -102,14 +110,14 @@ pub(super) struct Judged {
     pub(super) more_is_better: bool,
 }
 
-/// One measure at one look, by its effect; its p is that of this look alone.
-pub(super) fn compare<M>(effect: &Effect, measure: M, judged: Judged) -> Compared<M> {
+/// One measure at one look, by its effect; its p is that of this look alone. `by_block`: of the measure that decides, ln(B/A) of
+/// each block.
+pub(super) fn compare<M>(effect: &Effect, measure: M, judged: Judged, by_block: &[f64]) -> Compared<M> {
     let Judged { margin, look, family, primary, more_is_better } = judged;
-    let mut seen = Look::at(effect, look, family);
-    if !primary {
-        // They decide nothing: what their interval shows is enough.
-        seen.wide = seen.interval;
-    }
+    let seen = Look::at(effect, look, family);
+    // Others decide nothing: what their interval shows is enough.
+    let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
+    let real = if primary { is_real(&seen, by_block) } else { shown() };
     Compared {
         measure,
         primary,
@@ -118,7 +126,7 @@ pub(super) fn compare<M>(effect: &Effect, measure: M, judged: Judged) -> Compare
         equivalence_interval: seen.equivalence.map(|interval| interval.map(f64::exp)),
         p: seen.p,
         margin,
-        verdict: judge(&seen, (1.0 + margin).ln(), more_is_better),
+        verdict: judge(&seen, real, (1.0 + margin).ln(), more_is_better),
         levels: effect.levels,
     }
 }

@@ -40,7 +40,11 @@ pub struct Ladder {
 
 /// What the blocks say of each rung. `broken`: why the measuring broke off, if it did.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    let counted: Vec<&Block> = blocks.iter().filter(|block| block.void().is_none()).collect();
+    // What was not answered at all has no cost.
+    let known = |block: &&Block| {
+        block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
+    };
+    let counted: Vec<&Block> = blocks.iter().filter(|block| block.void().is_none()).filter(known).collect();
     let column = |rung: usize| -> Vec<Amount> {
         counted.iter().filter_map(|block| Some(block.readings.get(rung)?.goodput)).collect()
     };

@@ -9,11 +9,12 @@ use super::stats::ConfidenceInterval;
 
 /// The chance of an interval that misses the truth, over all looks of a comparison.
 pub const ERROR: f64 = 0.05;
-/// The chance of calling a difference of the declared measure real that is none, over all looks: less than [`ERROR`], which the
-/// interval that is shown has, because a false alarm costs more than some blocks.
-pub const ALARM_ERROR: f64 = 0.015;
-/// The chance of calling a fall in success real that is none, over all looks. With [`ALARM_ERROR`] it makes 2 %: that of a
-/// false verdict.
+/// The chance of calling a difference of the declared measure real that is none, over all looks, by the test of the mean: less
+/// than [`ERROR`], which the interval that is shown has, because a false alarm costs more than some blocks.
+pub const MEAN_ALARM_ERROR: f64 = 0.01;
+/// The same by the test of ranks.
+pub const RANKS_ALARM_ERROR: f64 = 0.005;
+/// The chance of calling a fall in success real that is none, over all looks. All three make 2 %: that of a false verdict.
 pub const SUCCESS_ERROR: f64 = 0.005;
 /// The part of the error kept for the last look.
 const LAST_PART: f64 = 0.6;
@@ -70,7 +71,7 @@ pub struct Look {
     pub estimate: f64,
     /// Interval at the look's part of [`ERROR`]; `None` with too few blocks for it.
     pub interval: Option<ConfidenceInterval>,
-    /// Interval at the look's part of [`ALARM_ERROR`].
+    /// Interval at the look's part of [`MEAN_ALARM_ERROR`].
     pub wide: Option<ConfidenceInterval>,
     /// Interval for the claim that the difference lies inside the margin: two one-sided tests, each at its part of
     /// [`ERROR`], are an interval at twice that.
@@ -88,7 +89,7 @@ impl Look {
             number,
             estimate: effect.estimate,
             interval: effect.interval(share * number.part()),
-            wide: effect.interval(ALARM_ERROR / family * number.part()),
+            wide: effect.interval(MEAN_ALARM_ERROR / family * number.part()),
             equivalence: effect.interval(2.0 * share * number.equivalence_part()),
             p: effect.p(),
         }
@@ -110,7 +111,8 @@ mod tests {
         // Each early look has enough blocks to reject anything at its error: one value on one side by chance, 2^(1-n).
         for (blocks, part) in looks {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
-            assert!(least <= part * ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR, "{blocks}");
+            let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR;
+            assert!(is_enough, "{blocks}");
         }
     }
 }

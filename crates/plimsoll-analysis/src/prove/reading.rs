@@ -103,12 +103,12 @@ impl Reading {
     /// The value of a measure in this load alone; `None` where it was not taken, and infinite where too many requests failed.
     pub fn value(&self, measure: Criterion) -> Option<f64> {
         match measure {
-            Criterion::Goodput => Some(self.goodput_rps()),
+            Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),
             Criterion::P50 | Criterion::P99 => {
                 let q = quantile(measure).unwrap_or_default();
                 (self.ledger.scheduled > 0).then(|| self.ledger.quantile_ns(q))
             }
-            Criterion::Cpu => self.cpu_ns.map(|amount| amount.of / amount.per),
+            Criterion::Cpu => self.cpu_ns.map(|amount| amount.of / amount.per).filter(|ns| ns.is_finite() && *ns > 0.0),
         }
     }
 

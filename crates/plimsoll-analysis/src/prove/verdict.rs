@@ -81,14 +81,17 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
             return Decision { verdict, primary: None, secondary, success, reason: Some(reason) };
         }
     };
-    let mut primary = compare(&effect, settings.primary, judged(settings.primary, true, 1));
+    let values = by_block(counted, settings.primary);
+    let mut primary = compare(&effect, settings.primary, judged(settings.primary, true, 1), &values);
     primary.p = (primary.p / look.part()).min(1.0);
-    let said = primary.verdict;
+    let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
-        ProveVerdict::Better => against_better(settings, counted),
+        // What lies far out against B takes back that it is better; against A it is a part of that.
+        ProveVerdict::Better => against_better(settings, counted)
+            .or_else(|| far_out(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)),
         ProveVerdict::Same | ProveVerdict::Small => against_better(settings, counted)
             .or_else(|| worse_beside(&secondary))
-            .or_else(|| far_out(&by_block(counted, settings.primary), settings.primary.more_is_better()))
+            .or_else(|| far_out(&values, more_is_better).map(|(_, text)| text))
             .or_else(|| trend(counted, settings.primary)),
         ProveVerdict::Worse | ProveVerdict::Inconclusive => None,
     };
@@ -109,7 +112,8 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
 pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumber) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = Judged { margin: settings.margin, look, family: 1, primary: true, more_is_better };
-    let verdict = effect(counted, settings.primary).map(|effect| compare(&effect, settings.primary, judged).verdict);
+    let verdict = effect(counted, settings.primary)
+        .map(|effect| compare(&effect, settings.primary, judged, &by_block(counted, settings.primary)).verdict);
     verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
         || success(counted, look).is_some_and(|success| success.has_fallen)
 }
@@ -129,7 +133,7 @@ fn secondary(
     let effects: Vec<(Criterion, Effect)> = Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
     let mut compared: Vec<Compared> = effects
         .iter()
-        .map(|(measure, effect)| compare(effect, *measure, judged(*measure, false, effects.len())))
+        .map(|(measure, effect)| compare(effect, *measure, judged(*measure, false, effects.len()), &[]))
         .collect();
     let p: Vec<f64> = compared.iter().map(|one| (one.p / look.part()).min(1.0)).collect();
     for (one, p) in compared.iter_mut().zip(stats::holm(&p)) {
@@ -220,7 +224,7 @@ fn worse_beside(secondary: &[Compared]) -> Option<String> {
 }
 
 /// More blocks far out against B than against A, or the other way round, than chance has.
-pub(super) fn far_out(by_block: &[f64], more_is_better: bool) -> Option<String> {
+fn far_out(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = stats::median(by_block)?;
     let sizes: Vec<f64> = by_block.iter().map(|value| (value - middle).abs()).collect();
     let far = FAR_OUT * DEVIATIONS * stats::median(&sizes)?;
@@ -233,10 +237,11 @@ pub(super) fn far_out(by_block: &[f64], more_is_better: bool) -> Option<String> 
         return None;
     }
     let side = if (low > high) == more_is_better { 'B' } else { 'A' };
-    Some(format!(
+    let text = format!(
         "{side} is now and then much worse: {most} of {} blocks lie far out against it, {least} the other way",
         by_block.len()
-    ))
+    );
+    Some((side, text))
 }
 
 /// The chance, on either side, of as many far blocks on one side alone: five of five.

@@ -21,20 +21,20 @@ const GROWN_BYTES: u64 = 4 << 20;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A log that is being written.
-struct Log {
+struct BuildLog {
     /// Device and number of the file.
     id: (u64, u64),
     file: File,
     left_out: u64,
 }
 
-static LOGS: Mutex<Vec<Log>> = Mutex::new(Vec::new());
+static LOGS: Mutex<Vec<BuildLog>> = Mutex::new(Vec::new());
 
-fn logs() -> MutexGuard<'static, Vec<Log>> {
+fn logs() -> MutexGuard<'static, Vec<BuildLog>> {
     LOGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Log {
+impl BuildLog {
     /// Takes the middle out where the log is longer than `bytes_max`.
     fn bound(&mut self, bytes_max: u64) -> io::Result<()> {
         let length = self.file.metadata()?.len();
@@ -60,7 +60,7 @@ pub fn open(path: &Path) -> io::Result<File> {
         let mut logs = logs();
         // A build that is started again writes into the same one.
         if logs.iter().all(|log| log.id != id) {
-            logs.push(Log { id, file: file.try_clone()?, left_out: 0 });
+            logs.push(BuildLog { id, file: file.try_clone()?, left_out: 0 });
         }
         drop(logs);
         LOOKING.call_once(|| {
@@ -96,7 +96,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("plimsoll-bounded-log-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let mut writer = output_file::open_file(&path, WriteMode::Append).expect("a file");
-        let mut log = Log { id: (0, 0), file: writer.try_clone().expect("a file"), left_out: 0 };
+        let mut log = BuildLog { id: (0, 0), file: writer.try_clone().expect("a file"), left_out: 0 };
         writer.write_all(b"begins\n").expect("written");
         log.bound(0).expect("bound");
         assert_eq!(std::fs::read(&path).expect("read"), b"begins\n");

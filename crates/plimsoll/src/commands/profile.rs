@@ -215,7 +215,7 @@ fn picture(flame: &Flame, kind: FileFormat, report: &Report) -> Vec<u8> {
     drawn.into_bytes()
 }
 
-fn write(path: &PathBuf, content: &[u8]) -> Result<(), Failure> {
+fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let shown = path.display();
     output_file::write(path, content)
         .map_err(|e| Failure::start(format!("'{shown}' cannot be written: {}", system_text(&e))))?;

@@ -14,7 +14,7 @@ pub struct Sink {
     server: Option<ServerSeen>,
     unseen: Option<String>,
     sampling_refused: Option<String>,
-    budget: Budget,
+    budget: CpuBudget,
     /// The thread's CPU time when the sampling under way began.
     began_cpu_ns: u64,
     /// Number of the sampling under way.
@@ -56,7 +56,7 @@ pub enum Extent {
 impl Sink {
     pub fn new(now_ns: u64, effort: Effort) -> Sink {
         let seen = Probes::default();
-        let (budget, extent) = (Budget::new(now_ns, thread_cpu_ns(), effort), Extent::Usual);
+        let (budget, extent) = (CpuBudget::new(now_ns, thread_cpu_ns(), effort), Extent::Usual);
         let (server, unseen, sampling_refused) = (None, None, None);
         let (before_ns, began_cpu_ns, round) = (now_ns, thread_cpu_ns(), 0);
         Sink { seen, now_ns, before_ns, server, unseen, sampling_refused, budget, began_cpu_ns, round, extent, effort }
@@ -196,21 +196,21 @@ impl Sink {
 }
 
 /// CPU time for readings: a share of a core that adds up while it is not used, to a limit.
-pub struct Budget {
+pub struct CpuBudget {
     effort: Effort,
     passed_ns: u64,
     given_ns: u64,
     spent_before_ns: u64,
 }
 
-impl Budget {
+impl CpuBudget {
     /// One part in so many of a core.
     const PART: u64 = 150;
     /// What adds up at most, ns: a large reading needs it, and it is what a short load may see beyond the share.
     const HELD_NS: u64 = 10_000_000;
 
-    pub fn new(now_ns: u64, cpu_ns: u64, effort: Effort) -> Budget {
-        Budget { effort, passed_ns: now_ns, given_ns: Self::HELD_NS, spent_before_ns: cpu_ns }
+    pub fn new(now_ns: u64, cpu_ns: u64, effort: Effort) -> CpuBudget {
+        CpuBudget { effort, passed_ns: now_ns, given_ns: Self::HELD_NS, spent_before_ns: cpu_ns }
     }
 
     /// Time has passed.
@@ -269,7 +269,7 @@ impl Seldom {
         let room = match sink.extent {
             Extent::Least => false,
             // The last time is the best guess of this one; what takes more than can add up takes its turn with nothing else.
-            Extent::Usual => sink.left_ns() > self.cost_ns.min(Budget::HELD_NS / 2),
+            Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::HELD_NS / 2),
             Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
         };
         if !room || monotonic_ns() < self.due_ns {

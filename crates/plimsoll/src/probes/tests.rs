@@ -1,6 +1,6 @@
 //! The watching as a whole, on this very process.
 
-use super::sink::{Budget, Effort, Extent, Seldom, Sink};
+use super::sink::{CpuBudget, Effort, Extent, Seldom, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
@@ -50,7 +50,7 @@ fn what_is_expensive_is_read_seldom() {
 #[test]
 fn a_budget_adds_up_to_a_limit() {
     let second = 1_000_000_000;
-    let mut budget = Budget::new(5 * second, 700, Effort::Little);
+    let mut budget = CpuBudget::new(5 * second, 700, Effort::Little);
     let held = budget.left_ns(700);
     assert!(held > 0);
     assert_eq!(

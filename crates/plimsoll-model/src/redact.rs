@@ -400,7 +400,9 @@ pub fn excerpt(text: &str) -> String {
         rest = after;
         let (letters, digits) = (run.contains(|c: char| c.is_alphabetic()), run.contains(|c: char| c.is_ascii_digit()));
         let is_long = run.chars().filter(|c| c.is_alphanumeric()).count() > OTHERS_WORD_CHARS_MAX;
-        match in_word(first) && (is_long || (letters && digits)) {
+        // `h1` is no key.
+        let is_mixed = letters && digits && run.chars().count() > 2;
+        match in_word(first) && (is_long || is_mixed) {
             true => out.push_str(REDACTED),
             false => out.push_str(run),
         }
@@ -537,7 +539,7 @@ mod tests {
     fn excerpts_keep_plain_words_alone() {
         for (text, expect) in [
             ("no such item 42", "no such item 42"),
-            ("key a1 is wrong", "key [redacted] is wrong"),
+            ("<h1>key a1b is wrong</h1>", "<h1>key [redacted] is wrong</h1>"),
             ("A1B2-C3D4 and aGVsbG8+d29ybGQ=", "[redacted] and [redacted]="),
             ("internationalisation failed", "[redacted] failed"),
             ("{\"error\":\"busy\",\"id\":5}", "{\"error\":\"busy\",\"id\":5}"),

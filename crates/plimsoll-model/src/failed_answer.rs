@@ -259,7 +259,7 @@ mod tests {
             ),
             (
                 b"HTTP/1.1 500 Oops\r\n\r\n\x1b[2J\x07password=hunter2 x",
-                "HTTP/1.1 500 Oops, \"[[redacted] password=[redacted] x\"",
+                "HTTP/1.1 500 Oops, \"[2J password=[redacted] x\"",
             ),
             (b"HTTP/1.1 500 Oops\r\n\r\n\x1f\x8b\x08\x00\x00\xff\xfe\x80", "HTTP/1.1 500 Oops, \"(no text)\""),
             (b"HTTP/1.1 500", "HTTP/1.1 500"),

@@ -15,6 +15,8 @@ pub struct Api<'a> {
     /// Why there is none.
     pub no_base: Option<String>,
     pub base_at: TextPlace,
+    /// Version 3.0, and not a later one.
+    pub is_3_0: bool,
 }
 
 impl<'a> Api<'a> {
@@ -29,7 +31,8 @@ impl<'a> Api<'a> {
                 return tree.error("this is no description in OpenAPI: neither 'openapi' nor 'swagger' says a version");
             }
         };
-        let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at };
+        let is_3_0 = text(tree, "openapi").is_some_and(|version| version.starts_with("3.0"));
+        let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at, is_3_0 };
         if is_2 {
             api.base_of_2()
         } else {
@@ -58,12 +61,7 @@ impl<'a> Api<'a> {
             return;
         };
         self.base_at = server.at;
-        let mut url = text(server, "url").unwrap_or("/").to_owned();
-        if let Some(variables) = field(server, "variables") {
-            for (name, variable) in entries(variables) {
-                url = url.replace(&format!("{{{}}}", name.name), text(variable, "default").unwrap_or_default());
-            }
-        }
+        let url = self.server_url(server);
         let url = url.trim_end_matches('/');
         match nodes::url(url) {
             Some(_) if !url.contains('{') => self.base = Some(url.to_owned()),
@@ -77,6 +75,15 @@ impl<'a> Api<'a> {
         }
     }
 
+    /// Where a server is, with its variables as they are by default.
+    pub fn server_url(&self, server: &TreeNode) -> String {
+        let mut url = text(server, "url").unwrap_or("/").to_owned();
+        for (name, variable) in field(server, "variables").map_or(&[][..], entries) {
+            url = url.replace(&format!("{{{}}}", name.name), text(variable, "default").unwrap_or_default());
+        }
+        url
+    }
+
     /// What a value refers to, or itself; `None` where that is in another document, or nowhere.
     pub fn resolved(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let mut node = node;
@@ -85,6 +92,18 @@ impl<'a> Api<'a> {
             node = self.at_pointer(reference)?;
         }
         None
+    }
+
+    /// The example beside a schema, in any of the writings there are.
+    pub fn example_of(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
+        let listed = || match field(node, "examples").map(|examples| &examples.value) {
+            Some(TreeValue::List(examples)) => examples.first(),
+            Some(TreeValue::Table(examples)) => {
+                examples.iter().find_map(|(_, example)| field(self.resolved(example)?, "value"))
+            }
+            _ => None,
+        };
+        field(node, "example").or_else(|| field(node, "x-example")).or_else(listed)
     }
 
     /// `#/components/schemas/Pet`.

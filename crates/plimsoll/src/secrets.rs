@@ -156,6 +156,10 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
         }
         for raw in given(matches, arg) {
             let text = raw.to_string_lossy().into_owned();
+            // The name of a file that is there is no secret: its user has typed it.
+            if matches!(class, Class::Path | Class::Url) && std::path::Path::new(raw).exists() {
+                continue;
+            }
             let shown = shown(class, &text);
             if shown == text {
                 continue;

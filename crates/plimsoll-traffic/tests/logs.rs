@@ -421,3 +421,31 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn things_with_names_have_a_popularity_too() {
+    for (names, expect) in [(200u64, true), (20, false)] {
+        let mut survey = Survey::new(None);
+        for rank in 1..=names {
+            let syllables = ["ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su"];
+            let word: String = [100, 10, 1].iter().map(|place| syllables[(rank / place % 10) as usize]).collect();
+            let path = format!("/shop/{word}");
+            for number in 0..4_000 / rank {
+                let start_ns = 1_700_000_000_000_000_000 + number * 1_000_000_000;
+                let entry =
+                    Entry { stamp_ns: start_ns, start_ns, method: b"GET", target: path.as_bytes(), ..Entry::default() };
+                survey.add(&entry, Stamp::Start);
+            }
+        }
+        let popularity = survey.finish().popularity;
+        assert_eq!(popularity.is_some(), expect, "{names}");
+        if let Some(popularity) = popularity {
+            assert_eq!((popularity.template.as_str(), popularity.ids), ("/shop/*", names));
+            assert!(
+                popularity.zipf_exponent.is_some_and(|a| (0.95..1.05).contains(&a)),
+                "{:?}",
+                popularity.zipf_exponent
+            );
+        }
+    }
+}

@@ -78,7 +78,7 @@ fn host_in_ascii(host: &str) -> Result<String, &'static str> {
         return Ok(host.to_owned());
     }
     match url::Host::parse(host) {
-        Ok(url::Host::Domain(name)) if !host.is_ascii() || host.contains('%') => Ok(name),
+        Ok(url::Host::Domain(name)) => Ok(name),
         _ => Err(no_host),
     }
 }

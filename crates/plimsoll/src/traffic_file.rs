@@ -23,7 +23,7 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
 /// What a file of this text, in this folder, lacks to be asked: variables of the environment and files. An error is of another kind.
 pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = Beside { folder: folder.to_owned(), shows_variables: false };
-    let mut asked = Asked { beside, lacks: Vec::new() };
+    let mut asked = LackFinder { beside, lacks: Vec::new() };
     let file = TrafficFile::read(text, TrafficFormat::Toml, &mut asked);
     match file {
         Ok(file) => Ok((file, asked.lacks)),
@@ -100,12 +100,12 @@ struct Beside {
 }
 
 /// The same, remembering what is not there.
-struct Asked {
+struct LackFinder {
     beside: Beside,
     lacks: Vec<String>,
 }
 
-impl Asked {
+impl LackFinder {
     fn miss(&mut self, what: String) {
         if !self.lacks.contains(&what) {
             self.lacks.push(what);
@@ -113,7 +113,7 @@ impl Asked {
     }
 }
 
-impl Surroundings for Asked {
+impl Surroundings for LackFinder {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         self.beside.file(path).or_else(|why| {
             self.miss(format!("the file '{path}' {why}"));

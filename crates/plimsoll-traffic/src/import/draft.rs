@@ -3,8 +3,7 @@
 //!
 //! Only what the original says is written; whatever is left out has a place and a sentence. Not here: any foreign format.
 
-use super::sound;
-use crate::file::{TextPlace, TrafficFileError};
+use crate::file::TextPlace;
 use plimsoll_model::Arrivals;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -405,35 +404,9 @@ impl Draft {
         }
     }
 
-    /// The file, and what it lacks. A file that asks for nothing is refused with `nothing`.
-    pub fn finish(self, nothing: &str) -> Result<Imported, TrafficFileError> {
-        self.finish_at(nothing, |at| at)
-    }
-
-    /// The same where places are still to be counted; they are asked for in the order of the text.
-    pub fn finish_at(
-        mut self,
-        nothing: &str,
-        place: impl Fn(TextPlace) -> TextPlace,
-    ) -> Result<Imported, TrafficFileError> {
-        let beginning = TextPlace { line: 1, column: 1 };
-        let unplaced = sound::settle(&mut self);
-        for (at, count) in std::mem::take(&mut self.counted).into_values() {
-            if count > 1 {
-                _ = write!(self.left_out[at].text, " ({count} times)");
-            }
-        }
-        self.left_out.sort();
-        self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
-        drop(self.left_out.splice(..0, unplaced.into_iter().map(|text| LeftOut { at: beginning, text })));
+    /// Gives requests and scenarios names of their own, and takes away what holds nothing.
+    pub fn settle_names(&mut self) {
         self.scenarios.retain(|scenario| count(&scenario.steps) > 0);
-        let requests =
-            count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>();
-        if self.requests.is_empty() && self.scenarios.is_empty() {
-            let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
-            let text = format!("{nothing}{}", why.unwrap_or_default());
-            return Err(TrafficFileError::new(beginning, text));
-        }
         let mut names = DraftNames::default();
         names.settle(&mut self.requests);
         for once in [&mut self.setup, &mut self.cleanup] {
@@ -444,16 +417,24 @@ impl Draft {
             names.settle(&mut scenario.steps);
             scenario.name = scenario_names.own(&scenario.name).unwrap_or_else(|| "scenario".to_owned());
         }
-        let text = self.written();
-        match sound::is_read(&text, &self) {
-            Ok(()) => Ok(Imported { text, requests, left_out: self.left_out }),
-            Err(why) => {
-                Err(TrafficFileError::new(beginning, format!("no file of traffic can be made of this: {}", why.text)))
+    }
+
+    /// Requests and steps that ask.
+    pub fn requests_in_all(&self) -> usize {
+        count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>()
+    }
+
+    /// What was said once of several, with how many.
+    pub fn settle_counts(&mut self) {
+        for (at, count) in std::mem::take(&mut self.counted).into_values() {
+            if count > 1 {
+                _ = write!(self.left_out[at].text, " ({count} times)");
             }
         }
     }
 
-    fn written(&self) -> String {
+    /// As a file of traffic.
+    pub fn written(&self) -> String {
         let mut out = String::new();
         for line in &self.about {
             let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

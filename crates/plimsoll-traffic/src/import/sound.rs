@@ -1,8 +1,10 @@
 //! What of a draft no file of traffic can have, taken out of it with a note: an importer never writes what plimsoll does not read.
 //!
-//! [`settle`] goes through the draft; [`is_read`] reads what was written of it. Not here: any foreign format.
+//! [`Draft::finish`] goes through the draft, has it written, and reads that. Not here: any foreign format.
 
-use super::draft::{Draft, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat};
+use super::draft::{
+    Draft, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat, Imported, LeftOut,
+};
 use super::nodes::{is_word, origin_is_sound, variable_name};
 use crate::file::{Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_model::expect::{CaptureFrom, TextExpected};
@@ -34,8 +36,41 @@ impl SettleNotes {
     }
 }
 
+impl Draft {
+    /// The file, and what it lacks. A file that asks for nothing is refused with `nothing`.
+    pub fn finish(self, nothing: &str) -> Result<Imported, TrafficFileError> {
+        self.finish_at(nothing, |at| at)
+    }
+
+    /// The same where places are still to be counted; they are asked for in the order of the text.
+    pub fn finish_at(
+        mut self,
+        nothing: &str,
+        place: impl Fn(TextPlace) -> TextPlace,
+    ) -> Result<Imported, TrafficFileError> {
+        let beginning = TextPlace { line: 1, column: 1 };
+        let unplaced = settle(&mut self);
+        self.settle_counts();
+        self.left_out.sort();
+        self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
+        drop(self.left_out.splice(..0, unplaced.into_iter().map(|text| LeftOut { at: beginning, text })));
+        self.settle_names();
+        if self.requests.is_empty() && self.scenarios.is_empty() {
+            let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
+            return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
+        }
+        let (text, requests) = (self.written(), self.requests_in_all());
+        match is_read(&text, &self) {
+            Ok(()) => Ok(Imported { text, requests, left_out: self.left_out }),
+            Err(why) => {
+                Err(TrafficFileError::new(beginning, format!("no file of traffic can be made of this: {}", why.text)))
+            }
+        }
+    }
+}
+
 /// Takes out of a draft what no file can have. Returns the notes that have no place.
-pub fn settle(draft: &mut Draft) -> BTreeSet<String> {
+fn settle(draft: &mut Draft) -> BTreeSet<String> {
     let mut notes = SettleNotes::default();
     if let Some(base) = draft.base.take_if(|base| !origin_is_sound(base)) {
         notes.say(None, format!("'{}' is no host that can be asked: name the target", plain(&base)));
@@ -300,7 +335,7 @@ impl Surroundings for Everything {
 }
 
 /// Whether what was written of a draft is a file of traffic, in a world that has all that it names.
-pub fn is_read(text: &str, draft: &Draft) -> Result<(), TrafficFileError> {
+fn is_read(text: &str, draft: &Draft) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
     let parts = Template::parts_of;
     for data in &draft.data {

@@ -122,6 +122,8 @@ impl<'a> Raw<'a> {
             LinePlace::Start(writing) if !missing => self.start = Some(writing.read(text)?),
             LinePlace::End(writing) if !missing => self.end = Some(writing.read(text)?),
             LinePlace::Request => self.request = Some(text),
+            // Nobody is written as a dash.
+            LinePlace::Address | LinePlace::AddressPort if text.is_empty() => return None,
             _ if missing => {}
             LinePlace::Method => self.method = text,
             LinePlace::Target => self.target = text,

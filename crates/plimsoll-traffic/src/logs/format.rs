@@ -58,7 +58,7 @@ pub enum FormatError {
     Unknown,
     /// Lines of requests without times.
     #[error(
-        "has no times, so what came when is not in it: have the server write them (uvicorn: a --log-config with %(asctime)s; \
+        "has no times, so what came when is not in it: have the server write them (uvicorn: a log configuration with %(asctime)s; \
          nginx and Apache: the combined log format), or put a proxy with an access log before it"
     )]
     NoTimes,

@@ -213,11 +213,12 @@ fn har(rng: &mut Drawn) -> String {
             _ => Value::Null,
         };
         let url = if rng.often() { format!("http://127.0.0.1:8001/{}", rng.odd()) } else { rng.url() };
+        let status = [200, 204, 302, 304, 404, 500, 999, 0][rng.below(8)];
         json!({
             "startedDateTime": format!("2025-10-10T10:00:{:02}.000Z", rng.below(60)),
             "time": rng.below(2_000),
             "request": { "method": rng.method(), "url": url, "headers": headers, "postData": data },
-            "response": { "status": [200, 204, 302, 304, 404, 500, 999, 0][rng.below(8)], "headers": [], "content": {} },
+            "response": { "status": status, "headers": [], "content": {} },
         })
     };
     let entries: Vec<Value> = (0..=rng.below(4)).map(|_| entry(rng)).collect();

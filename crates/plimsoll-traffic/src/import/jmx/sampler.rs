@@ -184,7 +184,7 @@ impl JmxReader {
                 let text = format!("'{name}': {} = {}", shown(property), shown(value));
                 self.draft.leave_out_again(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
-                let text = "a connection that is used once: say --no-keepalive";
+                let text = "a connection that is used once: say so of the load";
                 self.draft.leave_out_again(element.place(), text);
             }
         }

@@ -3,7 +3,7 @@
 use super::super::draft::{Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText, DraftWhat};
 use super::super::nodes::{self, encoded, entries, field, flag, items, own_text, text, variable_name};
 use super::api::Api;
-use super::sample::{Sampled, SampledField, Sampler};
+use super::sample::{SampleValue, SampledField, Sampler};
 use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
 
@@ -146,7 +146,7 @@ impl<'a> Operation<'a, '_> {
     }
 
     /// The value of a parameter.
-    fn value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> Sampled {
+    fn value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> SampleValue {
         let mut sampler = Sampler::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
         let described = content.map_or(parameter, |(_, media)| media);
@@ -154,9 +154,9 @@ impl<'a> Operation<'a, '_> {
         let schema = field(described, "schema").unwrap_or(described);
         let example = self.api.example_of(parameter).or_else(|| self.api.example_of(described));
         let value = match (example, content.is_some()) {
-            (Some(example), true) if own_text(example).is_none() => Sampled::One(sampler.json_example(example)),
+            (Some(example), true) if own_text(example).is_none() => SampleValue::One(sampler.json_example(example)),
             (Some(example), _) => sampler.value_of_example(example),
-            (None, true) => Sampled::One(sampler.json(schema)),
+            (None, true) => SampleValue::One(sampler.json(schema)),
             (None, false) => sampler.value(schema),
         };
         self.said(sampler, shown, draft);
@@ -319,11 +319,11 @@ impl<'a> Operation<'a, '_> {
                     let kind = Some(kind.unwrap_or("application/json").to_owned());
                     parts.push(DraftPart { kind, ..DraftPart::text(&name, json) });
                 }
-                (Sampled::List(items), None) => {
+                (SampleValue::List(items), None) => {
                     parts.extend(items.into_iter().map(|item| part(DraftPart::text(&name, item))));
                 }
-                (Sampled::One(text), None) => parts.push(part(DraftPart::text(&name, text))),
-                (Sampled::Table(_), None) => {}
+                (SampleValue::One(text), None) => parts.push(part(DraftPart::text(&name, text))),
+                (SampleValue::Table(_), None) => {}
             }
         }
         request.body = DraftBody::Parts(parts);
@@ -357,7 +357,7 @@ impl<'a> Operation<'a, '_> {
                 sampler.left_out.push((parameter.at, format!("'{name}' is a file: @{name} is to be beside this one")));
             }
             let value = match self.api.example_of(parameter) {
-                _ if is_file => Sampled::One(DraftText::fixed(&name)),
+                _ if is_file => SampleValue::One(DraftText::fixed(&name)),
                 Some(example) => sampler.value_of_example(example),
                 None => sampler.value(parameter),
             };

@@ -27,20 +27,20 @@ pub struct Sampler<'a, 'b> {
 
 /// A value of a parameter or of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sampled {
+pub enum SampleValue {
     One(DraftText),
     List(Vec<DraftText>),
     Table(Vec<(String, DraftText)>),
 }
 
-impl Sampled {
+impl SampleValue {
     /// Whether nothing of it is drawn.
     pub fn is_fixed(&self) -> bool {
         let is_fixed = |text: &DraftText| text.as_fixed().is_some();
         match self {
-            Sampled::One(text) => is_fixed(text),
-            Sampled::List(items) => items.iter().all(is_fixed),
-            Sampled::Table(entries) => entries.iter().all(|(_, text)| is_fixed(text)),
+            SampleValue::One(text) => is_fixed(text),
+            SampleValue::List(items) => items.iter().all(is_fixed),
+            SampleValue::Table(entries) => entries.iter().all(|(_, text)| is_fixed(text)),
         }
     }
 }
@@ -48,7 +48,7 @@ impl Sampled {
 /// A field of a form.
 pub struct SampledField<'a> {
     pub name: String,
-    pub value: Sampled,
+    pub value: SampleValue,
     /// A file is uploaded.
     pub is_file: bool,
     /// Its parts are no plain values: JSON says them.
@@ -92,8 +92,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 
     /// The value of a parameter.
-    pub fn value(&mut self, schema: &'a TreeNode) -> Sampled {
-        let none = || Sampled::One(DraftText::fixed("value"));
+    pub fn value(&mut self, schema: &'a TreeNode) -> SampleValue {
+        let none = || SampleValue::One(DraftText::fixed("value"));
         let Some(schema) = self.resolved(schema) else { return none() };
         if let Some(fixed) = self.fixed_value(schema) {
             return self.value_of_example(fixed);
@@ -101,7 +101,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         match (kind(schema), first_of(schema)) {
             (SchemaKind::Array, _) => {
                 let Some(items) = field(schema, "items") else { return none() };
-                Sampled::List((0..least_items(schema)).map(|_| self.plain(items)).collect())
+                SampleValue::List((0..least_items(schema)).map(|_| self.plain(items)).collect())
             }
             (SchemaKind::Object, _) => {
                 let mut entries = Vec::new();
@@ -110,28 +110,28 @@ impl<'a, 'b> Sampler<'a, 'b> {
                         entries.push((name.to_owned(), self.plain(node)));
                     }
                 }
-                Sampled::Table(entries)
+                SampleValue::Table(entries)
             }
             (_, Some(inner)) => self.value(inner),
-            _ => Sampled::One(self.scalar(schema).0),
+            _ => SampleValue::One(self.scalar(schema).0),
         }
     }
 
     /// A value of a parameter that stands there.
-    pub fn value_of_example(&mut self, example: &TreeNode) -> Sampled {
+    pub fn value_of_example(&mut self, example: &TreeNode) -> SampleValue {
         match &example.value {
-            TreeValue::List(items) => Sampled::List(items.iter().map(|item| self.plain_example(item)).collect()),
-            TreeValue::Table(pairs) => {
-                Sampled::Table(pairs.iter().map(|(key, value)| (key.name.clone(), self.plain_example(value))).collect())
-            }
-            _ => Sampled::One(DraftText::fixed(own_text(example).unwrap_or_default())),
+            TreeValue::List(items) => SampleValue::List(items.iter().map(|item| self.plain_example(item)).collect()),
+            TreeValue::Table(pairs) => SampleValue::Table(
+                pairs.iter().map(|(key, value)| (key.name.clone(), self.plain_example(value))).collect(),
+            ),
+            _ => SampleValue::One(DraftText::fixed(own_text(example).unwrap_or_default())),
         }
     }
 
     /// An example as plain text; what has parts is JSON.
     pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
         match self.value(schema) {
-            Sampled::One(text) => text,
+            SampleValue::One(text) => text,
             _ => self.json(schema),
         }
     }
@@ -175,8 +175,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 let text = format!("'{name}' is a file: @{name} is to be beside this one");
                 self.left_out.push((property.at, text));
             }
-            let value = if is_file { Sampled::One(DraftText::fixed(name)) } else { self.value(property) };
-            let json = (!is_file && matches!(value, Sampled::Table(_))).then(|| self.json(property));
+            let value = if is_file { SampleValue::One(DraftText::fixed(name)) } else { self.value(property) };
+            let json = (!is_file && matches!(value, SampleValue::Table(_))).then(|| self.json(property));
             fields.push(SampledField { name: name.to_owned(), value, is_file, json, schema: Some(property) });
         }
         fields

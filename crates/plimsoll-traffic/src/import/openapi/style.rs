@@ -5,7 +5,7 @@
 
 use super::super::draft::DraftText;
 use super::super::nodes::{encoded, field, text};
-use super::sample::Sampled;
+use super::sample::SampleValue;
 use crate::file::tree::{TreeNode, TreeValue};
 
 /// How a value of several parts is written.
@@ -62,7 +62,7 @@ impl ParameterStyle {
     }
 
     /// `name=value` pairs, of a query or a form.
-    pub fn pairs(&self, name: &str, value: &Sampled) -> DraftText {
+    pub fn pairs(&self, name: &str, value: &SampleValue) -> DraftText {
         let key = encoded(name);
         let pair = |key: &str, value: &DraftText| {
             let mut pair = DraftText::fixed(&format!("{key}="));
@@ -70,13 +70,13 @@ impl ParameterStyle {
             pair
         };
         match value {
-            Sampled::One(value) => pair(&key, value),
-            Sampled::List(items) if items.is_empty() => DraftText::fixed(&format!("{key}=")),
-            Sampled::List(items) if self.explode => joined(items.iter().map(|item| pair(&key, item)), "&"),
-            Sampled::Table(entries) if self.name == "deepObject" => {
+            SampleValue::One(value) => pair(&key, value),
+            SampleValue::List(items) if items.is_empty() => DraftText::fixed(&format!("{key}=")),
+            SampleValue::List(items) if self.explode => joined(items.iter().map(|item| pair(&key, item)), "&"),
+            SampleValue::Table(entries) if self.name == "deepObject" => {
                 joined(entries.iter().map(|(own, value)| pair(&format!("{key}[{}]", encoded(own)), value)), "&")
             }
-            Sampled::Table(entries) if self.explode => {
+            SampleValue::Table(entries) if self.explode => {
                 joined(entries.iter().map(|(own, value)| pair(&encoded(own), value)), "&")
             }
             several => {
@@ -88,12 +88,12 @@ impl ParameterStyle {
     }
 
     /// Values in a row; of a table keys and values, with this between them.
-    fn listed(&self, value: &Sampled, between: &str, equals: &str, encodes: bool) -> DraftText {
+    fn listed(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
         let plain = |value: &DraftText| if encodes { self.encoded(value) } else { value.clone() };
         match value {
-            Sampled::One(value) => plain(value),
-            Sampled::List(items) => joined(items.iter().map(plain), between),
-            Sampled::Table(entries) => joined(
+            SampleValue::One(value) => plain(value),
+            SampleValue::List(items) => joined(items.iter().map(plain), between),
+            SampleValue::Table(entries) => joined(
                 entries.iter().map(|(key, value)| {
                     let mut pair = DraftText::fixed(&if encodes { encoded(key) } else { key.clone() });
                     pair.push(equals);
@@ -106,7 +106,7 @@ impl ParameterStyle {
     }
 
     /// In a path.
-    pub fn segment(&self, name: &str, value: &Sampled) -> DraftText {
+    pub fn segment(&self, name: &str, value: &SampleValue) -> DraftText {
         match (self.name.as_str(), value) {
             ("label", value) => {
                 let between = if self.explode { "." } else { self.label_between };
@@ -114,11 +114,11 @@ impl ParameterStyle {
                 text.append(&self.listed(value, between, if self.explode { "=" } else { between }, true));
                 text
             }
-            ("matrix", Sampled::List(items)) if self.explode => {
+            ("matrix", SampleValue::List(items)) if self.explode => {
                 let key = encoded(name);
                 joined(items.iter().map(|item| self.matrix(&key, &self.encoded(item))), "")
             }
-            ("matrix", Sampled::Table(entries)) if self.explode => {
+            ("matrix", SampleValue::Table(entries)) if self.explode => {
                 joined(entries.iter().map(|(key, value)| self.matrix(&encoded(key), &self.encoded(value))), "")
             }
             ("matrix", value) => self.matrix(&encoded(name), &self.listed(value, ",", ",", true)),
@@ -133,14 +133,14 @@ impl ParameterStyle {
     }
 
     /// In a header.
-    pub fn header(&self, value: &Sampled) -> DraftText {
+    pub fn header(&self, value: &SampleValue) -> DraftText {
         self.listed(value, ",", if self.explode { "=" } else { "," }, false)
     }
 
     /// In a cookie.
-    pub fn cookie(&self, name: &str, value: &Sampled) -> DraftText {
+    pub fn cookie(&self, name: &str, value: &SampleValue) -> DraftText {
         match value {
-            Sampled::One(value) => {
+            SampleValue::One(value) => {
                 let mut text = DraftText::fixed(&format!("{name}="));
                 text.append(value);
                 text
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn values_are_written_as_the_table_of_styles_has_them() {
         let text = DraftText::fixed;
-        let one = Sampled::One(text("blue"));
-        let list = Sampled::List(["blue", "black", "brown"].map(text).to_vec());
+        let one = SampleValue::One(text("blue"));
+        let list = SampleValue::List(["blue", "black", "brown"].map(text).to_vec());
         let table =
-            Sampled::Table([("R", "100"), ("G", "200")].map(|(key, value)| (key.to_owned(), text(value))).to_vec());
+            SampleValue::Table([("R", "100"), ("G", "200")].map(|(key, value)| (key.to_owned(), text(value))).to_vec());
         for (name, explode, of_one, of_list, of_table) in [
             ("matrix", false, ";color=blue", ";color=blue,black,brown", ";color=R,100,G,200"),
             ("matrix", true, ";color=blue", ";color=blue;color=black;color=brown", ";R=100;G=200"),

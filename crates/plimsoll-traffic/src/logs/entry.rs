@@ -117,7 +117,9 @@ impl<'a> Raw<'a> {
         let missing = text.is_empty() || text == b"-";
         match place {
             LinePlace::Other | LinePlace::List => {}
-            LinePlace::Word => (!text.is_empty() && !text.contains(&b' ') && !is_ip(text)).then_some(())?,
+            LinePlace::Word => {
+                (!text.is_empty() && !text.iter().any(|b| b" :".contains(b)) && !is_ip(text)).then_some(())?
+            }
             LinePlace::Time(writing) => self.stamp = Some(writing.read(text)?),
             LinePlace::Start(writing) if !missing => self.start = Some(writing.read(text)?),
             LinePlace::End(writing) if !missing => self.end = Some(writing.read(text)?),

@@ -80,7 +80,8 @@ impl UrlParts<'_> {
 
 /// Whether a URL is one that can be asked: of HTTP, with a host and port that there can be.
 pub fn origin_is_sound(url: &str) -> bool {
-    let is_written = !url.contains(|c: char| c.is_whitespace() || c.is_control());
+    // A backslash, which browsers take for a slash, is none in a host.
+    let is_written = !url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
     is_written
         && url::Url::parse(url)
             .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.port() != Some(0))

@@ -323,8 +323,13 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
                 saturated(&series[..inside], &window, failures > 0).map(|s| s.0 / summary.requests_each);
             if purpose == Purpose::Saturate {
                 let piece_ns = slo.bound_min_ns().unwrap_or(SECOND);
-                outcome.evidence.saturation =
-                    saturation(&series[..inside], &window, summary.whole.service.mean_ns, piece_ns, summary.requests_each);
+                outcome.evidence.saturation = saturation(
+                    &series[..inside],
+                    &window,
+                    summary.whole.service.mean_ns,
+                    piece_ns,
+                    summary.requests_each,
+                );
             }
         }
     }

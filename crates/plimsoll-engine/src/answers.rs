@@ -214,7 +214,7 @@ pub struct AnswerChecks {
     headers: Vec<(String, TextCheck)>,
     json: Vec<(JsonPath, JsonExpected)>,
     body: Option<TextCheck>,
-    captures: Vec<CaptureCheck>,
+    captures: Vec<(CaptureCheck, Option<String>)>,
     /// What is said of a miss, in the order of the checks: nothing secret.
     reasons: Vec<String>,
     scratch: Vec<u8>,
@@ -250,12 +250,20 @@ impl TextCheck {
     }
 }
 
+/// Where something is looked for that is to be taken.
 #[derive(Debug, Clone)]
 enum CaptureCheck {
     Json(JsonPath),
     Regex(Regex, regex::bytes::CaptureLocations),
     Header(String),
+    HeaderRegex(String, Regex, regex::bytes::CaptureLocations),
     Cookie(String),
+}
+
+/// The first group of the first match of a pattern, or the whole match.
+fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations, text: &'a [u8]) -> Option<&'a [u8]> {
+    pattern.captures_read(places, text)?;
+    places.get(1).or(places.get(0)).map(|(from, to)| &text[from..to])
 }
 
 /// Something that an answer does not have.
@@ -290,12 +298,14 @@ impl AnswerChecks {
             CaptureFrom::Json(path) => format!("there is no {} to capture '{}' from", path.text(), capture.name),
             CaptureFrom::Regex(_) => format!("the regular expression of '{}' matches nothing", capture.name),
             CaptureFrom::Header(name) => format!("there is no header {name} to capture '{}' from", capture.name),
+            CaptureFrom::HeaderRegex(name, _) => {
+                format!("the regular expression of '{}' matches nothing in the header {name}", capture.name)
+            }
             CaptureFrom::Cookie(name) => format!("no cookie {name} is set to capture '{}' from", capture.name),
         }));
-        let of_content = |from: &CaptureFrom| matches!(from, CaptureFrom::Json(_) | CaptureFrom::Regex(_));
         let looks_into = expect.body.is_some()
             || !expect.json.is_empty()
-            || captures.iter().any(|capture| of_content(&capture.from));
+            || captures.iter().any(|capture| capture.from.is_of_content());
         let undecoded = looks_into.then_some(reasons.len());
         if looks_into {
             reasons.extend(Undecoded::ALL.map(|why| why.reason(CONTENT_BYTES_MAX)));
@@ -311,6 +321,11 @@ impl AnswerChecks {
                     CaptureCheck::Regex(pattern, places)
                 }
                 CaptureFrom::Header(name) => CaptureCheck::Header(name.clone()),
+                CaptureFrom::HeaderRegex(name, text) => {
+                    let pattern = pattern(text)?;
+                    let places = pattern.capture_locations();
+                    CaptureCheck::HeaderRegex(name.clone(), pattern, places)
+                }
                 CaptureFrom::Cookie(name) => CaptureCheck::Cookie(name.clone()),
             })
         };
@@ -319,7 +334,10 @@ impl AnswerChecks {
             headers: expect.headers.iter().map(header).collect::<Result<_, _>>()?,
             json: expect.json.clone(),
             body: expect.body.as_ref().map(TextCheck::compile).transpose()?,
-            captures: captures.iter().map(|capture_of| capture(&capture_of.from)).collect::<Result<_, _>>()?,
+            captures: captures
+                .iter()
+                .map(|it| Ok((capture(&it.from)?, it.default.clone())))
+                .collect::<Result<_, _>>()?,
             reasons,
             scratch: Vec::new(),
             messages: None,
@@ -402,7 +420,7 @@ impl AnswerChecks {
         {
             return Some(miss);
         }
-        for (number, capture) in self.captures.iter_mut().enumerate() {
+        for (number, (capture, default)) in self.captures.iter_mut().enumerate() {
             let found = match capture {
                 CaptureCheck::Json(path) => match json_find::find(content, path) {
                     Some(value) => {
@@ -412,14 +430,14 @@ impl AnswerChecks {
                     }
                     None => None,
                 },
-                CaptureCheck::Regex(pattern, places) => {
-                    let matched = pattern.captures_read(places, content);
-                    matched.and_then(|_| places.get(1).or(places.get(0))).map(|(from, to)| &content[from..to])
-                }
+                CaptureCheck::Regex(pattern, places) => first_group(pattern, places, content),
                 CaptureCheck::Header(name) => answer.fields(name).next(),
+                CaptureCheck::HeaderRegex(name, pattern, places) => {
+                    answer.fields(name).find_map(|value| first_group(pattern, places, value))
+                }
                 CaptureCheck::Cookie(name) => answer.cookie(name),
             };
-            match found {
+            match found.or(default.as_deref().map(str::as_bytes)) {
                 Some(value) => taken(number, value),
                 None => return Some(Miss { failure: RequestFailure::Capture, check: check + number }),
             }
@@ -450,8 +468,12 @@ mod tests {
     }
 
     fn judged(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
-        let capture =
-            |from: &&str| AnswerCapture { name: "it".into(), from: CaptureFrom::parse(from).expect("a capture") };
+        // `FROM or DEFAULT`.
+        let capture = |text: &&str| {
+            let (from, default) =
+                text.split_once(" or ").map_or((*text, None), |(from, to)| (from, Some(to.to_owned())));
+            AnswerCapture { name: "it".into(), from: CaptureFrom::parse(from).expect("a capture"), default }
+        };
         let route = Route { expect, captures: captures.iter().map(capture).collect(), ..Route::new(Request::get()) };
         let mut checks = AnswerChecks::compile(&route).expect("compiles").expect("some");
         let mut all = Vec::new();
@@ -539,10 +561,16 @@ mod tests {
             let all = ["$.token", "$.items", "regex:\"id\": (\\d+)", "regex:true", "header:location", "cookie:x"];
             assert_eq!(taken(&all), Ok(["t/x", "[]", "7", "true", "/orders/7", "1"].map(String::from).to_vec()));
             assert_eq!(taken(&["cookie:sid"]), Ok(vec!["\"a b\"".to_owned()]));
+            let part =
+                ["header:location regex:/orders/(\\d+)", "header:set-cookie regex:x=.", "header:none regex:x or no"];
+            assert_eq!(taken(&part), Ok(["7", "x=1", "no"].map(String::from).to_vec()));
+            let missing = ["$.none or NF", "regex:none or ", "header:none or a", "cookie:none or b", "$.id or c"];
+            assert_eq!(taken(&missing), Ok(["NF", "", "a", "b", "7"].map(String::from).to_vec()));
             for (from, part) in [
                 ("$.none", "capture: there is no $.none to capture 'it' from"),
                 ("regex:none", "capture: the regular expression of 'it' matches nothing"),
                 ("header:none", "capture: there is no header none to capture 'it' from"),
+                ("header:location regex:none", "capture: the regular expression of 'it' matches nothing in the header"),
                 ("cookie:none", "capture: no cookie none is set to capture 'it' from"),
             ] {
                 let found = taken(&["$.ok", from]);
@@ -589,7 +617,7 @@ mod tests {
     #[test]
     fn a_pattern_that_is_none_is_refused_with_a_reason() {
         let route = Route {
-            captures: vec![AnswerCapture { name: "it".into(), from: CaptureFrom::Regex("a(".into()) }],
+            captures: vec![AnswerCapture { name: "it".into(), from: CaptureFrom::Regex("a(".into()), default: None }],
             ..Route::new(Request::get())
         };
         let error = AnswerChecks::compile(&route).map(|_| ()).expect_err("no pattern").to_string();

@@ -136,7 +136,7 @@ mod tests {
     fn what_is_left_behind_is_filled_in_from_there_on() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let path = JsonPath::parse("$.token").expect("a path");
-        let captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Json(path) }];
+        let captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Json(path), default: None }];
         let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get() };
         let filled = Filled { target: true, ..Filled::default() };
         let login = Route { captures, filled, ..Route::new(post) };

@@ -264,7 +264,8 @@ mod tests {
             Route { filled, ..Route::new(Request { target: target.into(), headers, ..Request::get() }) }
         };
         let mut login = route("/login?u={{ user.name }}", None);
-        login.captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Header("x-token".into()) }];
+        login.captures =
+            vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Header("x-token".into()), default: None }];
         let me = route("/shop/{{ uuid() }}", Some("Bearer {{ token }}"));
         plan.traffic.routes = vec![login, me, route("/out", None)];
         let mut users = Data::new("user".into(), vec!["name".into()], Pick::Sequential, false);

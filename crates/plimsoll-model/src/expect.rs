@@ -54,6 +54,8 @@ pub struct AnswerCapture {
     pub name: String,
     /// Where it is.
     pub from: CaptureFrom,
+    /// What stands for it where it is not there; `None`: then the request has failed.
+    pub default: Option<String>,
 }
 
 /// Where something is in an answer.
@@ -65,6 +67,8 @@ pub enum CaptureFrom {
     Regex(String),
     /// The value of a field of its head.
     Header(String),
+    /// In the values of the fields of this name: the first group of the first match, or the whole match if there is no group.
+    HeaderRegex(String, String),
     /// The value of a cookie that it sets.
     Cookie(String),
 }
@@ -109,6 +113,13 @@ impl CaptureFrom {
         };
         match text.split_once(':') {
             Some(("regex", pattern)) => Ok(CaptureFrom::Regex(pattern.to_owned())),
+            // A name has no blank.
+            Some(("header", rest)) if rest.contains(" regex:") => match rest.split_once(" regex:") {
+                Some((name, pattern)) if !name.trim().is_empty() => {
+                    Ok(CaptureFrom::HeaderRegex(name.trim().to_owned(), pattern.to_owned()))
+                }
+                _ => named("", CaptureFrom::Header),
+            },
             Some(("header", name)) => named(name, CaptureFrom::Header),
             Some(("cookie", name)) => named(name, CaptureFrom::Cookie),
             _ => Err(format!(
@@ -117,12 +128,26 @@ impl CaptureFrom {
         }
     }
 
+    /// The regular expression, if it has one.
+    pub fn pattern(&self) -> Option<&str> {
+        match self {
+            CaptureFrom::Regex(pattern) | CaptureFrom::HeaderRegex(_, pattern) => Some(pattern),
+            CaptureFrom::Json(_) | CaptureFrom::Header(_) | CaptureFrom::Cookie(_) => None,
+        }
+    }
+
+    /// Whether it is in the content of an answer.
+    pub fn is_of_content(&self) -> bool {
+        matches!(self, CaptureFrom::Json(_) | CaptureFrom::Regex(_))
+    }
+
     /// As [`CaptureFrom::parse`] reads it.
     pub fn text(&self) -> String {
         match self {
             CaptureFrom::Json(path) => path.text().to_owned(),
             CaptureFrom::Regex(pattern) => format!("regex:{pattern}"),
             CaptureFrom::Header(name) => format!("header:{name}"),
+            CaptureFrom::HeaderRegex(name, pattern) => format!("header:{name} regex:{pattern}"),
             CaptureFrom::Cookie(name) => format!("cookie:{name}"),
         }
     }
@@ -134,12 +159,24 @@ mod tests {
 
     #[test]
     fn captures_read_back_or_say_why_not() {
-        for text in ["$.token", "$..id", "regex:id=(\\d+)", "regex:", "header:Location", "cookie:sid"] {
+        for text in [
+            "$.token",
+            "$..id",
+            "regex:id=(\\d+)",
+            "regex:",
+            "header:Location",
+            "header:Location regex:id=(\\d+)",
+            "cookie:sid",
+        ] {
             assert_eq!(CaptureFrom::parse(text).expect(text).text(), text);
         }
-        for (text, part) in
-            [("token", "JSONPath"), ("$token", "a dot"), ("header:", "header:Location"), ("xpath://a", "regex:PATTERN")]
-        {
+        for (text, part) in [
+            ("token", "JSONPath"),
+            ("$token", "a dot"),
+            ("header:", "header:Location"),
+            ("header: regex:a", "header:Location"),
+            ("xpath://a", "regex:PATTERN"),
+        ] {
             let error = CaptureFrom::parse(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }

@@ -55,6 +55,7 @@ fn route(rng: &mut Rng) -> Route {
                 2 => CaptureFrom::Header("Location".into()),
                 _ => CaptureFrom::Cookie("sid".into()),
             },
+            default: some(rng, text),
         }),
         follow: rng.below(1 + u64::from(Route::FOLLOW_MAX)) as u8,
         grpc: some(rng, |rng| GrpcCall {

@@ -58,10 +58,15 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
     };
     let arrivals = arrivals_text(findings.arrivals);
-    let seen = if findings.seen_s > 0.0 { format!("; seen for {}", duration(findings.seen_s * 1e9)) } else { String::new() };
+    let seen =
+        if findings.seen_s > 0.0 { format!("; seen for {}", duration(findings.seen_s * 1e9)) } else { String::new() };
     let line = match (rps > 0.0, upper) {
         (false, Some(upper)) => {
-            format!("no load line was found under {slo}: it lies below {}{} {counted}/s ({arrivals})", times(upper), rate(upper))
+            format!(
+                "no load line was found under {slo}: it lies below {}{} {counted}/s ({arrivals})",
+                times(upper),
+                rate(upper)
+            )
         }
         (false, None) => format!("no load line was found under {slo}"),
         (true, None) => {
@@ -105,7 +110,11 @@ fn arrivals_text(arrivals: Arrivals) -> &'static str {
 
 /// A budget of at least `seconds`, as the flag takes it.
 fn budget_text(seconds: f64) -> String {
-    if seconds < 120.0 { format!("{}s", (seconds / 10.0).ceil() * 10.0) } else { format!("{}m", (seconds / 60.0).ceil()) }
+    if seconds < 120.0 {
+        format!("{}s", (seconds / 10.0).ceil() * 10.0)
+    } else {
+        format!("{}m", (seconds / 60.0).ceil())
+    }
 }
 
 fn users(number: u64) -> String {
@@ -215,10 +224,9 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
         Purpose::Peak => {
             (format!("finding the peak: {load}"), "the most that it can answer tells where to look for the line".into())
         }
-        Purpose::Saturate => (
-            format!("saturating: {load}"),
-            "how much the server does while requests always wait for it".into(),
-        ),
+        Purpose::Saturate => {
+            (format!("saturating: {load}"), "how much the server does while requests always wait for it".into())
+        }
         Purpose::Climb => (format!("climbing: {load}"), format!("until the SLO breaks, then closing in; {line}")),
         Purpose::Line => (format!("near the line: {load}"), format!("how many requests are late at this rate; {line}")),
         Purpose::Confirm => (format!("confirming: {load}"), format!("a longer trial at the lower end; {line}")),

@@ -3,9 +3,7 @@
 use crate::block::{Report, Tone};
 use crate::document::{ByName, value};
 use crate::format::{count, duration, share};
-use plimsoll_traffic::modelling::{
-    HIT_RATIO_OFF_MAX, MIX_TV_MAX, ModelDistances, QUANTILE_OFF_MAX, TrafficModel, VISIT_REQUESTS_MAX,
-};
+use plimsoll_traffic::modelling::{ModelDistances, TrafficModel, VISIT_REQUESTS_MAX};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -64,6 +62,7 @@ struct VerifyFields {
     holds: bool,
     apart: Vec<String>,
     mix_tv: f64,
+    mix_tv_max: f64,
     dispersion: Vec<DispersionFields>,
     sessions: SessionDistances,
     lru: Vec<CacheFields>,
@@ -146,8 +145,9 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
     };
     VerifyFields {
         holds: apart.is_empty(),
-        apart,
+        apart: apart.into_iter().map(|figure| figure.name).collect(),
         mix_tv: distances.mix_tv,
+        mix_tv_max: distances.mix_tv_max,
         dispersion: dispersion.collect(),
         sessions: SessionDistances {
             requests: quantiles(&distances.visit_requests),
@@ -167,7 +167,10 @@ pub fn model_report(shown: &ModelShown) -> Report {
         Some(apart) if apart.is_empty() => {
             format!("{} asks as {} does, within all bounds", shown.file, shown.logs.join(", "))
         }
-        Some(apart) => format!("{} asks otherwise than {}: {}", shown.file, shown.logs.join(", "), apart.join(", ")),
+        Some(apart) => {
+            let said: Vec<String> = apart.iter().map(|figure| format!("its {} {}", figure.name, figure.said)).collect();
+            format!("{} asks otherwise than {}: {}", shown.file, shown.logs.join(", "), said.join("; "))
+        }
     };
     report.text(Tone::Plain, headline);
     let what = match facts.scenarios {
@@ -229,7 +232,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         String::new(),
         String::new(),
         share(distances.mix_tv),
-        share(MIX_TV_MAX),
+        share(distances.mix_tv_max),
     ]];
     for ((width_ns, both), off_max) in distances.dispersion.iter().zip(&distances.dispersion_off_max) {
         let name = format!("dispersion at {}", duration(*width_ns as f64));
@@ -239,9 +242,9 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
             None => vec![name, "not to be told".to_owned(), String::new(), String::new(), bound],
         });
     }
-    for (quantile, log, model) in &distances.visit_requests {
+    for ((quantile, log, model), off_max) in distances.visit_requests.iter().zip(&distances.visit_off_max) {
         let name = format!("requests of a visit, p{}", quantile * 100.0);
-        let bound = format!("{} or 1", share(QUANTILE_OFF_MAX));
+        let bound = format!("{} requests", short(*off_max));
         rows.push(vec![name, short(*log), short(*model), share((model / log.max(1.0) - 1.0).abs()), bound]);
     }
     for (quantile, log, model) in &distances.waits_ns {
@@ -251,9 +254,9 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
     if let Some(tv) = distances.transitions_tv {
         rows.push(vec!["what follows what".to_owned(), String::new(), String::new(), share(tv), String::new()]);
     }
-    for (size, log, model) in &distances.hit_ratio {
+    for ((size, log, model), off_max) in distances.hit_ratio.iter().zip(&distances.hit_off_max) {
         let name = format!("hits of a cache of {}", count(*size as u64));
-        rows.push(vec![name, share(*log), share(*model), share((model - log).abs()), share(HIT_RATIO_OFF_MAX)]);
+        rows.push(vec![name, share(*log), share(*model), share((model - log).abs()), share(*off_max)]);
     }
     rows
 }

@@ -3,7 +3,7 @@
 //! The goldens in `tests/golden` are named by chart and options; `PLIMSOLL_UPDATE_GOLDEN=1` writes them anew. They are
 //! to be looked at, not only compared: `PLIMSOLL_GOLDEN_PICTURES=DIR` writes them as pictures into a folder.
 
-use plimsoll_analysis::find::{LoadLine, Findings, Peak, StoppedBy};
+use plimsoll_analysis::find::{Findings, LoadLine, Peak, StoppedBy};
 use plimsoll_analysis::judge::Evidence;
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};

@@ -311,7 +311,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (Yaml, "", (1, 1), "empty"),
         (Yaml, "request:\n  - get: /\n    wieght: 3", (3, 5), "did you mean 'weight'?"),
         (Yaml, "request:\n  - get: /\n    get: /", (3, 5), "twice"),
-        (Yaml, "request:\n  - get: [", (3, 1), "no YAML"),
+        (Yaml, "request:\n  - get: [", (2, 10), "no YAML"),
         (Yaml, "request: &a\n  - *a", (2, 5), "hold itself"),
         (Yaml, "a: 1\n---\nb: 1", (2, 1), "second document"),
         (Json, "{\"request\": [{\"get\": \"/\", \"wieght\": 3}]}", (1, 27), "did you mean 'weight'?"),

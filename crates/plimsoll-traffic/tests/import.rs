@@ -436,3 +436,194 @@ proptest! {
         survives(jmx, &text);
     }
 }
+
+/// What is written of a document has all of these, and what was left out of it this.
+fn has(import: Importer, source: &str, parts: &[&str], left_out: &str) {
+    let imported = import(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    for part in parts {
+        assert!(imported.text.contains(part), "{part}: {}", imported.text);
+    }
+    let said: Vec<&str> = imported.left_out.iter().map(|left| left.text.as_str()).collect();
+    assert!(left_out.is_empty() || said.iter().any(|text| text.contains(left_out)), "{left_out}: {said:?}");
+}
+
+#[test]
+fn descriptions_say_how_values_are_written() {
+    let api = |paths: &str| {
+        format!("openapi: 3.0.3\ninfo: {{title: t}}\nservers: [{{url: \"http://h/v1\"}}]\npaths:\n{paths}")
+    };
+    let get = |rest: &str| api(&format!("  /a:\n    get:\n      {rest}\n      responses: {{\"200\": {{}}}}\n"));
+    let post = |kind: &str, schema: &str| {
+        let body = format!("requestBody: {{content: {{{kind}: {{{schema}}}}}}}");
+        api(&format!("  /a:\n    post:\n      {body}\n      responses: {{\"200\": {{}}}}\n"))
+    };
+    for (source, parts, left_out) in [
+        (
+            get(
+                "parameters: [{name: a, in: query, required: true, style: pipeDelimited, schema: {type: array}, example: [x, y]}]",
+            ),
+            &["/a?a=x|y"][..],
+            "",
+        ),
+        (
+            get("parameters: [{name: a, in: query, required: true, schema: {type: object}, example: {R: 1, G: 2}}]"),
+            &["/a?R=1&G=2"],
+            "",
+        ),
+        (
+            get("parameters: [{name: a, in: header, required: true, schema: {type: array}, example: [x, y]}]"),
+            &["a = \"x,y\""],
+            "",
+        ),
+        (get("parameters: [{name: a, in: query, schema: {type: string}}]"), &["get = \"/a\""], "need not be there"),
+        (
+            get("requestBody: {content: {application/json: {schema: {type: object}}}}"),
+            &["get = \"/a\""],
+            "which GET has none of",
+        ),
+        (
+            get("servers: [{url: \"http://other/\"}]").replace("  /a:", "  /b: {get: {responses: {}}}\n  /a:"),
+            &["get = \"/b\""],
+            "a server of its own (http://other/)",
+        ),
+        (get("servers: [{url: \"http://h/v1/x\"}]"), &["get = \"/x/a\""], ""),
+        (
+            post("application/x-www-form-urlencoded", "example: {a: [1, 2], b: x y}"),
+            &["body = \"a=1&a=2&b=x%20y\""],
+            "",
+        ),
+        (
+            post(
+                "multipart/form-data",
+                "schema: {type: object, properties: {m: {type: object, properties: {k: {type: string, example: v}}}, l: {type: array, example: [1, 2]}}}, encoding: {l: {contentType: text/csv}}",
+            ),
+            &[
+                r#"m = { text = '{"k":"v"}', type = "application/json" }"#,
+                r#"l = [{ text = "1", type = "text/csv" }, { text = "2", type = "text/csv" }]"#,
+            ],
+            "",
+        ),
+        (
+            post("application/json", "examples: {a: {$ref: \"#/components/examples/A\"}}")
+                + "components: {examples: {A: {value: {k: 1}}}}\n",
+            &[r#"body = '{"k":1}'"#],
+            "",
+        ),
+        (
+            post("application/json", "schema: {$ref: \"#/components/schemas/Dog\"}")
+                + "components: {schemas: {Pet: {type: object, discriminator: {propertyName: kind}, properties: {kind: {type: string}}}, Dog: {allOf: [{$ref: \"#/components/schemas/Pet\"}, {type: object, properties: {age: {type: integer, minimum: 3, maximum: 3, multipleOf: 3}}}]}}}\n",
+            &[r#"body = '{"kind":"Dog","age":3}'"#],
+            "",
+        ),
+    ] {
+        has(openapi, &source, parts, left_out);
+    }
+    let swagger = "swagger: \"2.0\"\ninfo: {title: t}\nhost: h\npaths:\n  /a:\n    get:\n      parameters:\n        \
+        - {name: a, in: query, required: true, type: array, items: {type: string}, collectionFormat: multi, x-example: [1, 2]}\n        \
+        - {name: b, in: query, required: true, type: array, items: {type: string}, x-example: [1, 2]}\n      responses: {}\n";
+    has(openapi, swagger, &["/a?a=1&a=2&b=1,2"], "");
+}
+
+#[test]
+fn collections_say_who_asks() {
+    let collection =
+        |request: &str| format!("{{\"info\": {{}}, \"item\": [{{\"name\": \"a\", \"request\": {request}}}]}}");
+    for (request, parts, left_out) in [
+        (r#"{"url": "http://key7@h/a"}"#, &["Authorization = \"Basic a2V5Nzo=\"", "base = \"http://h\""][..], ""),
+        (
+            r#"{"url": "http://h/a", "auth": {"type": "oauth2", "oauth2": [{"key": "accessToken", "value": "t"}, {"key": "addTokenTo", "value": "queryParams"}]}}"#,
+            &["/a?access_token=t"],
+            "",
+        ),
+        (r#"{"url": "http://h/a?x={{missing}}"}"#, &["{{ env.missing | url }}"], "is not in the collection"),
+        (r#"{"url": "http://h/a", "method": "CONNECT"}"#, &[], ""),
+        (
+            r#"{"url": "http://h/a", "method": "POST", "header": [{"key": "Transfer-Encoding", "value": "chunked"}]}"#,
+            &["post = \"/a\""],
+            "how a body is sent",
+        ),
+        (
+            r#"{"url": "http://h/a", "method": "POST", "body": {"mode": "formdata", "formdata": [{"key": "t", "value": "@home"}]}}"#,
+            &["t = { text = \"@home\" }"],
+            "",
+        ),
+        (
+            r#"{"url": "http://h/a", "protocolProfileBehavior": 1, "method": "GET", "proxy": {"host": "p"}}"#,
+            &["get = \"/a\""],
+            "a proxy of a request",
+        ),
+    ] {
+        let source = collection(request);
+        match request.contains("CONNECT") {
+            true => assert!(postman(&source).expect_err("nothing").text.contains("cannot be asked with")),
+            false => {
+                let parts: Vec<&str> = parts.iter().filter(|part| !part.contains("| url")).copied().collect();
+                has(postman, &source, &parts, left_out);
+            }
+        }
+    }
+}
+
+#[test]
+fn test_plans_keep_scopes_and_defaults() {
+    let property = |name: &str, value: &str| format!("<stringProp name=\"{name}\">{value}</stringProp>");
+    let element = |kind: &str, properties: &str, below: &str| {
+        format!("<{kind} testname=\"{kind}\">{properties}</{kind}><hashTree>{below}</hashTree>")
+    };
+    let plan = |inside: &str| {
+        let group = element("ThreadGroup", "", inside);
+        format!("<jmeterTestPlan><hashTree><TestPlan/><hashTree>{group}</hashTree></hashTree></jmeterTestPlan>")
+    };
+    let ask = |path: &str, more: &str, below: &str| {
+        let parts = property("HTTPSampler.domain", "h") + &property("HTTPSampler.path", path);
+        element("HTTPSamplerProxy", &(parts + more), below)
+    };
+    let headers = |pairs: &[(&str, &str)]| {
+        let pair = |(name, value): &(&str, &str)| {
+            format!("<elementProp>{}{}</elementProp>", property("Header.name", name), property("Header.value", value))
+        };
+        let pairs: String = pairs.iter().map(pair).collect();
+        element(
+            "HeaderManager",
+            &format!("<collectionProp name=\"HeaderManager.headers\">{pairs}</collectionProp>"),
+            "",
+        )
+    };
+    let regex = |name: &str, pattern: &str, more: &str| {
+        let parts = property("RegexExtractor.refname", name) + &property("RegexExtractor.regex", pattern);
+        element("RegexExtractor", &(parts + more), "")
+    };
+    let first = property("RegexExtractor.template", "$1$");
+    let all = first.clone() + &property("RegexExtractor.match_number", "-1");
+    let of_headers = first.clone() + &property("RegexExtractor.useHeaders", "true");
+    let second = property("RegexExtractor.template", "$2$") + &property("RegexExtractor.default", "none");
+    let each = property("ForeachController.inputVal", "id") + &property("ForeachController.returnVal", "one");
+    for (inside, parts, left_out) in [
+        (
+            headers(&[("A", "0"), ("B", "1"), ("B", "2")]) + &ask("/a", "", &headers(&[("a", "3")])),
+            vec!["headers = { B = [\"1\", \"2\"], a = \"3\" }"],
+            "",
+        ),
+        (
+            ask("/a", "", &regex("id", "id=(.+?);", &all))
+                + &element("ForeachController", &each, &ask("/b/${one}/${id_1}", "", "")),
+            vec!["id_1 = { from = \"regex:id=(.+?);\"", "get = \"/b/{{ id }}/{{ id_1 }}\""],
+            "it takes all matches",
+        ),
+        (
+            ask("/a", "", &regex("id", "Location: .*/(\\\\d+)", &of_headers)) + &ask("${id}/x", "", ""),
+            vec!["header:Location regex:^(?:.*/(\\\\d+))", "default = \"${id}\"", "get = \"{{ id }}/x\""],
+            "",
+        ),
+        (ask("/a", "", &regex("id", "(a)(b)", &second)), vec!["from = \"regex:(?:a)(b)\", default = \"none\""], ""),
+        (ask("/a", &property("HTTPSampler.proxyHost", "p"), ""), vec!["get = \"/a\""], "HTTPSampler.proxyHost = p"),
+        (
+            ask("/a", &property("HTTPSampler.contentEncoding", "UTF-16"), ""),
+            vec![],
+            "HTTPSampler.contentEncoding = UTF-16",
+        ),
+        (ask("/a?${never}", "", ""), vec!["{{ env.never }}"], "nothing sets the variable never"),
+    ] {
+        has(jmx, &plan(&inside), &parts, left_out);
+    }
+}

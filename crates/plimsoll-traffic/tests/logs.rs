@@ -1,6 +1,6 @@
 //! Lines as the documentation of each server shows them, and what they say.
 
-use plimsoll_traffic::logs::{Entry, Format, FormatError, Stamp, find_format};
+use plimsoll_traffic::logs::{Entry, Format, FormatError, LineRoom, Stamp, find_format};
 use plimsoll_traffic::survey::Survey;
 
 /// What is expected of a line, in words: start in ms since the epoch (or `~` before a stamp that is an end), duration in us,
@@ -22,7 +22,7 @@ fn shown(entry: &Entry) -> String {
 }
 
 fn check(format: &Format, line: &str, expect: Option<&str>) {
-    let mut buffer = Vec::new();
+    let mut buffer = LineRoom::default();
     let entry = format.parse(line.as_bytes(), &mut buffer);
     assert_eq!(entry.as_ref().map(shown).as_deref(), expect, "{}: {line}", format.name());
 }
@@ -149,6 +149,120 @@ fn formats_are_found_by_their_lines() {
 }
 
 #[test]
+fn logs_that_others_carry_are_read_behind_what_they_put_before() {
+    const LINE: &str = r#"203.0.113.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x""#;
+    const READ: &str = "971211336000 - GET /a 200 5 203.0.113.7 x";
+    let json = LINE.replace('"', "\\\"");
+    let docker = format!(r#"{{"log":"{json}\n","stream":"stdout","time":"2025-10-10T13:55:30.1Z"}}"#);
+    for (line, name) in [
+        (format!("Oct 10 13:55:30 web nginx[123]: {LINE}"), "combined log format, behind syslog"),
+        (format!("Oct 10 13:55:30 10.0.0.5 nginx: {LINE}"), "combined log format, behind syslog"),
+        (format!("<190>Oct 10 13:55:30 www.example.com nginx: {LINE}"), "combined log format, behind syslog"),
+        (format!("2025-10-10T13:55:30.123456789Z stdout F {LINE}"), "combined log format, behind Kubernetes (CRI)"),
+        (docker, "combined log format, behind Docker's JSON"),
+        (format!("web-1  | {LINE}"), "combined log format, behind docker compose"),
+        (format!("web.1  | 2025-10-10T13:55:30.1Z {LINE}"), "combined log format, behind docker compose and a time"),
+        (format!("default {LINE}"), "combined log format with the virtual host before it"),
+        (format!("www.example.com {LINE}"), "combined log format with the virtual host before it"),
+        (LINE.to_owned(), "combined log format"),
+    ] {
+        let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(format.name(), name, "{line}");
+        check(&format, &line, Some(READ));
+        // A format that was said is found behind it, too.
+        if !line.starts_with("default") && !line.starts_with("www") {
+            let said = Format::said("combined", None).expect("a name").fitting(&[line.as_bytes()]);
+            check(&said, &line, Some(READ));
+        }
+    }
+    // An inner format of JSON with escapes of its own.
+    let inner = CADDY.replace("/a?b=1", "/a?b=\\u0031").replace('\\', "\\\\").replace('"', "\\\"");
+    let line = format!(r#"{{"log":"{inner}\n","stream":"stderr","time":"2025-10-10T13:55:30.1Z"}}"#);
+    let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
+    check(&format, &line, Some("1646861401523 929 GET /a?b=1 200 10900 127.0.0.1 curl/7.82.0"));
+}
+
+#[test]
+fn formats_of_proxies_and_clouds_are_known() {
+    for (line, name, expect) in [
+        (
+            r#"10.0.1.2:33317 [10/Oct/2000:20:55:36.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html?a=1 HTTP/1.1""#,
+            "HAProxy",
+            "971211336655 109000 GET /index.html?a=1 200 2750 10.0.1.2 ",
+        ),
+        (
+            r#"10.0.1.2:33317 [10/Oct/2000:20:55:36.655] http-in static/<NOSRV> 10/-1/-1/-1/+8 -1 0 - - CR-- 1/1/1/1/0 0/0 "GET / HTTP/1.1""#,
+            "HAProxy",
+            "971211336655 8000 GET / - 0 10.0.1.2 ",
+        ),
+        (
+            r#"79a59df900b9 bucket [10/Oct/2000:20:55:36 +0000] 192.0.2.3 79a59df900b9 3E57427F3EXAMPLE REST.GET.OBJECT a.txt "GET /bucket/a.txt HTTP/1.1" 200 - 113 113 7 5 "-" "S3Console/0.4" - id= SigV4 x AuthHeader s3.amazonaws.com TLSv1.2 - -"#,
+            "AWS S3",
+            "971211336000 7000 GET /bucket/a.txt 200 113 192.0.2.3 S3Console/0.4",
+        ),
+        (
+            r#"[10/Oct/2000:20:55:36 +0000] - 200 200 - GET https example.com "/path?a=b" [Client 203.0.113.1] [Length 1234] [Gzip -] [Sent-to 10.0.0.5] "Mozilla/5.0" "-""#,
+            "Nginx Proxy Manager",
+            "971211336000 - GET /path?a=b 200 1234 203.0.113.1 Mozilla/5.0",
+        ),
+        (
+            r#"[10/Oct/2000:20:55:36 +0000] 404 - GET http localhost-nginx-proxy-manager "/" [Client 203.0.113.1] [Length 548] [Gzip -] "x" "-""#,
+            "Nginx Proxy Manager, its own host",
+            "971211336000 - GET / 404 548 203.0.113.1 x",
+        ),
+    ] {
+        let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(format.name(), name, "{line}");
+        check(&format, line, Some(expect));
+    }
+    let iis = [
+        "#Software: Microsoft Internet Information Services 10.0",
+        "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status \
+         sc-substatus sc-win32-status time-taken",
+        "2000-10-10 20:55:36 10.0.0.1 GET /a.aspx b=1 80 - 203.0.113.7 Mozilla/5.0+(x) - 200 0 0 15",
+    ];
+    let cloudfront = [
+        "#Version: 1.0",
+        "#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) cs(User-Agent) \
+         cs-uri-query time-taken",
+        "2000-10-10\t20:55:36\tLAX1\t2390\t203.0.113.7\tGET\td.cloudfront.net\t/i.html\t200\t-\tMozilla/5.0\t-\t0.001",
+    ];
+    for (lines, name, expect) in [
+        (iis, "W3C, as its #Fields say", "971211335985 15000 GET /a.aspx?b=1 200 - 203.0.113.7 Mozilla/5.0+(x)"),
+        (cloudfront, "AWS CloudFront", "971211335999 1000 GET /i.html 200 2390 203.0.113.7 Mozilla/5.0"),
+    ] {
+        let bytes: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
+        let mut format = find_format(&bytes, None).unwrap_or_else(|error| panic!("{lines:?}: {error}"));
+        assert_eq!(format.name(), name);
+        check(&format, lines[2], Some(expect));
+        assert!(format.takes_directive(bytes[0]) && !format.takes_directive(bytes[2]));
+        // What is named anew holds from there on.
+        assert!(format.takes_directive(b"#Fields: date time cs-uri-stem sc-status"));
+        check(&format, "2000-10-10 20:55:36 /b 204", Some("971211336000 -  /b 204 -  "));
+    }
+}
+
+#[test]
+fn what_cannot_be_refutes_a_format() {
+    for line in [
+        // An address that is none, a status of two digits.
+        r#"stdout - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x""#,
+        r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 20 5 "-" "x""#,
+        r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 2000 5"#,
+    ] {
+        let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
+        assert!(error.contains("no format that plimsoll knows (common and combined"), "{line}: {error}");
+    }
+    for line in [
+        r#"INFO:     127.0.0.1:52155 - "GET / HTTP/1.1" 200 OK"#,
+        r#"web-1  | INFO: 10.0.0.1:1 - "GET / HTTP/1.1" 200"#,
+    ] {
+        let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
+        assert!(error.contains("has no times"), "{line}: {error}");
+    }
+}
+
+#[test]
 fn formats_are_read_as_said() {
     for (given, line, expect) in [
         (
@@ -196,6 +310,17 @@ fn formats_are_read_as_said() {
             "[971211336.500] GET /a 200 7 10.0.0.1:80",
             Some("971211336500 7000 GET /a 200 - 10.0.0.1 "),
         ),
+        // Where several servers were asked, there are lists.
+        (
+            r#"$remote_addr [$time_local] "$request" $status $upstream_addr $upstream_response_time $request_time"#,
+            r#"203.0.113.1 [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 10.0.0.1:80, 10.0.0.2:80 : 10.0.1.1:80 0.010, 0.020 : 0.003 0.900"#,
+            Some("971211335100 900000 GET /a 200 - 203.0.113.1 "),
+        ),
+        (
+            r#"$http_x_forwarded_for [$time_local] "$request" $status $upstream_addr $upstream_status $request_time"#,
+            r#"203.0.113.1, 10.0.0.9 [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 10.0.0.1:80, 10.0.0.2:80 502, 200 0.900"#,
+            Some("971211335100 900000 GET /a 200 - 203.0.113.1 "),
+        ),
         ("combined", "nothing of the kind", None),
         (
             "combined",
@@ -226,7 +351,7 @@ fn formats_are_read_as_said() {
 #[test]
 fn sessions_are_told_apart_as_asked() {
     let session = |format: &Format, line: &str| {
-        let mut buffer = Vec::new();
+        let mut buffer = LineRoom::default();
         format.parse(line.as_bytes(), &mut buffer).map(|entry| String::from_utf8_lossy(entry.session).into_owned())
     };
     let format = find_format(&[CADDY.as_bytes()], Some(".request.host")).expect("Caddy");
@@ -285,14 +410,42 @@ proptest::proptest! {
             *place = byte;
         }
         line.truncate(cut);
-        let _ = format.parse(&line, &mut Vec::new());
+        let _ = format.parse(&line, &mut LineRoom::default());
         let _ = find_format(&[&line], None);
     }
 
     #[test]
     fn no_format_makes_it_panic(format in "(\\$[a-z_{}]{0,14}|%[{}a-zA-Z>!,0-9:]{0,8}|%[A-Z_]{1,9}(\\([:a-z%?]{0,5}\\))?%|[ \"\\[]){0,8}", line in ".{0,60}") {
         if let Ok(format) = Format::said(&format, None) {
-            let _ = format.parse(line.as_bytes(), &mut Vec::new());
+            let _ = format.parse(line.as_bytes(), &mut LineRoom::default());
+        }
+    }
+}
+
+#[test]
+fn things_with_names_have_a_popularity_too() {
+    for (names, expect) in [(200u64, true), (20, false)] {
+        let mut survey = Survey::new(None);
+        for rank in 1..=names {
+            let syllables = ["ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su"];
+            let word: String = [100, 10, 1].iter().map(|place| syllables[(rank / place % 10) as usize]).collect();
+            let path = format!("/shop/{word}");
+            for number in 0..4_000 / rank {
+                let start_ns = 1_700_000_000_000_000_000 + number * 1_000_000_000;
+                let entry =
+                    Entry { stamp_ns: start_ns, start_ns, method: b"GET", target: path.as_bytes(), ..Entry::default() };
+                survey.add(&entry, Stamp::Start);
+            }
+        }
+        let popularity = survey.finish().popularity;
+        assert_eq!(popularity.is_some(), expect, "{names}");
+        if let Some(popularity) = popularity {
+            assert_eq!((popularity.template.as_str(), popularity.ids), ("/shop/*", names));
+            assert!(
+                popularity.zipf_exponent.is_some_and(|a| (0.95..1.05).contains(&a)),
+                "{:?}",
+                popularity.zipf_exponent
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From lines of a log to a load: what is asked, when, what is left out, and that nothing makes it panic.
 
 use plimsoll_model::{Listed, Origin, Redact, StatusSet, Traffic};
-use plimsoll_traffic::logs::{Format, find_format};
+use plimsoll_traffic::logs::{Format, LineRoom, find_format};
 use plimsoll_traffic::replay::{Gathering, Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn format(lines: &[&[u8]]) -> Format {
 
 fn replay(text: &str, chosen: &Chosen, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
     let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
-    let (format, mut buffer) = (format(&lines), Vec::new());
+    let (format, mut buffer) = (format(&lines), LineRoom::default());
     let wanted = |request: &str| !request.contains(chosen.skip);
     let Chosen { with_unsafe, prefix, .. } = *chosen;
     let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe, prefix });
@@ -101,7 +101,7 @@ fn time_may_run_faster_and_end_early() {
     let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
     let format = Format::fields("time=.ts,method=.method,path=.path,status=.status", None).expect("a mapping");
     let load = |timing: &ReplayTiming| {
-        let (wanted, mut buffer) = (|_: &str| true, Vec::new());
+        let (wanted, mut buffer) = (|_: &str| true, LineRoom::default());
         let mut gathering =
             Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
         lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
@@ -174,7 +174,7 @@ proptest! {
         let text = combined(&lines);
         let parsed: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
         let Ok(format) = find_format(&parsed, None) else { return Ok(()) };
-        let (wanted, mut buffer) = (|_: &str| true, Vec::new());
+        let (wanted, mut buffer) = (|_: &str| true, LineRoom::default());
         let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
         for line in parsed {
             if let Some(entry) = format.parse(line, &mut buffer) {

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// mostly the end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
-    /// No `HTTP/1.0` or `HTTP/1.1` status line with a status of 100 to 599
+    /// No `HTTP/1.0` or `HTTP/1.1` status line with a status of three digits
     /// ([RFC 9112, 4](https://www.rfc-editor.org/rfc/rfc9112#section-4)).
     #[error("the answer does not start with an HTTP/1.0 or HTTP/1.1 status line")]
     BadStatusLine,
@@ -71,8 +71,8 @@ pub enum ProtocolError {
     /// A pseudo-header that no answer has, or where none may be, or none where one must be.
     #[error("the head of the answer lacks its status, or has pseudo-headers that it may not have")]
     PseudoHeader,
-    /// A status that is none of 100 to 599, or none that may stand there.
-    #[error("the status of the answer is none of 100 to 599, or may not stand there")]
+    /// A status that is none of 100 to 999, or none that may stand there.
+    #[error("the status of the answer is none of 100 to 999, or may not stand there")]
     BadStatus,
     /// A field that HTTP/2 has no place for ([RFC 9113, 8.2.2](https://www.rfc-editor.org/rfc/rfc9113#section-8.2.2)).
     #[error("the answer has a header of HTTP/1.1 connections, which HTTP/2 forbids")]

@@ -52,7 +52,7 @@ pub enum Fact<'a> {
     AnsweredOneOf {
         /// Whose.
         exchange: ExchangeNumber,
-        /// Its status, 200 to 599.
+        /// Its status, 200 to 999.
         status: u16,
         /// What of it came last.
         piece: Piece<'a>,
@@ -61,7 +61,7 @@ pub enum Fact<'a> {
     Answered {
         /// Whose.
         exchange: ExchangeNumber,
-        /// Its status, 200 to 599.
+        /// Its status, 200 to 999.
         status: u16,
         /// What gRPC's status says in it, in its trailers or, where it has nothing else, in its head.
         grpc_status: Option<u16>,

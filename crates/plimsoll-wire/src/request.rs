@@ -11,6 +11,8 @@ pub struct EncodedRequest {
     /// In HTTP/1.1, with its content at the end.
     h1: Arc<Vec<u8>>,
     body_bytes: usize,
+    /// Bytes after the content: the end of its chunks, where it is sent in such.
+    after_body: usize,
     /// In HTTP/2, where it is wanted.
     h2: Option<InH2>,
     expect: Expect,
@@ -35,8 +37,9 @@ impl EncodedRequest {
             content: false,
             call: called(parts.headers),
         };
-        let (h1, body_bytes) = (h1::encode(parts)?.into(), parts.body.len());
-        Ok(EncodedRequest { h1, body_bytes, h2: None, expect, keep_alive: parts.keep_alive, heads_only: Vec::new() })
+        let (h1, body_bytes, after_body) = (h1::encode(parts)?.into(), parts.body.len(), h1::after_body(parts));
+        let keep_alive = parts.keep_alive;
+        Ok(EncodedRequest { h1, body_bytes, after_body, h2: None, expect, keep_alive, heads_only: Vec::new() })
     }
 
     /// The same request for connections that may speak HTTP/2, too.
@@ -73,7 +76,7 @@ impl EncodedRequest {
         let bytes = Arc::make_mut(&mut self.h1);
         bytes.clear();
         h1::write(parts, bytes);
-        self.body_bytes = parts.body.len();
+        (self.body_bytes, self.after_body) = (parts.body.len(), h1::after_body(parts));
         if let (Some(h2), Some(like)) = (&mut self.h2, &like.h2) {
             let head = Arc::make_mut(&mut h2.head);
             head.clear();
@@ -91,7 +94,7 @@ impl EncodedRequest {
         if batch.heads_only.len() > 1 {
             std::mem::swap(&mut self.heads_only, &mut batch.heads_only);
         }
-        (self.h2, self.body_bytes) = (None, 0);
+        (self.h2, self.body_bytes, self.after_body) = (None, 0, 0);
         // Whether the connection goes on is the server's to say, which has read the request, unless it is for one alone.
         self.expect = Expect { head_request, content, call: Called::NO };
     }
@@ -128,7 +131,8 @@ impl EncodedRequest {
     /// As HTTP/2 sends it.
     #[inline]
     pub(crate) fn h2(&self) -> H2Request<'_> {
-        let body = &self.h1[self.h1.len() - self.body_bytes..];
+        let end = self.h1.len() - self.after_body;
+        let body = &self.h1[end - self.body_bytes..end];
         let head = self.h2.as_ref().map_or(&[][..], |h2| &h2.head);
         debug_assert!(!head.is_empty(), "a request for HTTP/2 is written for it");
         H2Request { head, body, expect: self.expect }

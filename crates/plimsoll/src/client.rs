@@ -96,7 +96,6 @@ fn tls_text(reason: TlsFailure, plain: &str) -> String {
         }
         TlsFailure::ClientCertificate => " (--cert, --key)",
         TlsFailure::NotTls => &not_tls,
-        TlsFailure::NothingInCommon => " (leave --http out to take any protocol)",
         _ => "",
     };
     format!("fails in TLS: {}{way_out}", reason.text())

@@ -24,7 +24,11 @@ pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option
         true => body(&curl)?,
         false => {
             let (bytes, boundary) = multipart(&curl.form)?;
-            add(&mut headers, &curl, "Content-Type", &format!("multipart/form-data; boundary={boundary}"));
+            // A type that is given is sent with our boundary, as curl does.
+            let is_type = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
+            let given = curl.headers.iter().find(is_type).map_or("multipart/form-data", |(_, value)| value);
+            let kind = given.split(';').next().unwrap_or_default().trim();
+            headers.push(("Content-Type".to_owned(), format!("{kind}; boundary={boundary}")));
             Some((BodyFrom::Text, bytes))
         }
     };
@@ -49,7 +53,14 @@ pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     // What the body is says its length.
     let carried = |(name, _): &&(String, String)| !is_own(name) && !name.eq_ignore_ascii_case("content-length");
-    let all = curl.headers.iter().chain(&headers).filter(carried).map(|(name, value)| format!("{name}: {value}"));
+    // Of those that would be sent in any case.
+    let removed =
+        ["Accept", "User-Agent"].into_iter().filter(|name| curl.removed.iter().any(|it| it.eq_ignore_ascii_case(name)));
+    let removed: Vec<(String, String)> = removed.map(|name| (name.to_owned(), String::new())).collect();
+    let is_replaced = |name: &str| !curl.form.is_empty() && name.eq_ignore_ascii_case("content-type");
+    let own_headers = curl.headers.iter().filter(|(name, _)| !is_replaced(name));
+    let given = own_headers.chain(&headers).chain(&removed).filter(carried);
+    let all = given.map(|(name, value)| format!("{name}: {value}"));
     let mut asked = request.clone();
     asked.headers = all.chain(request.headers.iter().cloned()).collect();
     (asked.curl, asked.url, asked.method) = (None, Some(url), Some(method));
@@ -73,9 +84,9 @@ pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option
     Ok((asked, body))
 }
 
-/// Adds a header field, unless the line has one of that name.
+/// Adds a header field, unless the line decides of that name.
 fn add(headers: &mut Vec<(String, String)>, curl: &CurlRequest, name: &str, value: &str) {
-    if !curl.headers.iter().any(|(said, _)| said.eq_ignore_ascii_case(name)) {
+    if !curl.says(name) {
         headers.push((name.to_owned(), value.to_owned()));
     }
 }

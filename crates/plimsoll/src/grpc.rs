@@ -127,6 +127,8 @@ pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
             Ok(schema) => return Ok(schema),
             // The older version may be there.
             Err(Unlearned::Unimplemented) => {}
+            // So answer gateways of what they do not know.
+            Err(Unlearned::Unavailable(said)) => why = said,
             Err(Unlearned::Unreached(why)) => return Err(Failure::start(why)),
             Err(Unlearned::Unspoken(why)) => {
                 return Err(Failure::usage(format!(
@@ -154,6 +156,8 @@ pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
 enum Unlearned {
     /// The server does not know the question.
     Unimplemented,
+    /// Nobody there who would; as it says it.
+    Unavailable(String),
     /// It does not know what was asked for; as it says it.
     NotFound(String),
     /// There is no answer at all, for this reason.
@@ -184,7 +188,13 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner) -> Result<Schema, Unl
                     "the server answers without a status of gRPC's (HTTP {http_status}), as one that speaks no gRPC"
                 )));
             }
-            ended => return Err(Unlearned::Other(format!("the server's reflection ends with {}", ended.name()))),
+            ended => {
+                let said = format!("the server's reflection ends with {}", ended.name());
+                return Err(match ended {
+                    GrpcStatus::Unavailable => Unlearned::Unavailable(said),
+                    _ => Unlearned::Other(said),
+                });
+            }
         }
         learner.answer(&heard).map_err(other)?;
     }

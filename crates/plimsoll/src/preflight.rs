@@ -5,7 +5,9 @@ use crate::connecting::tls_refused;
 use crate::failure::Failure;
 use crate::grpc;
 use plimsoll_model::failed_answer::KEPT_BYTES;
-use plimsoll_model::{AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan, Redact};
+use plimsoll_model::{
+    AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan, Redact, TlsFailure,
+};
 use plimsoll_sys::probe::listener::listening_on;
 use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::tcp::{Socket, is_local};
@@ -147,6 +149,12 @@ impl First {
             .map_err(|error| match error {
                 AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
                     AskError::LateAnswer.text(self.timeout, self.is_call)
+                }
+                // That it is to be one protocol was asked for.
+                error @ AskError::Tls(TlsFailure::NothingInCommon)
+                    if self.http != HttpChoice::Auto && !self.is_call =>
+                {
+                    format!("{} (leave --http out to take any protocol)", error.text(self.timeout, self.is_call))
                 }
                 error => error.text(self.timeout, self.is_call),
             })?;

@@ -49,16 +49,26 @@ fn is_plain(cli: &Command, written: &str) -> bool {
     plain
 }
 
+/// The command that an error is of, as clap shows how it is used: `Usage: plimsoll run [OPTIONS] ...`.
+fn command_of(cli: &Command, error: &Error) -> Option<String> {
+    let usage = words(error, ContextKind::Usage).join(" ");
+    let named = usage.split_whitespace().skip_while(|word| *word != "plimsoll").nth(1)?;
+    cli.get_subcommands().find(|command| command.get_name() == named).map(|command| command.get_name().to_owned())
+}
+
 /// The sentence, with its way out.
 pub fn sentence(cli: &Command, error: &Error) -> String {
     let first = |kind| words(error, kind).into_iter().next();
     let arg = first(ContextKind::InvalidArg).unwrap_or_default();
-    let see_help = "see plimsoll --help";
+    let see_help = match command_of(cli, error) {
+        Some(command) => format!("see plimsoll {command} --help"),
+        None => "see plimsoll --help".to_owned(),
+    };
     match error.kind() {
         ErrorKind::UnknownArgument if arg.starts_with('-') && arg.len() > 1 => {
             let way_out = match first(ContextKind::SuggestedArg) {
                 Some(suggested) => format!("{suggested} is a flag"),
-                None => see_help.to_owned(),
+                None => see_help,
             };
             format!("there is no flag {} here: {way_out}", flag_shown(&arg))
         }

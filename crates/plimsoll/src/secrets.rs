@@ -184,6 +184,11 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
         }
         for raw in given(matches, arg) {
             let text = raw.to_string_lossy().into_owned();
+            // The name of a file that is there and only read is shown as its user has typed it.
+            let is_read = (command.get_name(), arg.get_id().as_str()) == ("import", "source");
+            if is_read && std::path::Path::new(raw).exists() {
+                continue;
+            }
             let shown = shown(class, &text);
             if shown == text {
                 continue;

@@ -20,6 +20,20 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, false)
 }
 
+/// What a file of this text, in this folder, lacks to be asked: variables of the environment and files. An error is of another kind.
+pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
+    let beside = Beside { folder: folder.to_owned(), shows_variables: false };
+    let mut asked = LackFinder { beside, lacks: Vec::new() };
+    let file = TrafficFile::read(text, TrafficFormat::Toml, &mut asked);
+    match file {
+        Ok(file) => Ok((file, asked.lacks)),
+        Err(error) => {
+            asked.lacks.push(error.text);
+            Err(asked.lacks.join(", "))
+        }
+    }
+}
+
 fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure> {
     let named = path.display();
     let bytes =
@@ -83,6 +97,44 @@ pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
 struct Beside {
     folder: PathBuf,
     shows_variables: bool,
+}
+
+/// The same, remembering what is not there.
+struct LackFinder {
+    beside: Beside,
+    lacks: Vec<String>,
+}
+
+impl LackFinder {
+    fn miss(&mut self, what: String) {
+        if !self.lacks.contains(&what) {
+            self.lacks.push(what);
+        }
+    }
+}
+
+impl Surroundings for LackFinder {
+    fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        self.beside.file(path).or_else(|why| {
+            self.miss(format!("the file '{path}' {why}"));
+            Ok(Vec::new())
+        })
+    }
+
+    fn rows(&mut self, path: &str) -> Result<String, String> {
+        self.beside.rows(path)
+    }
+
+    fn pattern(&mut self, text: &str) -> Result<(), String> {
+        self.beside.pattern(text)
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        self.beside.variable(name).or_else(|| {
+            self.miss(format!("the environment has no variable '{name}'"));
+            Some(String::new())
+        })
+    }
 }
 
 impl Surroundings for Beside {

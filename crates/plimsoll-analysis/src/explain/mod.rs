@@ -33,7 +33,7 @@ pub use signals::{LoadSignals, Signal};
 pub use vary::{VariedSetting, VariedStep};
 
 use crate::doubts::{DoubtKind, Doubted, Doubts};
-use crate::find::{LoadLine, Findings};
+use crate::find::{Findings, LoadLine};
 use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::Intervention;

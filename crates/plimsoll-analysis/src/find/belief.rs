@@ -120,7 +120,13 @@ impl Belief {
             accounts.push((PRIOR_CAPACITY.ln() + evidence, draws));
         }
         if let Some((rps, error_rps)) = open_capacity(&sights, capacity, arrivals_dispersion) {
-            let own = Capacity { rps, error_rps, dispersion: 1.0, pieces: 2.0, ..capacity.copied().unwrap_or(Capacity::NONE) };
+            let own = Capacity {
+                rps,
+                error_rps,
+                dispersion: 1.0,
+                pieces: 2.0,
+                ..capacity.copied().unwrap_or(Capacity::NONE)
+            };
             let own = Capacity { dispersion: capacity.map_or(1.0, |it| it.dispersion), ..own };
             let (evidence, draws) = terms.by_capacity(rps, error_rps, &own);
             // Its centre was chosen by the same trials that it explains.
@@ -284,7 +290,8 @@ pub(super) fn upper_tail(z: f64) -> f64 {
         return 1.0 - upper_tail(-z);
     }
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
-    let poly = t * (0.319_381_53 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    let poly =
+        t * (0.319_381_53 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
     (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt() * poly
 }
 
@@ -292,7 +299,14 @@ pub(super) fn upper_tail(z: f64) -> f64 {
 fn normal(p: f64) -> f64 {
     let p = p.clamp(1e-6, 1.0 - 1e-6);
     let tail = |q: f64| {
-        let c = [-7.784894002430293e-3, -0.3223964580411365, -2.400758277161838, -2.549732539343734, 4.374664141464968, 2.938163982698783];
+        let c = [
+            -7.784894002430293e-3,
+            -0.3223964580411365,
+            -2.400758277161838,
+            -2.549732539343734,
+            4.374664141464968,
+            2.938163982698783,
+        ];
         let d = [7.784695709041462e-3, 0.3224671290700398, 2.445134137142996, 3.754408661907416];
         (((((c[0] * q + c[1]) * q + c[2]) * q + c[3]) * q + c[4]) * q + c[5])
             / ((((d[0] * q + d[1]) * q + d[2]) * q + d[3]) * q + 1.0)
@@ -303,7 +317,14 @@ fn normal(p: f64) -> f64 {
     if p > 1.0 - 0.02425 {
         return -tail((-2.0 * (1.0 - p).ln()).sqrt());
     }
-    let a = [-39.69683028665376, 220.9460984245205, -275.9285104469687, 138.3577518672690, -30.66479806614716, 2.506628277459239];
+    let a = [
+        -39.69683028665376,
+        220.9460984245205,
+        -275.9285104469687,
+        138.3577518672690,
+        -30.66479806614716,
+        2.506628277459239,
+    ];
     let b = [-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972, -13.28068155288572];
     let q = p - 0.5;
     let r = q * q;
@@ -475,7 +496,8 @@ impl Terms<'_> {
             }
             let near = || found.iter().filter(|it| it.2 > best - WITHIN);
             let range = |of: &dyn Fn(&(f64, f64, f64)) -> f64, step: f64, limits: (f64, f64)| {
-                let (from, to) = near().fold((f64::INFINITY, f64::NEG_INFINITY), |r, it| (r.0.min(of(it)), r.1.max(of(it))));
+                let (from, to) =
+                    near().fold((f64::INFINITY, f64::NEG_INFINITY), |r, it| (r.0.min(of(it)), r.1.max(of(it))));
                 ((from - step).max(limits.0), (to + step).min(limits.1))
             };
             let next = (range(&|it| it.0, step.0, area.0), range(&|it| it.1, step.1, area.1));

@@ -105,7 +105,8 @@ impl Capacity {
     fn pool(found: &[(Saturation, bool)]) -> Option<Capacity> {
         let seen = found.iter().filter(|it| it.1).count();
         let usual = seen * 2 >= found.len();
-        let (completed, seconds) = found.iter().fold((0.0, 0.0), |sum, (it, _)| (sum.0 + it.completed, sum.1 + it.seconds));
+        let (completed, seconds) =
+            found.iter().fold((0.0, 0.0), |sum, (it, _)| (sum.0 + it.completed, sum.1 + it.seconds));
         if seconds <= 0.0 || completed <= 0.0 {
             return None;
         }
@@ -133,7 +134,8 @@ impl Capacity {
             blocks.iter().filter(is_quiet).copied().collect()
         };
         let kept = quiet(&blocks(first), rps);
-        let told = || kept.iter().map(|block| block.found).filter(|it| it.completed >= COMPLETED_MIN && it.pieces >= 2.0);
+        let told =
+            || kept.iter().map(|block| block.found).filter(|it| it.completed >= COMPLETED_MIN && it.pieces >= 2.0);
         let freedom: f64 = told().map(|it| it.pieces - 1.0).sum();
         let (dispersion, pieces) = match freedom {
             freedom if freedom > 0.0 => {

@@ -65,9 +65,14 @@ impl Line {
         let first = history.iter().find(|trial| trial.concurrency() == Some(1));
         let service_s = first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9);
         let capacity = Capacity::new(history, service_s);
-        let belief = Belief::new(history, capacity.as_ref(), &known.settings.slo, known.settings.arrivals.dispersion(), service_s);
-        let mut line =
-            Line { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
+        let belief = Belief::new(
+            history,
+            capacity.as_ref(),
+            &known.settings.slo,
+            known.settings.arrivals.dispersion(),
+            service_s,
+        );
+        let mut line = Line { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
@@ -214,7 +219,8 @@ impl<'a> LoadChoice<'a> {
         let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak * 2);
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
         let pace = &self.known.pace;
-        let length_ns = wanted_ns.clamp(pace.block_ns, pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_SHARE) as u64));
+        let length_ns = wanted_ns
+            .clamp(pace.block_ns, pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_SHARE) as u64));
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
         // Those who are served first join over the time of one answer.
         let users = users.min(patient).min(self.users_max()).max(1);
@@ -259,7 +265,8 @@ impl<'a> LoadChoice<'a> {
             return confirm.ok_or(ended_by);
         }
         let contested = line.belief.contested.map(|rate| rate.min(line.rate_max));
-        let saturate = contested.is_none() && line.belief.from_capacity > 0.5 && self.can_saturate() && tried().next().is_some();
+        let saturate =
+            contested.is_none() && line.belief.from_capacity > 0.5 && self.can_saturate() && tried().next().is_some();
         let next = if saturate {
             self.saturate()
         } else {

@@ -20,8 +20,8 @@ use crate::judge::{TrialOutcome, Verdict};
 use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
-use plimsoll_model::{Arrivals, Purpose};
 use plimsoll_model::units::SECOND;
+use plimsoll_model::{Arrivals, Purpose};
 
 /// Confidence with which the success bound is to be proven.
 const CONFIDENCE: f64 = 0.99;
@@ -192,10 +192,8 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     // Of a search that was cut off before anything was tried at a rate, nothing is known of rates.
     let tried = history.iter().any(near_line);
     // Stalls that alone are too many need more than a trial that they happened to spare.
-    let stalling = known
-        .stalls
-        .as_ref()
-        .is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
+    let stalling =
+        known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
     // A load at which none failed by chance is no line.
     let failing = Failing::seen(&settings.slo, history);
     let hopeless = matches!(
@@ -288,7 +286,12 @@ fn of_the_end(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Beyond, text.words(") still passes: the line is higher than was tried."));
         }
         StoppedBy::LowestFails => {
-            let lowest = findings.trials.iter().filter(|t| near_line(t)).filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);
+            let lowest = findings
+                .trials
+                .iter()
+                .filter(|t| near_line(t))
+                .filter_map(TrialOutcome::offered_rps)
+                .fold(f64::INFINITY, f64::min);
             let text = format!("Even the lowest load tried, {} a second, fails.", format::rate(lowest));
             doubts.add(DoubtKind::Beyond, text);
         }
@@ -350,7 +353,11 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
         doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.text()));
     }
     if let Some(capacity) = findings.capacity.filter(|it| it.set_aside > 0) {
-        let trials = if capacity.set_aside == 1 { "A saturated trial was".to_owned() } else { format!("{} saturated trials were", capacity.set_aside) };
+        let trials = if capacity.set_aside == 1 {
+            "A saturated trial was".to_owned()
+        } else {
+            format!("{} saturated trials were", capacity.set_aside)
+        };
         doubts.add(DoubtKind::SetAside, format!("{trials} far slower than the others and is taken for disturbed."));
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();

@@ -31,9 +31,9 @@ mod stalls;
 mod terms;
 
 pub use at_line::AtLine;
-pub use failing::{Failing, FailingHow};
 pub use capacity::Capacity;
-pub use findings::{Findings, LoadLine, Forecast, forecast};
+pub use failing::{Failing, FailingHow};
+pub use findings::{Findings, Forecast, LoadLine, forecast};
 pub use gate::{Demand, DemandError};
 pub use gone::Gone;
 pub use log_rate::LogRate;

@@ -1,7 +1,7 @@
 //! From a load that is wanted to a plan that fits the budget and meets the server in a known state.
 
-use super::rejecting::rejecting_rps;
 use super::peak;
+use super::rejecting::rejecting_rps;
 use super::so_far::TrialsSoFar;
 use super::terms::{Measure, Settings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
@@ -69,7 +69,8 @@ impl<'a> Planner<'a> {
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
         let stage = |from: f64, duration_ns| Stage { from, to: users as f64, duration_ns: Some(duration_ns) };
-        let load = LoadShape::Closed { users: Curve { stages: vec![stage(1.0, ramp_ns), stage(users as f64, length_ns)] } };
+        let load =
+            LoadShape::Closed { users: Curve { stages: vec![stage(1.0, ramp_ns), stage(users as f64, length_ns)] } };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
         self.measure(Purpose::Saturate, self.plan(load, ramp_ns + length_ns, 0, ready))
     }
@@ -77,7 +78,8 @@ impl<'a> Planner<'a> {
     /// A load with a single user that takes `length_ns` at most (what the budget allows of it), and ends after `shown_ns`
     /// once it has shown some answers; `None` if the budget has no room for it.
     pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
-        let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS * Plan::TICK_NS;
+        let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS
+            * Plan::TICK_NS;
         let mut measure = self.closed(Purpose::Peak, 1, length_ns.min(room_ns));
         measure.watch = Watch::until_answered(&measure.plan, &self.settings.slo, shown_ns);
         (length_ns.min(room_ns) > 0).then_some(measure)

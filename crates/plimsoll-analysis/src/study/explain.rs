@@ -10,7 +10,7 @@ use super::step::{History, Step, Until, closed};
 use crate::explain::{
     ExperimentLoads, LoadSignals, Loads, Signal, Together, interventions, killed_in, level_of, made_changes, standing,
 };
-use crate::find::{self, LoadLine, Findings, StoppedBy};
+use crate::find::{self, Findings, LoadLine, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::others::Others;
 use crate::slo::Slo;

@@ -2,7 +2,7 @@
 
 use super::profiling;
 use super::step::{History, Step, Until};
-use crate::find::{self, LoadLine, Findings, Settings};
+use crate::find::{self, Findings, LoadLine, Settings};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
 use plimsoll_model::units::{MS, SECOND};

@@ -48,7 +48,8 @@ impl Service {
             }
             Service::Lognormal(cv2) => {
                 let variance = (1.0 + cv2).ln();
-                let normal = (-2.0 * (1.0 - rng.next_f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos();
+                let normal =
+                    (-2.0 * (1.0 - rng.next_f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos();
                 (normal * variance.sqrt() - variance / 2.0).exp()
             }
             Service::Bimodal(share, times) => {

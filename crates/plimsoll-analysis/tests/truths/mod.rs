@@ -40,7 +40,8 @@ fn mmk_late(rate: f64, capacity: f64, servers: usize) -> f64 {
     let room = k - 1.0 - a;
     // By exponents together, as each alone overflows.
     let alone = (-mu * BOUND_S).exp();
-    let queued = if room.abs() < 1e-9 { mu * BOUND_S * alone } else { (alone - (-mu * BOUND_S * (k - a)).exp()) / room };
+    let queued =
+        if room.abs() < 1e-9 { mu * BOUND_S * alone } else { (alone - (-mu * BOUND_S * (k - a)).exp()) / room };
     alone + waits * queued
 }
 

@@ -21,7 +21,7 @@ pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
     let Filled { target, headers, body } = *filled;
     number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
     field(out, 10, |out| expectations(out, expect));
-    captures.iter().for_each(|AnswerCapture { name, from }| pair(out, 11, name, &from.text()));
+    captures.iter().for_each(|it| field(out, 11, |out| capture(out, it)));
     if let Some(GrpcCall { ok, content, types, gives_stream, in_turn }) = grpc {
         field(out, 12, |out| {
             bytes(out, 1, ok.to_string().as_bytes());
@@ -168,9 +168,21 @@ fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpected)> {
     Some((path?, expected?))
 }
 
+fn capture(out: &mut Vec<u8>, AnswerCapture { name, from, default }: &AnswerCapture) {
+    bytes(out, 1, name.as_bytes());
+    bytes(out, 2, from.text().as_bytes());
+    default.iter().for_each(|default| bytes(out, 3, default.as_bytes()));
+}
+
 fn read_capture(message: Reader) -> Option<AnswerCapture> {
-    let (name, from) = read_pair(message)?;
-    Some(AnswerCapture { name, from: CaptureFrom::parse(&from).ok()? })
+    let (mut name, mut from, mut default) = (None, None, None);
+    read(message, |tag, value| match tag {
+        1 => once(&mut name, read_text(value)?),
+        2 => once(&mut from, CaptureFrom::parse(&read_text(value)?).ok()?),
+        3 => once(&mut default, read_text(value)?),
+        _ => None,
+    })?;
+    Some(AnswerCapture { name: name?, from: from?, default })
 }
 
 /// What a record cannot show of a route whole: templates of its path and headers, what is expected and what is taken. Nothing
@@ -188,9 +200,10 @@ pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
     if !route.expect.is_empty() {
         field(&mut out, 10, |out| expectations(out, &route.expect));
     }
-    for AnswerCapture { name, from } in &route.captures {
+    for AnswerCapture { name, from, default } in &route.captures {
         bytes(&mut out, 11, name.as_bytes());
         bytes(&mut out, 11, from.text().as_bytes());
+        default.iter().for_each(|default| bytes(&mut out, 11, default.as_bytes()));
     }
     if route.follow > 0 {
         number(&mut out, 13, u64::from(route.follow));

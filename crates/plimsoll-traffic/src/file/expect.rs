@@ -104,11 +104,23 @@ pub fn captures(node: &TreeNode, world: &mut dyn Surroundings) -> Result<Vec<Ans
                 format!("'{}' is no name that {{{{ }}}} can have: letters, digits, _ and -, a letter first", key.name),
             ));
         }
-        let from = value.read(&format!("'{}'", key.name), CaptureFrom::parse)?;
-        if let CaptureFrom::Regex(pattern) = &from {
-            check_pattern(value, pattern, world)?;
+        let what = format!("'{}'", key.name);
+        // With what stands for it where it is not there.
+        let (node, default) = match &value.value {
+            TreeValue::Table(_) => {
+                let table = value.table("a capture", &keys::CAPTURE)?;
+                let Some(from) = table.get("from") else {
+                    return value.error(format!("{what}: say where it is: {{ from = \"$.{}\" }}", key.name));
+                };
+                (from, table.get("default").map(|node| node.text("'default'")).transpose()?)
+            }
+            _ => (value, None),
+        };
+        let from = node.read(&what, CaptureFrom::parse)?;
+        if let Some(pattern) = from.pattern() {
+            check_pattern(node, pattern, world)?;
         }
-        captures.push(AnswerCapture { name: key.name.clone(), from });
+        captures.push(AnswerCapture { name: key.name.clone(), from, default: default.map(str::to_owned) });
     }
     Ok(captures)
 }

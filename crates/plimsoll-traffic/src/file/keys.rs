@@ -69,6 +69,12 @@ pub const ONCE: [&str; 21] = three(["name"], ASKED, ["follow", "capture", "repea
 /// Of a table of rows.
 pub const DATA: [&str; 3] = ["file", "pick", "each"];
 
+/// Of what is taken from an answer.
+pub const CAPTURE: [&str; 2] = ["from", "default"];
+
+/// Of a part of a form.
+pub const PART: [&str; 4] = ["text", "file", "type", "filename"];
+
 /// Of what is expected of an answer.
 pub const EXPECT: [&str; 5] = ["status", "json", "header", "body", "within"];
 
@@ -91,6 +97,8 @@ mod tests {
             (&["$defs", "request", "properties"], &REQUEST),
             (&["$defs", "request", "properties", "expect", "properties"], &EXPECT),
             (&["$defs", "data", "properties"], &DATA),
+            (&["$defs", "capture", "properties"], &CAPTURE),
+            (&["$defs", "part", "properties"], &PART),
             (&["$defs", "scenario", "properties"], &SCENARIO),
             (&["$defs", "step", "properties"], &STEP),
             (&["$defs", "once", "properties"], &ONCE),

@@ -1,5 +1,6 @@
 //! Bodies of several parts (`multipart/form-data`, RFC 7578): texts and files, as a form with an upload sends them.
 
+use super::keys;
 use super::texts::Known;
 use super::tree::{TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::rng::mix;
@@ -30,7 +31,7 @@ struct FormPart {
     is_filled: bool,
 }
 
-/// The body of a table of parts, each a text or `@FILE`, or a list of these.
+/// The body of a table of parts, each a text, `@FILE` or a table of these and their type, or a list of such.
 pub fn multipart(node: &TreeNode, known: &mut Known, raw: bool) -> Result<FileBody, TrafficFileError> {
     let mut parts = Vec::new();
     for (key, value) in node.open_table("'multipart'")?.entries {
@@ -66,22 +67,72 @@ pub fn multipart(node: &TreeNode, known: &mut Known, raw: bool) -> Result<FileBo
     Ok((body, is_filled, Some(format!("multipart/form-data; boundary={boundary}"))))
 }
 
+/// What a part says of itself.
+struct PartSaid<'a> {
+    node: &'a TreeNode,
+    text: &'a str,
+    is_file: bool,
+    kind: Option<&'a str>,
+    file_name: Option<&'a str>,
+}
+
+impl<'a> PartSaid<'a> {
+    /// A text, `@FILE`, or a table of [`keys::PART`].
+    fn read(name: &str, node: &'a TreeNode, raw: bool) -> Result<PartSaid<'a>, TrafficFileError> {
+        let what = format!("the part '{name}'");
+        let TreeValue::Table(_) = &node.value else {
+            let text = node.text(&what)?;
+            let path = text.strip_prefix('@').filter(|_| !raw);
+            let (text, is_file) = (path.unwrap_or(text), path.is_some());
+            return Ok(PartSaid { node, text, is_file, kind: None, file_name: None });
+        };
+        let table = node.table("a part of a form", &keys::PART)?;
+        let said = |key: &str| match table.get(key) {
+            None => Ok(None),
+            Some(node) => match node.text(&format!("'{key}'"))? {
+                text if key != "text" && text.contains(['\r', '\n', '\0']) => {
+                    node.error(format!("'{key}' has a line break or a NUL in it"))
+                }
+                text => Ok(Some((node, text))),
+            },
+        };
+        let second = |found: Option<(&TreeNode, &'a str)>| found.map(|(_, text)| text);
+        let (kind, file_name) = (second(said("type")?), second(said("filename")?));
+        match (said("text")?, said("file")?) {
+            (Some((node, text)), None) => Ok(PartSaid { node, text, is_file: false, kind, file_name }),
+            (None, Some((node, text))) => Ok(PartSaid { node, text, is_file: true, kind, file_name }),
+            _ => node.error(format!(
+                "{what} is either a text or a file: such as {{ file = \"a.csv\", type = \"text/csv\" }}"
+            )),
+        }
+    }
+}
+
 fn part(name: &str, node: &TreeNode, known: &mut Known, raw: bool) -> Result<FormPart, TrafficFileError> {
-    let text = node.text(&format!("the part '{name}'"))?;
-    let name = quoted(name);
-    let Some(path) = text.strip_prefix('@').filter(|_| !raw) else {
-        let (text, is_filled) = known.text(node, text, raw)?;
-        let head = format!("Content-Disposition: form-data; name=\"{name}\"");
-        return Ok(FormPart { head, content: text.into_bytes(), is_filled });
+    let said = PartSaid::read(name, node, raw)?;
+    let (path, node) = (said.text, said.node);
+    let (content, is_filled) = match said.is_file {
+        true => (known.file(node, path)?, false),
+        false => known.text(node, path, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled))?,
     };
-    let content = known.file(node, path)?;
-    let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let of_path = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let file_name = said.file_name.or(said.is_file.then_some(of_path));
+    let kind = said.kind.or_else(|| said.is_file.then(|| kind_of(of_path)));
+    let mut head = format!("Content-Disposition: form-data; name=\"{}\"", quoted(name));
+    if let Some(file_name) = file_name {
+        head.push_str(&format!("; filename=\"{}\"", quoted(file_name)));
+    }
+    if let Some(kind) = kind {
+        head.push_str(&format!("\r\nContent-Type: {kind}"));
+    }
+    Ok(FormPart { head, content, is_filled })
+}
+
+/// The type of a file by the end of its name.
+fn kind_of(file: &str) -> &'static str {
     let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
     let kind = TYPES.iter().find(|(known, _)| end.as_deref() == Some(*known));
-    let kind = kind.map_or("application/octet-stream", |(_, kind)| *kind);
-    let file = quoted(file);
-    let head = format!("Content-Disposition: form-data; name=\"{name}\"; filename=\"{file}\"\r\nContent-Type: {kind}");
-    Ok(FormPart { head, content, is_filled: false })
+    kind.map_or("application/octet-stream", |(_, kind)| *kind)
 }
 
 /// A name between quotation marks, as browsers write it.

@@ -3,10 +3,10 @@
 use super::expect::{captures, expectations};
 use super::keys;
 use super::multipart::{FileBody, multipart};
-use super::texts::{Known, PlanText, quoted};
+use super::texts::{Known, PlanText, literal, quoted};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use super::world::RequestDefaults;
-use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations};
+use plimsoll_model::expect::{AnswerCapture, Expectations};
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::template::{Template, target_shown};
 use plimsoll_model::traffic::{Filled, Request, Route, StatusSet};
@@ -85,8 +85,8 @@ pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, Traf
     // Only a step may have any.
     let captures: Vec<AnswerCapture> =
         table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?;
-    let of_content = |capture: &AnswerCapture| matches!(capture.from, CaptureFrom::Json(_) | CaptureFrom::Regex(_));
-    let looks_into = expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(of_content);
+    let looks_into =
+        expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(|it| it.from.is_of_content());
     if let (true, "HEAD", Some(node)) = (looks_into, method.as_str(), table.get("capture").or(table.get("expect"))) {
         return node.error("the answer to a HEAD has no content to look into: ask with get, or look at its headers");
     }
@@ -190,7 +190,14 @@ fn is_of_name(byte: u8) -> bool {
 fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
     let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
-    for (key, value) in entries {
+    // A list is several fields of one name.
+    fn values(value: &TreeNode) -> &[TreeNode] {
+        match &value.value {
+            TreeValue::List(items) => items,
+            _ => std::slice::from_ref(value),
+        }
+    }
+    for (key, value) in entries.iter().flat_map(|(key, value)| values(value).iter().map(move |value| (key, value))) {
         let text = value.text(&format!("the header '{}'", key.name))?.trim();
         if key.name.is_empty() || !key.name.bytes().all(is_of_name) {
             return Err(TrafficFileError::new(
@@ -201,16 +208,13 @@ fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String
         if text.contains(['\r', '\n', '\0']) {
             return value.error(format!("the header '{}' has a line break or a NUL in it", key.name));
         }
-        headers.push((key, value, known.text(value, text, raw)?));
+        headers.push((key, known.text(value, text, raw)?));
     }
-    let filled = headers.iter().any(|(.., (_, is_filled))| *is_filled);
+    let filled = headers.iter().any(|(_, (_, is_filled))| *is_filled);
     let mut out = Vec::new();
-    for (key, value, (text, is_filled)) in headers {
+    for (key, (text, is_filled)) in headers {
         // Where one is filled in all are templates.
-        if filled && !is_filled && text.contains("{{") {
-            return value
-                .error("a literal {{ stands in a header beside others that are filled in: fill it in with data");
-        }
+        let text = if filled && !is_filled { literal(&text) } else { text };
         out.push((key.name.clone(), text));
     }
     Ok((out, filled))

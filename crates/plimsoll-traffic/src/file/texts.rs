@@ -120,7 +120,7 @@ impl Known<'_> {
                 TemplatePart::Text(text) => {
                     let mut escaped = String::new();
                     inside(text, &mut escaped);
-                    out.push_str(&escaped.replace("{{", "{{ '{{' }}"));
+                    out.push_str(&literal(&escaped));
                 }
                 TemplatePart::Value(_, ValueWriting::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
                 TemplatePart::Value(..) => out.push_str(&format!("{{{{ {source} }}}}")),
@@ -129,6 +129,11 @@ impl Known<'_> {
         out.push('"');
         Ok(is_filled)
     }
+}
+
+/// A text as a template that stands for it.
+pub fn literal(text: &str) -> String {
+    text.replace("{{", "{{ '{{' }}")
 }
 
 /// A text as JSON has it.

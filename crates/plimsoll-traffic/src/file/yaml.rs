@@ -2,8 +2,8 @@
 //! word), with anchors and aliases as far as their whole size stays sane.
 
 use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
+use granit_parser::{Event, Parser, ScalarStyle, Span};
 use plimsoll_model::{Budget, foreign};
-use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use std::collections::HashMap;
 
 /// What is being read, from the outside in.
@@ -34,11 +34,11 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let at = TextPlace { line: error.marker().line(), column: error.marker().col() + 1 };
-            TrafficFileError::new(at, format!("this is no YAML: {}", error.info()))
+            TrafficFileError::new(at, format!("this is no YAML: {}", error.info().replace('\n', ", ")))
         })?;
         let at = place(span);
         let done = match event {
-            Event::DocumentStart(_) => {
+            Event::DocumentStart(..) => {
                 documents += 1;
                 if documents > 1 {
                     return Err(TrafficFileError::new(at, "a second document begins here: a file has one"));
@@ -46,7 +46,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
                 None
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix == "str");
+                let is_text = style != ScalarStyle::Plain || tag.is_some_and(|tag| tag.suffix() == "str");
                 let value = if is_text { TreeValue::Text(text.into_owned()) } else { plain(&text) };
                 Some((TreeNode { at, value }, anchor))
             }
@@ -60,11 +60,11 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
                 budget.take(*size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
                 Some((TreeNode { at, value: node.value.clone() }, 0))
             }
-            Event::SequenceStart(anchor, _) => {
+            Event::SequenceStart(_, anchor, _) => {
                 open.push(Open { at, anchor, what: Container::List(Vec::new()) });
                 None
             }
-            Event::MappingStart(anchor, _) => {
+            Event::MappingStart(_, anchor, _) => {
                 open.push(Open { at, anchor, what: Container::Table(TableEntries::default(), None) });
                 None
             }
@@ -129,6 +129,42 @@ fn plain(text: &str) -> TreeValue {
             let digits = text.trim_start_matches(['-', '+']);
             let number = digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
             if number { TreeValue::Number(text.to_owned()) } else { TreeValue::Text(text.to_owned()) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::json;
+
+    #[test]
+    fn values_are_those_of_the_core_schema() {
+        for (text, expect) in [
+            ("a: no\nb: True\nc: ~\nd: '1'\ne: 1.5\n", r#"{"a":"no","b":true,"c":null,"d":"1","e":1.5}"#),
+            // Brackets that close on a line of their own, around empty ones.
+            (
+                "x:\n  a: {\n    \"80\": {},\n    \"443\": {}\n  }\n  b: [\n    [],\n    {}\n  ]\n",
+                r#"{"x":{"a":{"80":{},"443":{}},"b":[[],{}]}}"#,
+            ),
+            ("a: &x {b: [1, {c: 2}]}\nd: *x\n", r#"{"a":{"b":[1,{"c":2}]},"d":{"b":[1,{"c":2}]}}"#),
+            ("a: |\n  x\n  y\nb: >-\n  x\n  y\n", r#"{"a":"x\ny\n","b":"x y"}"#),
+            ("{a: {}, b: []}", r#"{"a":{},"b":[]}"#),
+            ("a:\n- b\n- - c\n  - d\n", r#"{"a":["b",["c","d"]]}"#),
+        ] {
+            let mut written = String::new();
+            json::write(&tree(text).unwrap_or_else(|error| panic!("{text}: {error}")), &mut written);
+            assert_eq!(written, expect, "{text}");
+        }
+        for text in ["a: {", "a: [1, 2", "a: *x", "\"a", "a:\n\t- b", "{", "- {a: b}\n-c: d"] {
+            assert!(tree(text).is_err(), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "([a-c]|[:\\-\\[\\]{}&*!|>'\"%@`#?,\n\t ]|\\\\x|---\n|\u{85}|\u{e9}){0,60}") {
+            let _ = tree(&text);
         }
     }
 }

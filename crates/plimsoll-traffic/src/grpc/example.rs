@@ -105,9 +105,19 @@ pub(super) fn shape(message: &MessageDescriptor) -> String {
         let many = match (field.is_map(), field.cardinality()) {
             (false, Cardinality::Repeated) => "repeated ",
             (_, Cardinality::Required) => "required ",
+            _ if field.field_descriptor_proto().proto3_optional() => "optional ",
+            // Messages are there or not in any case.
+            _ if field.supports_presence()
+                && field.containing_oneof().is_none()
+                && !matches!(field.kind(), Kind::Message(_)) =>
+            {
+                "optional "
+            }
             _ => "",
         };
-        let oneof = field.containing_oneof().map_or(String::new(), |oneof| format!("  // one of {}", oneof.name()));
+        // A field that is there or not is the only one of a oneof that nobody has written.
+        let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
+        let oneof = oneof.map_or(String::new(), |oneof| format!("  // one of {}", oneof.name()));
         out.push_str(&format!("  {many}{} {} = {};{oneof}\n", kind_text(&field), field.name(), field.number()));
     }
     out.push('}');

@@ -3,6 +3,7 @@
 //!
 //! Not here: files, sockets, HTTP/2, how a call ends.
 
+mod any;
 mod editions;
 mod example;
 pub mod health;

@@ -1,5 +1,6 @@
 //! Services, methods and the types of their messages, from wherever they are described.
 
+use super::any;
 use super::editions::{self, is_nobodys};
 use super::example::{example, shape};
 use super::weight::{WEIGHT_MAX, weigh_text, weighed};
@@ -333,9 +334,18 @@ impl Method {
         let write = || {
             let message = DynamicMessage::decode(self.0.output(), message).map_err(|error| unfit(error.to_string()))?;
             let options = SerializeOptions::new().skip_default_fields(false).stringify_64_bit_integers(false);
-            let json = BoundedText(json);
-            let written = message.serialize_with_options(&mut serde_json::Serializer::new(json), &options);
-            written.map(|_| ()).map_err(|error| unfit(error.to_string()))
+            let from = json.len();
+            let text = BoundedText(&mut *json);
+            let written = message.serialize_with_options(&mut serde_json::Serializer::new(text), &options);
+            let Err(error) = written else { return Ok(()) };
+            json.truncate(from);
+            match any::written_with_empty(message, &options) {
+                Some(text) => {
+                    json.extend_from_slice(text.as_bytes());
+                    Ok(())
+                }
+                None => Err(unfit(error.to_string())),
+            }
         };
         foreign::call(MESSAGES, write)?
     }
@@ -383,7 +393,13 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
     // With the place in the message, not only in the text.
     let mut track = serde_path_to_error::Track::new();
     let path = serde_path_to_error::Deserializer::new(&mut json, &mut track);
-    let read = match DynamicMessage::deserialize(message.clone(), path) {
+    let read = DynamicMessage::deserialize(message.clone(), path);
+    // Any of nothing is `{}` in JSON, which the library does not take.
+    let empty = read.as_ref().err().filter(|error| error.to_string().contains("@type"));
+    if let Some(read) = empty.and_then(|_| any::read_with_empty(message, text)) {
+        return within_bounds(read.encode_to_vec());
+    }
+    let read = match read {
         Ok(read) => json.end().map(|()| read).map_err(|error| SchemaError::NoJson(error.to_string())),
         Err(error) if !error.is_data() => Err(SchemaError::NoJson(error.to_string())),
         Err(error) => {
@@ -402,7 +418,10 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
             Err(SchemaError::Body { message: message.full_name().to_owned(), why: format!("{place}{said}{wanted}") })
         }
     };
-    let bytes = read?.encode_to_vec();
+    within_bounds(read?.encode_to_vec())
+}
+
+fn within_bounds(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
     if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::TooLong(bytes.len())) } else { Ok(bytes) }
 }
 

@@ -45,8 +45,10 @@ pub struct CurlRequest {
     pub url: String,
     /// With which method, where that does not follow from the rest.
     pub method: Option<String>,
-    /// Header fields that are sent, in order.
+    /// Header fields that are sent, in order; those without a value that `removed` names are not.
     pub headers: Vec<(String, String)>,
+    /// Names of fields that are not sent, whatever else would say them.
+    pub removed: Vec<String>,
     /// Pieces of the body, which `&` joins; with `json`, nothing.
     pub data: Vec<CurlData>,
     /// Parts of a form.
@@ -237,6 +239,7 @@ const SHORT: &[(char, &str)] = &[
     ('N', "no-buffer"),
     ('o', "output"),
     ('O', "remote-name"),
+    ('r', "range"),
     ('q', "disable"),
     ('s', "silent"),
     ('S', "show-error"),
@@ -289,12 +292,14 @@ const LEFT_OUT: &[&str] = &[
     "compressed-ssh",
 ];
 const LEFT_OUT_WITH_VALUE: &[&str] =
-    &["proxy", "retry", "retry-delay", "retry-max-time", "resolve", "connect-to", "interface", "limit-rate", "range"];
+    &["proxy", "retry", "retry-delay", "retry-max-time", "resolve", "connect-to", "interface", "limit-rate"];
 
 impl CurlRequest {
     /// What the words ask; the first is `curl` itself.
     pub fn read(words: &[String]) -> Result<CurlRequest, CurlError> {
         let mut request = CurlRequest::default();
+        // Fields that other options say.
+        let mut said: Vec<(String, String)> = Vec::new();
         let (mut urls, mut is_head) = (Vec::new(), false);
         let Some((_, rest)) = words.split_first().filter(|(first, _)| is_curl(first)) else {
             return Err(CurlError::NotCurl);
@@ -335,10 +340,13 @@ impl CurlRequest {
                 match option.as_str() {
                     "url" => urls.push(value),
                     "head" => is_head = true,
-                    option => request.take(option, &shown, value)?,
+                    option => request.take(option, &shown, value, &mut said)?,
                 }
             }
         }
+        // What a header says takes the place of what other options do; `Name:` alone takes it away.
+        said.retain(|(name, _)| !request.says(name));
+        request.headers.append(&mut said);
         request.url = match urls.len() {
             0 => return Err(CurlError::NoUrl),
             1 => urls.remove(0),
@@ -353,13 +361,32 @@ impl CurlRequest {
         Ok(request)
     }
 
-    fn take(&mut self, option: &str, shown: &str, value: String) -> Result<(), CurlError> {
+    /// Whether a header that is given decides of this field.
+    pub fn says(&self, name: &str) -> bool {
+        let given = self.headers.iter().map(|(own, _)| own).chain(&self.removed);
+        given.into_iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    fn take(
+        &mut self,
+        option: &str,
+        shown: &str,
+        value: String,
+        said: &mut Vec<(String, String)>,
+    ) -> Result<(), CurlError> {
+        // Of an option that is given twice the last one counts; cookies are joined.
+        let mut say = |name: &str, value: String| match said.iter_mut().find(|(own, _)| own == name) {
+            Some((_, own)) if name == "Cookie" => own.push_str(&format!("; {value}")),
+            Some((_, own)) => *own = value,
+            None => said.push((name.to_owned(), value)),
+        };
         match option {
             "request" => self.method = Some(value),
             "header" => self.push_header(&value, shown)?,
-            "user-agent" => self.headers.push(("User-Agent".to_owned(), value)),
-            "referer" => self.headers.push(("Referer".to_owned(), value)),
-            "cookie" if value.contains('=') => self.headers.push(("Cookie".to_owned(), value)),
+            "user-agent" => say("User-Agent", value),
+            // `;auto` is of redirects.
+            "referer" => say("Referer", value.strip_suffix(";auto").unwrap_or(&value).to_owned()),
+            "cookie" if value.contains('=') => say("Cookie", value),
             // A file of cookies.
             "cookie" => self.left_out.push(shown.to_owned()),
             "data" | "data-ascii" => self.data.push(data(value, true)),
@@ -370,12 +397,16 @@ impl CurlRequest {
                 self.json = true;
                 self.data.push(data(value, false));
             }
-            "form" | "form-string" => self.form.push(part(&value, option == "form-string", shown)?),
+            "form" | "form-string" => {
+                let part = part(&value, option == "form-string", shown, &mut self.left_out)?;
+                self.form.push(part);
+            }
             "get" => self.in_query = true,
             "user" => self.user = Some(value),
-            "oauth2-bearer" => self.headers.push(("Authorization".to_owned(), format!("Bearer {value}"))),
+            "oauth2-bearer" => say("Authorization", format!("Bearer {value}")),
             "insecure" => self.insecure = true,
-            "compressed" => self.headers.push(("Accept-Encoding".to_owned(), "gzip, deflate, br, zstd".to_owned())),
+            "compressed" => say("Accept-Encoding", "gzip, deflate, br, zstd".to_owned()),
+            "range" => say("Range", format!("bytes={value}")),
             "http1.1" => self.http = Some("1.1"),
             // Over TLS as it is agreed on, which is the default here, too.
             "http2" => self.http = None,
@@ -417,8 +448,9 @@ impl CurlRequest {
             // `:authority: h` and the like, as some browsers copy them: the request line says it.
             return Ok(());
         }
-        if !value.trim().is_empty() {
-            self.headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        match value.trim() {
+            "" => self.removed.push(name.trim().to_owned()),
+            value => self.headers.push((name.trim().to_owned(), value.to_owned())),
         }
         Ok(())
     }
@@ -458,6 +490,7 @@ fn has_value(option: &str) -> bool {
         "abstract-unix-socket",
         "max-time",
         "max-redirs",
+        "range",
         "cacert",
         "cert",
         "key",
@@ -504,42 +537,114 @@ pub fn percent_encoded(bytes: &[u8]) -> String {
     out
 }
 
-/// `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`.
-fn part(text: &str, is_plain: bool, shown: &str) -> Result<CurlPart, CurlError> {
-    let (name, value) =
-        text.split_once('=').ok_or_else(|| CurlError::Value(shown.to_owned(), "name=value or name=@FILE"))?;
+/// `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`: a word in quotation marks is what stands between them, with `\"` and
+/// `\\` undone; one without ends at `;`. What else curl knows of a part and is not carried over goes into `left_out`.
+fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
+    let wrong = |way: &'static str| CurlError::Value(shown.to_owned(), way);
+    let (name, value) = text.split_once('=').ok_or_else(|| wrong("name=value or name=@FILE"))?;
     let mut part =
         CurlPart { name: name.to_owned(), data: CurlData::Text(value.to_owned()), file_name: None, content_type: None };
     if is_plain {
         return Ok(part);
     }
-    let mut pieces = value.split(';');
-    let first = pieces.next().unwrap_or_default();
-    let mut content = first.to_owned();
-    for piece in pieces {
-        match piece.trim().split_once('=') {
-            Some(("type", text)) => part.content_type = Some(text.to_owned()),
-            Some(("filename", text)) => part.file_name = Some(text.trim_matches('"').to_owned()),
+    let kind = value.chars().next().filter(|c| ['@', '<', '('].contains(c));
+    if kind == Some('(') || name.is_empty() && value == ")" {
+        return Err(wrong("name=value or name=@FILE: parts within parts are not sent"));
+    }
+    let mut rest = &value[usize::from(kind.is_some())..];
+    let content = form_word(&mut rest, kind == Some('@'));
+    if kind == Some('@') && rest.starts_with(',') {
+        return Err(wrong("one file a part: give -F once for each"));
+    }
+    while let Some(after) = rest.strip_prefix(';') {
+        let after = after.trim_start();
+        let (key, after) = after.split_once('=').filter(|(key, _)| !key.contains(';')).unwrap_or((after, ""));
+        rest = after;
+        match key.trim() {
+            // A type may have parameters of its own.
+            "type" => part.content_type = Some(form_type(&mut rest)),
+            "filename" => part.file_name = Some(form_word(&mut rest, false)),
+            key @ ("encoder" | "headers") => {
+                form_word(&mut rest, false);
+                left_out.push(format!("{shown} ...;{key}="));
+            }
+            // As the tool does, which warns of it.
             _ => {
-                content.push(';');
-                content.push_str(piece);
+                let end = rest.find(';').unwrap_or(rest.len());
+                rest = &rest[end..];
             }
         }
     }
-    let upload = content.strip_prefix('@').map(|path| (path.to_owned(), true));
-    let read = content.strip_prefix('<').map(|path| (path.to_owned(), false));
-    match upload.or(read) {
-        Some((path, is_upload)) => {
-            if is_upload {
-                let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
-                part.file_name.get_or_insert(name);
-                part.content_type.get_or_insert_with(|| "application/octet-stream".to_owned());
+    part.data = match kind {
+        Some(kind) => {
+            if kind == '@' {
+                let name = content.rsplit('/').next().unwrap_or(&content).to_owned();
+                let file_name = part.file_name.get_or_insert(name);
+                let kind = type_of_file(file_name);
+                part.content_type.get_or_insert_with(|| kind.to_owned());
             }
-            part.data = CurlData::File { path, stripped: false };
+            CurlData::File { path: content, stripped: false }
         }
-        None => part.data = CurlData::Text(content.trim_matches('"').to_owned()),
-    }
+        None => CurlData::Text(content),
+    };
     Ok(part)
+}
+
+/// A word of a part; `rest` is what comes after it. With `listed` a comma ends it, too.
+fn form_word(rest: &mut &str, listed: bool) -> String {
+    let text = *rest;
+    if let Some(inner) = text.trim_start().strip_prefix('"') {
+        let (mut word, mut chars) = (String::new(), inner.char_indices());
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' if inner[at + 1..].starts_with(['"', '\\']) => word.extend(chars.next().map(|(_, c)| c)),
+                '"' => {
+                    let after = &inner[at + 1..];
+                    *rest = &after[after.find([';', ',']).unwrap_or(after.len())..];
+                    return word;
+                }
+                c => word.push(c),
+            }
+        }
+        // Without an end it is no quotation.
+    }
+    let end = text.find(|c| c == ';' || (listed && c == ',')).unwrap_or(text.len());
+    *rest = &text[end..];
+    text[..end].trim_end().to_owned()
+}
+
+/// A type, with what `;` adds to it unless that is something else of the part.
+fn form_type(rest: &mut &str) -> String {
+    let mut kind = form_word(rest, false);
+    while let Some(after) = rest.strip_prefix(';') {
+        let key = after.trim_start().split('=').next().unwrap_or_default().trim();
+        if ["filename", "encoder", "headers", "type"].contains(&key) || !after.contains('=') {
+            break;
+        }
+        let mut more = after;
+        kind = format!("{kind};{}", form_word(&mut more, false));
+        *rest = more;
+    }
+    kind
+}
+
+/// The type that curl says of a file, by the end of its name (`Curl_mime_contenttype`).
+fn type_of_file(name: &str) -> &'static str {
+    const TYPES: [(&str, &str); 9] = [
+        (".gif", "image/gif"),
+        (".jpg", "image/jpeg"),
+        (".jpeg", "image/jpeg"),
+        (".png", "image/png"),
+        (".svg", "image/svg+xml"),
+        (".txt", "text/plain"),
+        (".htm", "text/html"),
+        (".html", "text/html"),
+        (".pdf", "application/pdf"),
+    ];
+    let lower = name.to_ascii_lowercase();
+    let known = TYPES.iter().find(|(end, _)| lower.ends_with(end));
+    let xml = lower.ends_with(".xml").then_some("application/xml");
+    known.map(|(_, kind)| *kind).or(xml).unwrap_or("application/octet-stream")
 }
 
 #[cfg(test)]
@@ -637,6 +742,66 @@ mod tests {
             .form;
         assert_eq!((form[0].file_name.as_deref(), form[0].content_type.as_deref()), (Some("b.png"), Some("image/png")));
         assert_eq!((&form[1].data, &form[2].data, &form[3].data), (&text("1"), &text("@z;a"), &file("e", false)));
+    }
+
+    #[test]
+    fn parts_of_forms_are_taken_apart_as_curl_does() {
+        for (line, data, file_name, kind) in [
+            ("f=@\"a.txt\"", Ok("a.txt"), Some("a.txt"), Some("text/plain")),
+            ("f=@\"a;b, c.xml\";type=x/y", Ok("a;b, c.xml"), Some("a;b, c.xml"), Some("x/y")),
+            ("f=@d/a.bin;filename=\"b \\\"c\\\".png\"", Ok("d/a.bin"), Some("b \"c\".png"), Some("image/png")),
+            (
+                "f=@a.bin;type=text/csv; charset=utf-8;filename=b",
+                Ok("a.bin"),
+                Some("b"),
+                Some("text/csv; charset=utf-8"),
+            ),
+            ("j=\"{\\\"a\\\":1}\"", Err("{\"a\":1}"), None, None),
+            ("j={\"a\":1}", Err("{\"a\":1}"), None, None),
+            ("j=a;type=application/json", Err("a"), None, Some("application/json")),
+            ("j=\"a;b\";type=text/plain", Err("a;b"), None, Some("text/plain")),
+            ("j=a;b", Err("a"), None, None),
+            ("j=\"open", Err("\"open"), None, None),
+            ("j=", Err(""), None, None),
+        ] {
+            let part = part(line, false, "-F", &mut Vec::new()).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let expect = match data {
+                Ok(path) => CurlData::File { path: path.to_owned(), stripped: false },
+                Err(text) => CurlData::Text(text.to_owned()),
+            };
+            assert_eq!(
+                (part.data, part.file_name.as_deref(), part.content_type.as_deref()),
+                (expect, file_name, kind),
+                "{line}"
+            );
+        }
+        for line in ["f=@a,b", "f=(", "f"] {
+            assert!(part(line, false, "-F", &mut Vec::new()).is_err(), "{line}");
+        }
+        let mut left_out = Vec::new();
+        part("f=@a;encoder=base64", false, "-F", &mut left_out).expect("a part");
+        assert_eq!(left_out, ["-F ...;encoder="]);
+    }
+
+    #[test]
+    fn headers_decide_before_other_options() {
+        let said = |line: &str| {
+            let request = read(line).expect("understood");
+            let headers: Vec<String> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            (headers.join(", "), request.removed.join(", "))
+        };
+        for (line, headers, removed) in [
+            ("curl h --compressed -H 'Accept-Encoding: gzip, br'", "Accept-Encoding: gzip, br", ""),
+            ("curl h -H 'Accept:' -H 'Cookie: a=1' -b 'b=2'", "Cookie: a=1", "Accept"),
+            ("curl h -b a=1 -b b=2", "Cookie: a=1; b=2", ""),
+            ("curl h -A x -A y -e /from;auto", "User-Agent: y, Referer: /from", ""),
+            ("curl h -A x -H 'user-agent: z'", "user-agent: z", ""),
+            ("curl h -A x -H 'User-Agent:'", "", "User-Agent"),
+            ("curl h -H 'X: 1' -H 'X: 2' -r 0-9", "X: 1, X: 2, Range: bytes=0-9", ""),
+            ("curl h --oauth2-bearer t -H 'Authorization: Basic x'", "Authorization: Basic x", ""),
+        ] {
+            assert_eq!(said(line), (headers.to_owned(), removed.to_owned()), "{line}");
+        }
     }
 
     #[test]

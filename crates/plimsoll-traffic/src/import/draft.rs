@@ -3,11 +3,10 @@
 //!
 //! Only what the original says is written; whatever is left out has a place and a sentence. Not here: any foreign format.
 
-use super::nodes::is_word;
-use crate::file::{TextPlace, TrafficFileError};
+use crate::file::TextPlace;
 use plimsoll_model::Arrivals;
 use plimsoll_model::steering::steers;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// What of a file could not be carried over.
@@ -88,8 +87,20 @@ impl DraftText {
         out
     }
 
+    /// With its text changed, and its values as they are.
+    pub fn mapped_text(&self, change: impl Fn(&str) -> String) -> DraftText {
+        let mut out = DraftText::default();
+        for piece in &self.0 {
+            match piece {
+                DraftPiece::Text(text) => out.push(&change(text)),
+                DraftPiece::Value(value) => out.push_value(value),
+            }
+        }
+        out
+    }
+
     /// With every value changed into another one, or (`Err`) into a text.
-    pub fn with_values(&self, change: impl Fn(&str) -> Result<String, String>) -> DraftText {
+    pub fn with_values(&self, mut change: impl FnMut(&str) -> Result<String, String>) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
             match piece {
@@ -161,6 +172,14 @@ impl DraftText {
         self.written(false)
     }
 
+    /// The values in it.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            DraftPiece::Value(value) => Some(value.as_str()),
+            DraftPiece::Text(_) => None,
+        })
+    }
+
     fn has_values(&self) -> bool {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Value(_)))
     }
@@ -170,7 +189,7 @@ impl DraftText {
     }
 
     /// As the file has it; `raw` texts are taken as they are.
-    fn written(&self, raw: bool) -> String {
+    pub fn written(&self, raw: bool) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
@@ -197,8 +216,56 @@ pub enum DraftBody {
     Text(DraftText),
     /// A file, beside the file of traffic.
     File(String),
-    /// Parts of a form: field, and a text or `@FILE`.
-    Parts(Vec<(String, DraftText)>),
+    /// Parts of a form.
+    Parts(Vec<DraftPart>),
+}
+
+/// A part of a form.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DraftPart {
+    pub name: String,
+    pub content: DraftPartContent,
+    /// Its type, where the original says one.
+    pub kind: Option<String>,
+    /// The name of the file that is sent, where it is not that of the file.
+    pub file_name: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DraftPartContent {
+    Text(DraftText),
+    /// A file, beside the file of traffic.
+    File(String),
+}
+
+impl Default for DraftPartContent {
+    fn default() -> DraftPartContent {
+        DraftPartContent::Text(DraftText::default())
+    }
+}
+
+impl DraftPart {
+    pub fn text(name: &str, text: DraftText) -> DraftPart {
+        DraftPart { name: name.to_owned(), content: DraftPartContent::Text(text), ..DraftPart::default() }
+    }
+
+    pub fn file(name: &str, path: &str) -> DraftPart {
+        DraftPart { name: name.to_owned(), content: DraftPartContent::File(path.to_owned()), ..DraftPart::default() }
+    }
+
+    pub fn is_file(&self) -> bool {
+        matches!(self.content, DraftPartContent::File(_))
+    }
+}
+
+/// Something that is taken from an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DraftCapture {
+    pub name: String,
+    /// Where it is found.
+    pub from: String,
+    /// What stands for it where it is not there.
+    pub default: Option<String>,
 }
 
 /// What is expected of an answer.
@@ -220,8 +287,7 @@ pub struct DraftRequest {
     pub target: DraftText,
     pub headers: Vec<(String, DraftText)>,
     pub body: DraftBody,
-    /// Name, and where it is found.
-    pub captures: Vec<(String, String)>,
+    pub captures: Vec<DraftCapture>,
     pub expect: DraftExpect,
     pub timeout_ms: Option<u64>,
     /// So many redirects are followed.
@@ -233,10 +299,30 @@ pub struct DraftRequest {
 impl DraftRequest {
     /// Bytes of its texts.
     pub fn bytes(&self) -> usize {
-        let parts: &[(String, DraftText)] = if let DraftBody::Parts(parts) = &self.body { parts } else { &[] };
-        let body = if let DraftBody::Text(text) = &self.body { text.bytes() } else { 0 };
-        let pairs = self.headers.iter().chain(parts).map(|(name, text)| name.len() + text.bytes());
-        self.target.bytes() + pairs.sum::<usize>() + body
+        let of_part = |part: &DraftPart| match &part.content {
+            DraftPartContent::Text(text) => part.name.len() + text.bytes(),
+            DraftPartContent::File(path) => part.name.len() + path.len(),
+        };
+        let body = match &self.body {
+            DraftBody::Text(text) => text.bytes(),
+            DraftBody::Parts(parts) => parts.iter().map(of_part).sum(),
+            DraftBody::None | DraftBody::File(_) => 0,
+        };
+        let headers = self.headers.iter().map(|(name, text)| name.len() + text.bytes());
+        self.target.bytes() + headers.sum::<usize>() + body
+    }
+
+    /// Whether nothing of it is filled in: then it may be sent as it stands.
+    pub fn may_be_raw(&self) -> bool {
+        let body = if let DraftBody::Text(text) = &self.body { Some(text) } else { None };
+        let texts = || std::iter::once(&self.target).chain(self.headers.iter().map(|(_, text)| text)).chain(body);
+        !texts().any(DraftText::has_values) && (body.is_some() || self.body == DraftBody::None)
+    }
+
+    /// Whether it expects an answer with braces in it, which only what is sent as it stands can.
+    pub fn expects_braces(&self) -> bool {
+        self.expect.body.iter().any(|text| text.contains("{{"))
+            || self.expect.headers.iter().chain(&self.expect.json).any(|(_, text)| text.contains("{{"))
     }
 
     pub fn has_header(&self, name: &str) -> bool {
@@ -247,6 +333,8 @@ impl DraftRequest {
 /// A step of a scenario, or a request of a mix.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftStep {
+    /// Where it stands in the original.
+    pub at: Option<TextPlace>,
     pub name: Option<String>,
     /// Of a request for itself: how often, against the others.
     pub weight: Option<u32>,
@@ -339,35 +427,9 @@ impl Draft {
         }
     }
 
-    /// The file, and what it lacks. A file that asks for nothing is refused with `nothing`.
-    pub fn finish(self, nothing: &str) -> Result<Imported, TrafficFileError> {
-        self.finish_at(nothing, |at| at)
-    }
-
-    /// The same where places are still to be counted; they are asked for in the order of the text.
-    pub fn finish_at(
-        mut self,
-        nothing: &str,
-        place: impl Fn(TextPlace) -> TextPlace,
-    ) -> Result<Imported, TrafficFileError> {
-        for (at, count) in std::mem::take(&mut self.counted).into_values() {
-            if count > 1 {
-                _ = write!(self.left_out[at].text, " ({count} times)");
-            }
-        }
-        self.left_out.sort();
-        self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
+    /// Gives requests and scenarios names of their own, and takes away what holds nothing.
+    pub fn settle_names(&mut self) {
         self.scenarios.retain(|scenario| count(&scenario.steps) > 0);
-        let beginning = TextPlace { line: 1, column: 1 };
-        let unsendable = self.leave_unsendable_headers().into_iter();
-        drop(self.left_out.splice(..0, unsendable.map(|text| LeftOut { at: beginning, text })));
-        let requests =
-            count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>();
-        if self.requests.is_empty() && self.scenarios.is_empty() {
-            let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
-            let text = format!("{nothing}{}", why.unwrap_or_default());
-            return Err(TrafficFileError::new(beginning, text));
-        }
         let mut names = DraftNames::default();
         names.settle(&mut self.requests);
         for once in [&mut self.setup, &mut self.cleanup] {
@@ -378,36 +440,24 @@ impl Draft {
             names.settle(&mut scenario.steps);
             scenario.name = scenario_names.own(&scenario.name).unwrap_or_else(|| "scenario".to_owned());
         }
-        Ok(Imported { text: self.written(), requests, left_out: self.left_out })
     }
 
-    /// Takes header fields away that no request can have, and says which.
-    fn leave_unsendable_headers(&mut self) -> BTreeSet<String> {
-        fn visit(steps: &mut [DraftStep], said: &mut BTreeSet<String>) {
-            for step in steps {
-                match &mut step.what {
-                    DraftWhat::Steps(inner) => visit(inner, said),
-                    DraftWhat::Ask(request) => request.headers.retain(|(name, value)| {
-                        let is_sendable = is_word(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
-                        if !is_sendable {
-                            let name: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
-                            said.insert(format!(
-                                "the header '{name}' cannot be sent: its name is no word, or its value several lines"
-                            ));
-                        }
-                        is_sendable
-                    }),
-                }
+    /// Requests and steps that ask.
+    pub fn requests_in_all(&self) -> usize {
+        count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>()
+    }
+
+    /// What was said once of several, with how many.
+    pub fn settle_counts(&mut self) {
+        for (at, count) in std::mem::take(&mut self.counted).into_values() {
+            if count > 1 {
+                _ = write!(self.left_out[at].text, " ({count} times)");
             }
         }
-        let mut said = BTreeSet::new();
-        let scenarios = self.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
-        let all = scenarios.chain([&mut self.requests, &mut self.setup, &mut self.cleanup]);
-        all.for_each(|steps| visit(steps, &mut said));
-        said
     }
 
-    fn written(&self) -> String {
+    /// As a file of traffic.
+    pub fn written(&self) -> String {
         let mut out = String::new();
         for line in &self.about {
             let line: String = line.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
@@ -537,7 +587,7 @@ fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
                 if let Some(times) = step.times {
                     line("repeat", &times.to_string());
                 }
-                request_written(request, &mut line);
+                request_written(request, path, out);
             }
             DraftWhat::Steps(inner) => {
                 if let Some(times) = step.times {
@@ -549,73 +599,127 @@ fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
     }
 }
 
-fn request_written(request: &DraftRequest, line: &mut impl FnMut(&str, &str)) {
-    let parts: &[(String, DraftText)] = if let DraftBody::Parts(parts) = &request.body { parts } else { &[] };
+/// Keys of a request, and its tables: those that are short in one line, others below under a heading of their own.
+struct KeyLines<'a> {
+    path: &'a str,
+    lines: String,
+    below: String,
+}
+
+impl KeyLines<'_> {
+    fn line(&mut self, key: &str, value: &str) {
+        _ = writeln!(self.lines, "{key} = {value}");
+    }
+
+    /// A table; a line break stands in none of one line.
+    fn table(&mut self, key: &str, entries: &[(String, String)]) {
+        const LINE_CHARS: usize = 110;
+        let entries = toml_entries(entries);
+        let line = toml_inline(&entries);
+        if line.chars().count() <= LINE_CHARS && !line.contains('\n') {
+            return self.line(key, &line);
+        }
+        _ = writeln!(self.below, "[{}.{key}]", self.path);
+        entries.iter().for_each(|entry| _ = writeln!(self.below, "{entry}"));
+    }
+}
+
+fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
+    let parts: &[DraftPart] = if let DraftBody::Parts(parts) = &request.body { parts } else { &[] };
     let body_text = if let DraftBody::Text(text) = &request.body { Some(text) } else { None };
     let texts = || {
-        std::iter::once(&request.target)
-            .chain(request.headers.iter().chain(parts).map(|(_, text)| text))
-            .chain(body_text)
+        let of_parts = parts.iter().filter_map(|part| match &part.content {
+            DraftPartContent::Text(text) => Some(text),
+            DraftPartContent::File(_) => None,
+        });
+        let of_headers = request.headers.iter().map(|(_, text)| text);
+        std::iter::once(&request.target).chain(of_headers).chain(of_parts).chain(body_text)
     };
     let begins_with_at = body_text.is_some_and(|text| text.beginning().starts_with('@'));
-    let expects_braces = request.expect.body.iter().any(|text| text.contains("{{"))
-        || request.expect.headers.iter().chain(&request.expect.json).any(|(_, text)| text.contains("{{"));
-    let may_be_raw = !texts().any(DraftText::has_values) && (body_text.is_some() || request.body == DraftBody::None);
-    let raw = may_be_raw && (begins_with_at || expects_braces || texts().any(DraftText::needs_raw));
+    let raw = request.may_be_raw() && (begins_with_at || request.expects_braces() || texts().any(DraftText::needs_raw));
+    let mut keys = KeyLines { path, lines: String::new(), below: String::new() };
     let target = request.target.written(raw);
     if VERBS.contains(&request.method.as_str()) {
-        line(&request.method.to_ascii_lowercase(), &toml_text(&target));
+        keys.line(&request.method.to_ascii_lowercase(), &toml_text(&target));
     } else {
-        line("method", &toml_text(&request.method));
-        line("url", &toml_text(&target));
+        keys.line("method", &toml_text(&request.method));
+        keys.line("url", &toml_text(&target));
     }
     if raw {
-        line("raw", "true");
+        keys.line("raw", "true");
     }
-    let pairs = |list: &[(String, DraftText)]| -> Vec<(String, String)> {
-        list.iter().map(|(name, text)| (name.clone(), toml_text(&text.written(raw)))).collect()
-    };
+    let text_of = |text: &DraftText| toml_text(&text.written(raw));
     if !request.headers.is_empty() {
-        line("headers", &toml_table(&pairs(&request.headers)));
+        let fields = request.headers.iter().map(|(name, text)| (name.clone(), text_of(text))).collect();
+        keys.table("headers", &listed(fields));
     }
     match &request.body {
         DraftBody::None => {}
         DraftBody::Text(text) if begins_with_at && !raw => {
-            line("body", &toml_text(&format!("{{{{ '@' }}}}{}", text.after(1).written(false))));
+            keys.line("body", &toml_text(&format!("{{{{ '@' }}}}{}", text.after(1).written(false))));
         }
-        DraftBody::Text(text) => line("body", &toml_text(&text.written(raw))),
-        DraftBody::File(path) => line("body", &toml_text(&format!("@{path}"))),
-        DraftBody::Parts(parts) => line("multipart", &toml_table(&listed(pairs(parts)))),
+        DraftBody::Text(text) => keys.line("body", &text_of(text)),
+        DraftBody::File(path) => keys.line("body", &toml_text(&format!("@{path}"))),
+        DraftBody::Parts(parts) => {
+            let parts = parts.iter().map(|part| (part.name.clone(), part_written(part, raw))).collect();
+            keys.table("multipart", &listed(parts));
+        }
     }
-    let texts_of = |list: &[(String, String)]| -> Vec<(String, String)> {
-        list.iter().map(|(name, text)| (name.clone(), toml_text(text))).collect()
-    };
     if !request.captures.is_empty() {
-        line("capture", &toml_table(&texts_of(&request.captures)));
+        let capture = |DraftCapture { name, from, default }: &DraftCapture| match default {
+            None => (name.clone(), toml_text(from)),
+            Some(default) => {
+                (name.clone(), format!("{{ from = {}, default = {} }}", toml_line(from), toml_line(default)))
+            }
+        };
+        keys.table("capture", &request.captures.iter().map(capture).collect::<Vec<_>>());
     }
     let expect = &request.expect;
     let mut expected = Vec::new();
     expected.extend(expect.status.as_ref().map(|status| ("status".to_owned(), toml_text(status))));
     if !expect.json.is_empty() {
-        expected.push(("json".to_owned(), toml_table(&expect.json)));
+        expected.push(("json".to_owned(), toml_inline(&toml_entries(&expect.json))));
     }
     if !expect.headers.is_empty() {
-        expected.push(("header".to_owned(), toml_table(&texts_of(&expect.headers))));
+        let fields: Vec<_> = expect.headers.iter().map(|(name, text)| (name.clone(), toml_line(text))).collect();
+        expected.push(("header".to_owned(), toml_inline(&toml_entries(&fields))));
     }
     expected.extend(expect.body.as_ref().map(|body| ("body".to_owned(), toml_text(body))));
     expected.extend(expect.within_ms.map(|ms| ("within".to_owned(), toml_text(&format!("{ms}ms")))));
     if !expected.is_empty() {
-        line("expect", &toml_table(&expected));
+        keys.table("expect", &expected);
     }
     if let Some(ms) = request.timeout_ms {
-        line("timeout", &toml_text(&format!("{ms}ms")));
+        keys.line("timeout", &toml_text(&format!("{ms}ms")));
     }
     if let Some(hops) = request.follow {
-        line("follow", &hops.to_string());
+        keys.line("follow", &hops.to_string());
     }
     if request.goes_on {
-        line("on_fail", &toml_text("continue"));
+        keys.line("on_fail", &toml_text("continue"));
     }
+    out.push_str(&keys.lines);
+    out.push_str(&keys.below);
+}
+
+/// A part of a form: a text or `@FILE`, or a table where more is said of it.
+fn part_written(part: &DraftPart, raw: bool) -> String {
+    let (key, text) = match &part.content {
+        DraftPartContent::Text(text) => ("text", text.written(raw)),
+        DraftPartContent::File(path) => ("file", path.clone()),
+    };
+    if part.kind.is_none() && part.file_name.is_none() {
+        match key {
+            // What begins with this sign is a file, unless it says that it is a text.
+            "text" if !text.starts_with('@') || raw => return toml_text(&text),
+            "file" if !raw => return toml_text(&format!("@{text}")),
+            _ => {}
+        }
+    }
+    let mut entries = vec![(key.to_owned(), toml_line(&text))];
+    entries.extend(part.kind.iter().map(|kind| ("type".to_owned(), toml_line(kind))));
+    entries.extend(part.file_name.iter().map(|name| ("filename".to_owned(), toml_line(name))));
+    toml_inline(&toml_entries(&entries))
 }
 
 /// Values of one name as a list.
@@ -639,11 +743,16 @@ fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
 /// A text as TOML has it, in the writing that is read most easily.
 pub fn toml_text(text: &str) -> String {
     let has_control = |but: &[char]| text.chars().any(|c| steers(c) && !but.contains(&c));
-    if text.contains(['"', '\\']) && !text.contains('\'') && !has_control(&['\t']) {
-        return format!("'{text}'");
-    }
     if text.contains('\n') && !text.contains("'''") && !text.ends_with('\'') && !has_control(&['\n', '\t']) {
         return format!("'''\n{text}'''");
+    }
+    toml_line(text)
+}
+
+/// A text as TOML has it, in one line.
+pub fn toml_line(text: &str) -> String {
+    if text.contains(['"', '\\']) && !text.contains('\'') && !text.chars().any(|c| steers(c) && c != '\t') {
+        return format!("'{text}'");
     }
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -664,13 +773,11 @@ pub fn toml_text(text: &str) -> String {
 
 fn toml_key(name: &str) -> String {
     let is_bare = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
-    if is_bare { name.to_owned() } else { toml_text(&name.replace('\n', " ")) }
+    if is_bare { name.to_owned() } else { toml_line(name) }
 }
 
-/// A table in one line, or one line an entry where it is long.
-fn toml_table(entries: &[(String, String)]) -> String {
-    const LINE_CHARS: usize = 110;
-    // A key stands once; of several the last counts.
+/// The entries of a table. A key stands once; of several the last counts.
+fn toml_entries(entries: &[(String, String)]) -> Vec<String> {
     let mut unique: Vec<(String, &str)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (name, value) in entries {
@@ -681,9 +788,12 @@ fn toml_table(entries: &[(String, String)]) -> String {
             None => unique.push((key, value)),
         }
     }
-    let entries: Vec<String> = unique.into_iter().map(|(key, value)| format!("{key} = {value}")).collect();
-    let line = format!("{{ {} }}", entries.join(", "));
-    if line.chars().count() <= LINE_CHARS { line } else { format!("{{\n  {}\n}}", entries.join(",\n  ")) }
+    unique.into_iter().map(|(key, value)| format!("{key} = {value}")).collect()
+}
+
+/// A table in one line.
+fn toml_inline(entries: &[String]) -> String {
+    format!("{{ {} }}", entries.join(", "))
 }
 
 #[cfg(test)]

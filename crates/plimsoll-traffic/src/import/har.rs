@@ -7,7 +7,7 @@ mod as_recorded;
 
 use self::as_recorded::AsRecorded;
 use super::draft::{
-    Draft, DraftBody, DraftExpect, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
+    Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
 };
 use super::nodes::{at, encoded, entries, field, is_word, items, number, text, url};
 use crate::file::json;
@@ -54,7 +54,8 @@ pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileErro
     let Some(list) = field(log, "entries") else {
         return log.error("this is no HAR: its 'log' has no 'entries'");
     };
-    let list = list.list("'entries'")?;
+    let (list, is_sorted) = in_order(list.list("'entries'")?);
+    let list = list.as_slice();
     let Some(origin) = origin(list, host) else {
         return match host {
             Some(host) => tree.error(format!("nothing in this recording was asked of {host}")),
@@ -69,6 +70,9 @@ pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileErro
         ended_ns: None,
         steps: Vec::new(),
     };
+    if let (false, [first, ..]) = (is_sorted, list) {
+        reader.draft.leave_out(first.at, "entries that are not in the order of time: they are asked in that order");
+    }
     for node in list {
         if reader.steps.len() == ENTRIES_MAX {
             reader.draft.leave_out_again(node.at, format!("entries beyond the first {ENTRIES_MAX}"));
@@ -84,8 +88,22 @@ pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileErro
     draft.finish("no entry of this recording can be asked again")
 }
 
+/// Entries by the time at which they were asked, and whether they stood so: readers are to sort them (HAR 1.2, `entries`). One
+/// without a time stays behind that before it.
+fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
+    let mut last_ns = 0;
+    let stamped = list.iter().map(|node| {
+        last_ns = text(node, "startedDateTime").and_then(|text| moment_ns(text.as_bytes())).unwrap_or(last_ns);
+        (last_ns, node)
+    });
+    let mut stamped: Vec<(u64, &TreeNode)> = stamped.collect();
+    let is_sorted = stamped.is_sorted_by_key(|(ns, _)| *ns);
+    stamped.sort_by_key(|(ns, _)| *ns);
+    (stamped.into_iter().map(|(_, node)| node).collect(), is_sorted)
+}
+
 /// The origin that was asked most of the host wanted, or of the host that was asked first: pages begin with themselves.
-fn origin(list: &[TreeNode], wanted: Option<&str>) -> Option<String> {
+fn origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
     let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
     let host = |authority: &str| match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host.to_owned(),
@@ -155,6 +173,9 @@ impl<'a> HarReader<'a> {
             ..DraftRequest::default()
         };
         self.headers(request, &mut request_made);
+        if let Some(authorization) = parts.authorization().filter(|_| !request_made.has_header("authorization")) {
+            request_made.headers.push(("authorization".to_owned(), DraftText::fixed(&authorization)));
+        }
         self.body(request, &mut request_made, &shown);
         let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
         for (at, text) in self.as_recorded.of(request, &shown, is_sent) {
@@ -170,6 +191,7 @@ impl<'a> HarReader<'a> {
             self.set_cookies.extend(cookies.chain(fields).map(|name| name.trim().to_owned()));
         }
         self.steps.push(DraftStep {
+            at: Some(node.at),
             name: Some(shown),
             think,
             what: DraftWhat::Ask(Box::new(request_made)),
@@ -263,17 +285,18 @@ impl<'a> HarReader<'a> {
         } else if kind.starts_with("multipart/") && !parameters.is_empty() {
             let mut parts = Vec::new();
             for parameter in parameters {
-                let name = text(parameter, "name").unwrap_or_default().to_owned();
-                let value = match text(parameter, "fileName") {
-                    None => DraftText::fixed(text(parameter, "value").unwrap_or_default()),
+                let name = text(parameter, "name").unwrap_or_default();
+                let mut part = match text(parameter, "fileName") {
+                    None => DraftPart::text(name, DraftText::fixed(text(parameter, "value").unwrap_or_default())),
                     Some(file) => {
                         let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
                         let said = format!("{shown}: the file {file} of its form is to be beside this one");
                         self.draft.leave_out(parameter.at, said);
-                        DraftText::fixed(&format!("@{file}"))
+                        DraftPart::file(name, file)
                     }
                 };
-                parts.push((name, value));
+                part.kind = text(parameter, "contentType").filter(|kind| !kind.is_empty()).map(str::to_owned);
+                parts.push(part);
             }
             // The boundary is another one.
             out.headers.retain(|(name, _)| name != "content-type");

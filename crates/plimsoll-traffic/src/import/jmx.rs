@@ -95,6 +95,14 @@ impl JmxReader {
                     self.values.drawn.insert(name.to_owned(), "seq()".to_owned());
                     self.draft.leave_out(element.place(), "a counter is the number of the session in the load here");
                 }
+                "IfController" => {
+                    let mut rest = element.property("IfController.condition").unwrap_or_default();
+                    while let Some((_, after)) = rest.split_once("${") {
+                        let end = after.find('}').unwrap_or(after.len());
+                        self.values.asked.insert(after[..end].trim().to_owned());
+                        rest = &after[end..];
+                    }
+                }
                 "ForeachController" => {
                     // Its steps are done once: with the first of what it goes through.
                     let part = |name: &str| element.property(name).unwrap_or_default().trim();
@@ -143,6 +151,12 @@ impl JmxReader {
                 false => format!("{file} is to have a heading as its first line: {heading}"),
             };
             self.draft.leave_out(at, text);
+        }
+        if !["", "UTF-8", "utf-8"].contains(&part("fileEncoding")) {
+            self.draft.leave_out(at, format!("{file} is to be in UTF-8"));
+        }
+        if !["", "shareMode.all"].contains(&part("shareMode")) {
+            self.draft.leave_out(at, format!("the rows of {file} are shared by all: {}", shown(part("shareMode"))));
         }
         if !["", ",", "\\,"].contains(&part("delimiter")) {
             self.draft.leave_out(at, format!("the columns of {file} are to have commas between them"));

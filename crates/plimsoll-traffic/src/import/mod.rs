@@ -11,6 +11,7 @@ mod jmx;
 mod nodes;
 mod openapi;
 mod postman;
+mod sound;
 
 pub use draft::{Imported, LeftOut};
 pub use har::har;

@@ -2,6 +2,7 @@
 //! as they stand in such documents.
 
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
+use plimsoll_model::redact::percent_decoded;
 use std::fmt::Write;
 
 /// The value of a key; null is none.
@@ -58,15 +59,35 @@ pub struct UrlParts<'a> {
     pub authority: String,
     /// Path and query; begins with `/`.
     pub target: std::borrow::Cow<'a, str>,
+    /// User and password, as they are written.
+    pub user: Option<&'a str>,
 }
 
 impl UrlParts<'_> {
     pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme, self.authority)
     }
+
+    /// What `Authorization` says for the user in the URL (RFC 7617: a colon ends the name).
+    pub fn authorization(&self) -> Option<String> {
+        let mut pair = percent_decoded(self.user.filter(|user| !user.is_empty())?);
+        if !pair.contains(&b':') {
+            pair.push(b':');
+        }
+        Some(format!("Basic {}", base64(&pair)))
+    }
 }
 
-/// The parts of an absolute URL of HTTP; user and password are left out.
+/// Whether a URL is one that can be asked: of HTTP, with a host and port that there can be.
+pub fn origin_is_sound(url: &str) -> bool {
+    // A backslash, which browsers take for a slash, is none in a host.
+    let is_written = !url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
+    is_written
+        && url::Url::parse(url)
+            .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.port() != Some(0))
+}
+
+/// The parts of an absolute URL of HTTP.
 pub fn url(text: &str) -> Option<UrlParts<'_>> {
     let (scheme, rest) = text.trim().split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
@@ -74,7 +95,10 @@ pub fn url(text: &str) -> Option<UrlParts<'_>> {
         return None;
     }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let authority = rest[..end].rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    let (user, authority) = match rest[..end].rsplit_once('@') {
+        Some((user, authority)) => (Some(user), authority.to_ascii_lowercase()),
+        None => (None, rest[..end].to_ascii_lowercase()),
+    };
     let default = if scheme == "http" { ":80" } else { ":443" };
     let authority = authority.strip_suffix(default).unwrap_or(&authority).to_owned();
     if authority.is_empty() || authority.contains(|c: char| c.is_whitespace() || c.is_control()) {
@@ -85,7 +109,7 @@ pub fn url(text: &str) -> Option<UrlParts<'_>> {
         true => target.into(),
         false => format!("/{target}").into(),
     };
-    Some(UrlParts { scheme, authority, target })
+    Some(UrlParts { scheme, authority, target, user })
 }
 
 /// Whether a text can be a method or the name of a header field (RFC 9110, 5.6.2).
@@ -169,6 +193,30 @@ mod tests {
         }
         for text in ["", "/a", "ws://h/", "data:text/plain,a", "http://", "http:///a", "http://a b/"] {
             assert_eq!(url(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn users_of_urls_are_told() {
+        for (text, expect) in [
+            ("http://h/", None),
+            ("http://@h/", None),
+            ("http://key7@h/", Some("Basic a2V5Nzo=")),
+            ("http://u:p%40@h/", Some("Basic dTpwQA==")),
+        ] {
+            assert_eq!(url(text).expect(text).authorization().as_deref(), expect, "{text}");
+        }
+        for (text, expect) in [
+            ("http://h", true),
+            ("https://b\u{fc}cher.example:8443/v1", true),
+            ("http://[::1]:80/", true),
+            ("http://h:99999/", false),
+            ("http://h:0/", false),
+            ("http://a b/", false),
+            ("ftp://h/", false),
+            ("http://a^b/", false),
+        ] {
+            assert_eq!(origin_is_sound(text), expect, "{text}");
         }
     }
 

@@ -6,6 +6,7 @@
 mod api;
 mod operation;
 mod sample;
+mod style;
 
 use super::draft::{Draft, Imported};
 use super::nodes::{entries, field, text};

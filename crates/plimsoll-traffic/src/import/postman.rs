@@ -5,8 +5,12 @@
 
 mod script;
 
-use super::draft::{Draft, DraftBody, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported};
-use super::nodes::{self, at, base64, encoded, field, flag, items, number, own_text, plain_name, text, variable_name};
+use super::draft::{
+    Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
+};
+use super::nodes::{
+    self, at, base64, encoded, entries, field, flag, items, number, own_text, plain_name, text, variable_name,
+};
 use crate::file::json;
 use crate::file::quoted;
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
@@ -20,6 +24,17 @@ const REQUESTS_MAX: usize = 10_000;
 const HEADERS_MAX: usize = 1_000;
 /// Variables whose values name others, at most inside each other.
 const VARIABLES_DEPTH_MAX: usize = 8;
+/// Methods that are sent without a body, unless the collection says that it is not to be taken from them.
+const BODILESS: [&str; 5] = ["GET", "HEAD", "COPY", "PURGE", "UNLOCK"];
+/// What a collection may say of how requests are sent and is not carried over, with the value that changes something.
+const BEHAVIOURS: [(&str, &str); 6] = [
+    ("disableCookies", "true"),
+    ("disableUrlEncoding", "true"),
+    ("followAuthorizationHeader", "true"),
+    ("followOriginalHttpMethod", "true"),
+    ("removeRefererHeaderOnRedirect", "true"),
+    ("strictSSL", "false"),
+];
 
 /// Makes a scenario of a collection.
 pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
@@ -36,7 +51,8 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
     let mut captured = HashSet::new();
     names_set(collection, &mut captured);
     let budget = Budget::of_input(source.len());
-    let mut reader = PostmanReader { draft: Draft::default(), origin: None, captured, requests: 0, budget };
+    let mut reader =
+        PostmanReader { draft: Draft::default(), origin: None, captured, requests: 0, budget, url_user: None };
     let outer = Scope::new(None, collection);
     reader.events(collection, "the collection", None);
     let steps = reader.items(&outer);
@@ -143,6 +159,8 @@ struct PostmanReader {
     requests: usize,
     /// What all texts may unfold to.
     budget: Budget,
+    /// What the URL of the request that is being read says of its user.
+    url_user: Option<String>,
 }
 
 impl PostmanReader {
@@ -154,13 +172,13 @@ impl PostmanReader {
             if field(node, "item").is_some() {
                 self.events(node, &name, None);
                 let what = DraftWhat::Steps(self.items(&inner));
-                steps.push(DraftStep { name: Some(name), what, ..DraftStep::default() });
+                steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             } else if self.requests == REQUESTS_MAX {
                 self.draft.leave_out_again(node.at, format!("requests beyond the first {REQUESTS_MAX}"));
             } else if let Some(request) = self.request(&inner, &name) {
                 self.requests += 1;
                 let what = DraftWhat::Ask(Box::new(request));
-                steps.push(DraftStep { name: Some(name), what, ..DraftStep::default() });
+                steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             }
         }
         steps
@@ -183,6 +201,7 @@ impl PostmanReader {
         };
         let whole = with_path_variables(&whole, url);
         let whole = self.filled(&whole, scope, node.at);
+        self.url_user = None;
         let target = self.target(&whole, name, node.at)?;
         let mut request = DraftRequest {
             method: text(node, "method").unwrap_or("GET").trim().to_ascii_uppercase(),
@@ -206,8 +225,30 @@ impl PostmanReader {
             _ => {}
         }
         self.auth(&mut request, scope, name);
+        self.user_of_url(&mut request);
+        let keeps_body = scope
+            .find(|node| at(node, &["protocolProfileBehavior", "disableBodyPruning"]))
+            .is_some_and(|node| node.value == TreeValue::Flag(true));
         if let Some(body) = field(node, "body").filter(|body| !flag(body, "disabled")) {
-            self.body(&mut request, body, scope, name);
+            match BODILESS.contains(&request.method.as_str()) && !keeps_body {
+                false => self.body(&mut request, body, scope, name),
+                true if has_content(body) => {
+                    let text = format!("'{name}': its body, which is not sent with {}", request.method);
+                    self.draft.leave_out(body.at, text);
+                }
+                true => {}
+            }
+        }
+        for (key, changes) in BEHAVIOURS {
+            let said = scope.find(|node| at(node, &["protocolProfileBehavior", key]));
+            if let Some(node) = said.filter(|node| own_text(node) == Some(changes)) {
+                self.draft.leave_out_again(node.at, format!("{key} = {changes}"));
+            }
+        }
+        for key in ["proxy", "certificate"] {
+            if let Some(node) = field(node, key).filter(|node| !entries(node).is_empty()) {
+                self.draft.leave_out_again(node.at, format!("a {key} of a request: say it with flags of the load"));
+            }
         }
         self.events(scope.node, name, Some(&mut request));
         request.follow = follow(scope);
@@ -215,21 +256,20 @@ impl PostmanReader {
     }
 
     fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
-        let key = key.trim();
-        let own = ["host", "content-length", "connection", "cookie"];
-        if key.is_empty() || key.contains("{{") || own[..3].contains(&key.to_ascii_lowercase().as_str()) {
-            if key.contains("{{") {
-                self.draft.leave_out(at, "a header whose name is filled in");
-            }
+        let key = self.filled(key.trim(), scope, at);
+        let Some(key) = key.as_fixed() else {
+            return self.draft.leave_out(at, "a header whose name is filled in");
+        };
+        // The connection says these itself.
+        if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
             return;
         }
         if request.headers.len() >= HEADERS_MAX {
             return self.draft.leave_out_again(at, format!("header fields beyond the first {HEADERS_MAX}"));
         }
-        if !request.has_header(key) {
-            let value = self.filled(value.trim(), scope, at);
-            request.headers.push((key.to_owned(), value));
-        }
+        // Several of one name are several fields.
+        let value = self.filled(value.trim(), scope, at);
+        request.headers.push((key.to_owned(), value));
     }
 
     /// Path and query, if it is asked where the others are.
@@ -244,9 +284,9 @@ impl PostmanReader {
                 false => format!("http://{beginning}"),
             };
             let authority = with_scheme.split_once("://").map_or("", |(_, rest)| rest);
-            let Some(parts) =
-                nodes::url(&with_scheme).filter(|_| whole.as_fixed().is_some() || authority.contains(['/', '?']))
-            else {
+            let parts =
+                nodes::url(&with_scheme).filter(|_| whole.as_fixed().is_some() || authority.contains(['/', '?']));
+            let Some(parts) = parts else {
                 self.draft.leave_out(
                     at,
                     format!("'{name}': its host is filled in: write the request with the target's host"),
@@ -255,6 +295,9 @@ impl PostmanReader {
             };
             let mut rest = DraftText::fixed(&parts.target);
             rest.append(&whole.after(beginning.len()));
+            if let Some(user) = parts.authorization() {
+                self.url_user = Some(user);
+            }
             (parts.origin(), rest)
         };
         let asked = self.origin.get_or_insert_with(|| origin.clone());
@@ -354,8 +397,16 @@ impl PostmanReader {
         match kind {
             "noauth" => {}
             "bearer" | "oauth2" => match part(if kind == "bearer" { "token" } else { "accessToken" }) {
+                Some(token) if part("addTokenTo").is_some_and(|to| to.as_fixed() == Some("queryParams")) => {
+                    let mark = if request.target.contains('?') { "&" } else { "?" };
+                    request.target.push(&format!("{mark}access_token="));
+                    request.target.append(&token.mapped(encoded, "url"));
+                }
                 Some(token) => {
-                    authorization.push("Bearer ");
+                    let prefix = part("headerPrefix").filter(|_| kind == "oauth2");
+                    let prefix = prefix.unwrap_or_else(|| DraftText::fixed("Bearer"));
+                    authorization.append(&prefix);
+                    authorization.push(if prefix.is_empty() { "" } else { " " });
                     authorization.append(&token);
                 }
                 None => self.draft.leave_out(auth.at, format!("'{name}': its token is not in the collection")),
@@ -396,6 +447,13 @@ impl PostmanReader {
         }
     }
 
+    /// A user whom the URL names is told, unless something else says who asks.
+    fn user_of_url(&mut self, request: &mut DraftRequest) {
+        if let Some(user) = self.url_user.take().filter(|_| !request.has_header("authorization")) {
+            request.headers.push(("Authorization".to_owned(), DraftText::fixed(&user)));
+        }
+    }
+
     fn body(&mut self, request: &mut DraftRequest, body: &TreeNode, scope: &Scope, name: &str) {
         let enabled = |key: &str| items(body, key).iter().filter(|part| !flag(part, "disabled"));
         let kind = match text(body, "mode") {
@@ -415,6 +473,9 @@ impl PostmanReader {
             }
             Some("urlencoded") => {
                 let mut content = DraftText::default();
+                if enabled("urlencoded").next().is_none() {
+                    return;
+                }
                 for pair in enabled("urlencoded") {
                     content.push(if content.is_empty() { "" } else { "&" });
                     for (key, before) in [("key", ""), ("value", "=")] {
@@ -428,25 +489,36 @@ impl PostmanReader {
             }
             Some("formdata") => {
                 let mut parts = Vec::new();
-                for part in enabled("formdata") {
-                    let key = text(part, "key").unwrap_or_default().to_owned();
-                    if text(part, "type") != Some("file") {
-                        let value = self.filled(text(part, "value").unwrap_or_default(), scope, part.at);
-                        parts.push((key, value));
+                for node in enabled("formdata") {
+                    let key = self.filled(text(node, "key").unwrap_or_default(), scope, node.at);
+                    let Some(key) = key.as_fixed() else {
+                        self.draft.leave_out(node.at, format!("'{name}': a part of its form whose name is filled in"));
+                        continue;
+                    };
+                    let own = |key: &str| text(node, key).filter(|text| !text.is_empty()).map(str::to_owned);
+                    let (kind, file_name) = (own("contentType"), own("fileName"));
+                    let part = |part: DraftPart| DraftPart { kind: kind.clone(), file_name: file_name.clone(), ..part };
+                    if text(node, "type") != Some("file") {
+                        let value = self.filled(text(node, "value").unwrap_or_default(), scope, node.at);
+                        parts.push(part(DraftPart::text(key, value)));
                         continue;
                     }
-                    let file = field(part, "src").and_then(|source| match &source.value {
-                        TreeValue::List(files) => files.first().and_then(own_text),
-                        _ => own_text(source),
+                    let files = field(node, "src").map_or(Vec::new(), |source| match &source.value {
+                        TreeValue::List(files) => files.iter().filter_map(own_text).collect(),
+                        _ => own_text(source).into_iter().collect(),
                     });
-                    match file {
-                        Some(file) => {
-                            let text = format!("'{name}': the file {file} is looked for from the place of this one");
-                            self.draft.leave_out_again(part.at, text);
-                            parts.push((key, DraftText::fixed(&format!("@{file}"))));
-                        }
-                        None => self.draft.leave_out(part.at, format!("'{name}': '{key}' names no file")),
+                    for file in &files {
+                        let text = format!("'{name}': the file {file} is looked for from the place of this one");
+                        self.draft.leave_out_again(node.at, text);
+                        parts.push(part(DraftPart::file(key, file)));
                     }
+                    if files.is_empty() {
+                        self.draft.leave_out(node.at, format!("'{name}': '{key}' names no file"));
+                    }
+                }
+                if parts.is_empty() {
+                    // As nothing at all.
+                    return;
                 }
                 // The boundary is ours to say.
                 request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
@@ -495,10 +567,26 @@ impl PostmanReader {
                 self.draft.leave_out(event.at, format!("'{name}': a script that is run before or beside a request"));
                 continue;
             };
-            request.captures.extend(script.captures.iter().map(|(name, from)| (plain_name(name), from.clone())));
+            let captures = script.captures.iter();
+            request.captures.extend(captures.map(|(name, from)| DraftCapture {
+                name: plain_name(name),
+                from: from.clone(),
+                default: None,
+            }));
             request.expect.status = script.status.or(request.expect.status.take());
             script.left_out.into_iter().for_each(|text| self.draft.leave_out(event.at, format!("'{name}': {text}")));
         }
+    }
+}
+
+/// Whether a body has anything in it.
+fn has_content(body: &TreeNode) -> bool {
+    match text(body, "mode") {
+        Some("raw") => !text(body, "raw").unwrap_or_default().is_empty(),
+        Some(mode @ ("urlencoded" | "formdata")) => items(body, mode).iter().any(|part| !flag(part, "disabled")),
+        Some("graphql") => at(body, &["graphql", "query"]).and_then(own_text).is_some_and(|text| !text.is_empty()),
+        Some("file") => at(body, &["file", "src"]).is_some(),
+        _ => false,
     }
 }
 

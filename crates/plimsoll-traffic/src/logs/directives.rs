@@ -93,7 +93,8 @@ fn text(pieces: &mut Vec<FormatPiece>, more: &str) {
 
 /// Adds a place. A query that follows its path is part of the target.
 fn place(pieces: &mut Vec<FormatPiece>, place: LinePlace) {
-    if place == LinePlace::Other && matches!(pieces.last(), Some(FormatPiece::Place(LinePlace::Other))) {
+    let is_other = |place: &LinePlace| matches!(place, LinePlace::Other | LinePlace::List);
+    if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Place(last)) if is_other(last)) {
         return;
     }
     pieces.push(FormatPiece::Place(place));
@@ -147,6 +148,9 @@ fn nginx(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
                 place(&mut pieces, LinePlace::Client);
             }
             "http_user_agent" => place(&mut pieces, LinePlace::UserAgent),
+            name if name.starts_with("upstream_") || name == "http_x_forwarded_for" => {
+                place(&mut pieces, LinePlace::List);
+            }
             _ => place(&mut pieces, LinePlace::Other),
         }
     }

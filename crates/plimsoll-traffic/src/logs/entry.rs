@@ -1,6 +1,7 @@
 //! What a line says of one request, and how that follows from the texts found in it.
 
 use super::stamp::Writing;
+use std::net::IpAddr;
 
 /// What the stamp of a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,8 +73,18 @@ pub(super) enum LinePlace {
     Duration(u64),
     /// Who asked.
     Client,
+    /// Who asked, which is an address or a name of a host: anything else says that the line is written otherwise.
+    Address,
+    /// The same with the port of its connection.
+    AddressPort,
     /// Who asked, with the port of its connection.
     ClientPort,
+    /// A word without blanks that is no address.
+    Word,
+    /// What stands of several servers, with `, ` and ` : ` between.
+    List,
+    /// HAProxy's times with `/` between, ms: the last is the whole.
+    ProxyTimes,
     /// What it called itself.
     UserAgent,
     /// What tells sessions apart.
@@ -105,15 +116,19 @@ impl<'a> Raw<'a> {
     pub fn put(&mut self, place: &LinePlace, text: &'a [u8]) -> Option<()> {
         let missing = text.is_empty() || text == b"-";
         match place {
-            LinePlace::Other => {}
+            LinePlace::Other | LinePlace::List => {}
+            LinePlace::Word => {
+                (!text.is_empty() && !text.iter().any(|b| b" :".contains(b)) && !is_ip(text)).then_some(())?
+            }
             LinePlace::Time(writing) => self.stamp = Some(writing.read(text)?),
             LinePlace::Start(writing) if !missing => self.start = Some(writing.read(text)?),
             LinePlace::End(writing) if !missing => self.end = Some(writing.read(text)?),
             LinePlace::Request => self.request = Some(text),
+            // Nobody is written as a dash.
+            LinePlace::Address | LinePlace::AddressPort if text.is_empty() => return None,
             _ if missing => {}
             LinePlace::Method => self.method = text,
             LinePlace::Target => self.target = text,
-            LinePlace::Status => self.status = Some(status(text)?),
             LinePlace::Bytes => self.bytes = Some(whole(text)?),
             LinePlace::Duration(unit_ns) => {
                 if let Some(ns) = duration_ns(text, *unit_ns)? {
@@ -121,6 +136,16 @@ impl<'a> Raw<'a> {
                 }
             }
             // Proxies add themselves to a list; the first is who asked.
+            LinePlace::Address => self.client = Some(text).filter(|text| is_address(text))?,
+            LinePlace::AddressPort => self.client = Some(without_port(text)).filter(|text| is_address(text))?,
+            LinePlace::ProxyTimes => {
+                let whole = text.rsplit(|b| *b == b'/').next().unwrap_or(text);
+                let whole = whole.strip_prefix(b"+").unwrap_or(whole);
+                self.duration_ns = duration_ns(whole, plimsoll_model::units::MS)?;
+            }
+            // Nothing was answered.
+            LinePlace::Status if text == b"-1" => {}
+            LinePlace::Status => self.status = Some(status(text)?),
             LinePlace::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
             LinePlace::ClientPort => self.client = without_port(text),
             LinePlace::UserAgent => self.user_agent = text,
@@ -227,7 +252,29 @@ fn number(text: &[u8]) -> Option<f64> {
 /// A status; 0, as some write for an answer that never was, is one.
 fn status(text: &[u8]) -> Option<u16> {
     let value = whole(text)?;
-    (value < 1000).then_some(value as u16)
+    (value == 0 || (100..1000).contains(&value)).then_some(value as u16)
+}
+
+fn is_ip(text: &[u8]) -> bool {
+    // Most words are none: what begins otherwise is not looked at.
+    text.first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':')
+        && std::str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
+}
+
+/// Whether it can be who asked: an address, the name of a host, or what stands for one where addresses are not kept.
+fn is_address(text: &[u8]) -> bool {
+    const HASH_DIGITS_MIN: usize = 8;
+    let is_of_host = |b: &u8| b.is_ascii_alphanumeric() || b"-._:%[]".contains(b);
+    let has_parts = text.contains(&b'.') || text.contains(&b':');
+    is_ip(text)
+        || (has_parts && text.iter().all(is_of_host) && stamp_like(text).is_none())
+        || [&b"localhost"[..], b"unknown", b"unix:"].contains(&text)
+        || (text.len() >= HASH_DIGITS_MIN && text.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Whether a text is a moment, which is nobody.
+fn stamp_like(text: &[u8]) -> Option<u64> {
+    text.first().filter(|b| b.is_ascii_digit()).and_then(|_| super::stamp::read(text))
 }
 
 /// A duration in the unit of its place, or with a unit of its own; `Some(None)` for what was not measured (-1).

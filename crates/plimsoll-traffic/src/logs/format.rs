@@ -5,8 +5,25 @@ use super::entry::{Entry, LinePlace, Stamp};
 use super::json::{self, FieldsError, PathNode, Wanted};
 use super::known::{ENDS_IN_SECONDS, JSONS, KnownJson, NAMES, TEXTS};
 use super::pattern::{FormatPiece, Pattern};
+use super::prefix::{LogPrefix, PREFIXES_MAX};
 use super::stamp::Writing;
+use super::w3c::{self, W3cFields};
 use plimsoll_model::units::{MS, SECOND};
+use std::borrow::Cow;
+
+/// The formats that are known, for people.
+pub const KNOWN_FORMATS: &str = "common and combined (nginx, Apache, with virtual hosts), ingress-nginx, Nginx Proxy Manager, Traefik, \
+    Caddy, Envoy, Istio, HAProxy, IIS and W3C, AWS ALB, ELB, CloudFront and S3, Google Cloud, JSON lines; each behind syslog, \
+    Kubernetes, Docker or compose";
+
+/// Room for what of a line is put in order before it is read, used again for each.
+#[derive(Debug, Clone, Default)]
+pub struct LineRoom {
+    /// A line that stood in another.
+    line: Vec<u8>,
+    /// Texts with escapes.
+    texts: Vec<u8>,
+}
 
 /// What each place of a line means.
 #[derive(Debug, Clone)]
@@ -16,12 +33,15 @@ pub struct Format {
     lines: LogLines,
     /// Sessions are told apart by who asked alone.
     by_client: bool,
+    /// What stands before each line, from the outside in.
+    prefixes: Vec<LogPrefix>,
 }
 
 #[derive(Debug, Clone)]
 enum LogLines {
     Text(Pattern),
     Json(PathNode),
+    W3c(W3cFields),
 }
 
 /// Why there is no format to read a log by.
@@ -34,8 +54,14 @@ pub enum FormatError {
     #[error(transparent)]
     Fields(#[from] FieldsError),
     /// No format is known in which these lines are written.
-    #[error("is written in no format that plimsoll knows")]
+    #[error("is written in no format that plimsoll knows ({KNOWN_FORMATS})")]
     Unknown,
+    /// Lines of requests without times.
+    #[error(
+        "has no times, so what came when is not in it: have the server write them (uvicorn: a log configuration with %(asctime)s; \
+         nginx and Apache: the combined log format), or put a proxy with an access log before it"
+    )]
+    NoTimes,
     /// The format found does not tell sessions apart as asked; completes "--session ...".
     #[error("'{0}' is not in the format that was found ({1})")]
     Session(String, String),
@@ -58,7 +84,7 @@ impl Format {
             FormatError::Said("has two names with nothing between them, which cannot be told apart".into())
         })?;
         let name = format!("{}'s, as given", said.language);
-        Ok(Format { name, stamp: said.stamp, lines: LogLines::Text(pattern), by_client })
+        Ok(Format { name, stamp: said.stamp, lines: LogLines::Text(pattern), by_client, prefixes: Vec::new() })
     }
 
     /// Lines of JSON with fields as mapped: `path=.url,time=.ts`.
@@ -66,7 +92,7 @@ impl Format {
         let (session, by_client) = by_client(session);
         let (wanted, stamp) = json::mapping(mapping, session)?;
         let lines = LogLines::Json(PathNode::new(&wanted));
-        Ok(Format { name: "JSON, fields as given".into(), stamp, lines, by_client })
+        Ok(Format { name: "JSON, fields as given".into(), stamp, lines, by_client, prefixes: Vec::new() })
     }
 
     /// What it is called, for people.
@@ -79,12 +105,21 @@ impl Format {
         self.stamp
     }
 
-    /// The entry of a line without its end; `None` if it is written otherwise. `buffer` is room for texts with escapes.
+    /// The entry of a line without its end; `None` if it is written otherwise. `room` is for what is put in order first.
     #[inline]
-    pub fn parse<'a>(&self, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Entry<'a>> {
+    pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineRoom) -> Option<Entry<'a>> {
+        let LineRoom { line: inner, texts } = room;
+        let (mut line, mut prefixes) = (line, self.prefixes.as_slice());
+        if let [first @ LogPrefix::DockerJson, rest @ ..] = prefixes {
+            (line, prefixes) = (first.strip(line, inner)?, rest);
+        }
+        for prefix in prefixes {
+            line = prefix.plain(line)?;
+        }
         let raw = match &self.lines {
             LogLines::Text(pattern) => pattern.read(line)?,
-            LogLines::Json(root) => json::read(root, line, buffer)?,
+            LogLines::Json(root) => json::read(root, line, texts)?,
+            LogLines::W3c(fields) => fields.parse(line, texts)?,
         };
         let mut entry = raw.entry(self.stamp)?;
         if self.by_client {
@@ -93,13 +128,48 @@ impl Format {
         Some(entry)
     }
 
+    /// Whether a line is none of a request's: a head of W3C's, whose fields hold from here on.
+    pub fn takes_directive(&mut self, line: &[u8]) -> bool {
+        let LogLines::W3c(fields) = &mut self.lines else { return false };
+        if w3c::is_directive(line)
+            && let Some(others) = W3cFields::read(line)
+        {
+            *fields = others;
+        }
+        w3c::is_directive(line)
+    }
+
+    /// The same behind what stands before these lines, where it understands them only so.
+    pub fn fitting(mut self, lines: &[&[u8]]) -> Format {
+        if self.understands(lines) > 0 {
+            return self;
+        }
+        let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| Cow::Borrowed(*line)).collect();
+        let plain = self.clone();
+        while let Some(prefix) = LogPrefix::of_lines(&texts).filter(|_| self.prefixes.len() < PREFIXES_MAX) {
+            texts = stripped(prefix, &texts);
+            self.prefixes.push(prefix);
+            if self.understands(lines) > 0 {
+                self.name.push_str(&behind(&self.prefixes));
+                return self;
+            }
+        }
+        plain
+    }
+
+    fn understands(&self, lines: &[&[u8]]) -> usize {
+        let mut room = LineRoom::default();
+        lines.iter().filter(|line| self.parse(line, &mut room).is_some()).count()
+    }
+
     fn of_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
         let pattern = Pattern::new(pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
-        Format { name: name.to_owned(), stamp, lines: LogLines::Text(pattern), by_client: false }
+        Format { name: name.to_owned(), stamp, lines: LogLines::Text(pattern), by_client: false, prefixes: Vec::new() }
     }
 
     fn of_json(name: &str, stamp: Stamp, wanted: &[Wanted]) -> Format {
-        Format { name: name.to_owned(), stamp, lines: LogLines::Json(PathNode::new(wanted)), by_client: false }
+        let lines = LogLines::Json(PathNode::new(wanted));
+        Format { name: name.to_owned(), stamp, lines, by_client: false, prefixes: Vec::new() }
     }
 
     /// Has sessions told apart by `field`, a path of JSON; `client` is the address alone, which every format has.
@@ -133,8 +203,13 @@ fn pieces(written: &str) -> Vec<FormatPiece> {
         let (name, after) = after.split_once('>').unwrap_or((after, ""));
         rest = after;
         out.push(FormatPiece::Place(match name {
-            "client" => LinePlace::Client,
-            "client:port" => LinePlace::ClientPort,
+            "client" => LinePlace::Address,
+            "client:port" => LinePlace::AddressPort,
+            "word" => LinePlace::Word,
+            "list" => LinePlace::List,
+            "proxy" => LinePlace::ProxyTimes,
+            "method" => LinePlace::Method,
+            "target" => LinePlace::Target,
             "time" => LinePlace::Time(Writing::Auto),
             "start" => LinePlace::Start(Writing::Auto),
             "end" => LinePlace::End(Writing::Auto),
@@ -174,6 +249,9 @@ fn named(name: &str) -> Option<Format> {
         "elb" => text(2),
         "envoy" => text(3),
         "istio" => text(4),
+        "haproxy" => text(13),
+        "s3" => text(14),
+        "nginx-proxy-manager" => text(15),
         "caddy" => json(0),
         "traefik" => json(1),
         "envoy-json" => json(2),
@@ -183,12 +261,66 @@ fn named(name: &str) -> Option<Format> {
 
 /// The format in which most of the first lines of a log are written.
 pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, FormatError> {
-    let mut buffer = Vec::new();
-    let mut understood =
-        |format: &Format| lines.iter().filter(|line| format.parse(line, &mut buffer).is_some()).count();
+    let mut prefixes = Vec::new();
+    let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| Cow::Borrowed(*line)).collect();
+    loop {
+        let bare: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
+        if let Some(mut format) = find_bare(&bare) {
+            format.name.push_str(&behind(&prefixes));
+            format.prefixes = prefixes;
+            format.telling_sessions(session)?;
+            return Ok(format);
+        }
+        match LogPrefix::of_lines(&texts).filter(|_| prefixes.len() < PREFIXES_MAX) {
+            Some(prefix) => {
+                texts = stripped(prefix, &texts);
+                prefixes.push(prefix);
+            }
+            None => {
+                let timeless = bare.iter().filter(|line| is_request_without_time(line)).count();
+                let is_timeless = timeless * 2 > bare.len();
+                return Err(if is_timeless { FormatError::NoTimes } else { FormatError::Unknown });
+            }
+        }
+    }
+}
+
+/// Lines without what stands before them.
+fn stripped(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
+    let mut room = Vec::new();
+    let strip = |line: &Cow<[u8]>| Some(Cow::Owned(prefix.strip(line, &mut room)?.to_vec()));
+    lines.iter().filter_map(strip).collect()
+}
+
+fn behind(prefixes: &[LogPrefix]) -> String {
+    let names: Vec<&str> = prefixes.iter().map(|prefix| prefix.name()).collect();
+    if names.is_empty() { String::new() } else { format!(", behind {}", names.join(" and ")) }
+}
+
+/// `"GET / HTTP/1.1"` in a line that has no time of day.
+fn is_request_without_time(line: &[u8]) -> bool {
+    let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
+    let is_time = |at: usize| [0, 1, 3, 4, 6, 7].iter().all(|place| digit(at + place)) && line[at + 2] == b':';
+    memchr::memmem::find(line, b" HTTP/").is_some() && !(0..line.len().saturating_sub(7)).any(is_time)
+}
+
+/// The format in which most of these lines are written, with nothing before them.
+fn find_bare(lines: &[&[u8]]) -> Option<Format> {
     let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::of_text).collect();
     if !lines.iter().all(|line| ends_in_seconds(line)) {
         candidates.retain(|format| format.name != ENDS_IN_SECONDS);
+    }
+    let named = lines.iter().find_map(|line| W3cFields::read(line));
+    if let Some(fields) = &named {
+        let name = if fields.is_cloudfront { "AWS CloudFront" } else { "W3C, as its #Fields say" };
+        let lines = LogLines::W3c(fields.clone());
+        candidates.push(Format {
+            name: name.to_owned(),
+            stamp: Stamp::End,
+            lines,
+            by_client: false,
+            prefixes: Vec::new(),
+        });
     }
     for KnownJson { name, stamp, telling, paths } in JSONS {
         let keys: Vec<Wanted> = wanted(paths);
@@ -202,18 +334,14 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
     candidates.extend(json_of_nobody(lines));
     let mut best: Option<(usize, Format)> = None;
     for format in candidates {
-        let count = understood(&format);
+        let count = format.understands(lines);
         if count > best.as_ref().map_or(0, |(count, _)| *count) {
             best = Some((count, format));
         }
     }
-    match best {
-        Some((count, mut format)) if count * UNDERSTOOD_ONE_IN >= lines.len() => {
-            format.telling_sessions(session)?;
-            Ok(format)
-        }
-        _ => Err(FormatError::Unknown),
-    }
+    // Lines of its own head are none.
+    let lines = lines.iter().filter(|line| named.is_none() || !w3c::is_directive(line)).count();
+    best.filter(|(count, _)| count * UNDERSTOOD_ONE_IN >= lines).map(|(_, format)| format)
 }
 
 /// Whether a line ends in seconds with three digits after the point.
@@ -272,7 +400,11 @@ fn has(keys: &[String], place: &LinePlace, line: &[u8]) -> bool {
         LinePlace::Method => raw.method.iter().all(u8::is_ascii_alphabetic) && !raw.method.is_empty(),
         LinePlace::Status => raw.status.is_some(),
         LinePlace::Bytes => raw.bytes.is_some(),
-        LinePlace::Client | LinePlace::ClientPort => !raw.client.is_empty(),
+        LinePlace::Client | LinePlace::ClientPort | LinePlace::Address | LinePlace::AddressPort => {
+            !raw.client.is_empty()
+        }
+        LinePlace::ProxyTimes => raw.duration_ns.is_some(),
+        LinePlace::Word | LinePlace::List => false,
         LinePlace::UserAgent => !raw.user_agent.is_empty(),
         LinePlace::Session => !raw.session.is_empty(),
     })

@@ -310,7 +310,7 @@ impl<'n> Scan<'_, 'n, '_> {
 }
 
 /// A text of JSON without its escapes.
-fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+pub(super) fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\\', rest) {
         out.extend_from_slice(&rest[..at]);

@@ -8,11 +8,11 @@ use plimsoll_model::units::{MS, SECOND};
 pub(super) const ENDS_IN_SECONDS: &str = "combined log format and $request_time";
 
 /// Formats of text, the more particular first: name, meaning of the stamp, places (`<...>`), whether more may follow.
-pub(super) const TEXTS: [(&str, Stamp, &str, bool); 11] = [
+pub(super) const TEXTS: [(&str, Stamp, &str, bool); 17] = [
     (
         "Traefik's common log format",
         Stamp::Start,
-        "<client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <> \"<>\" \"<>\" <ms>",
+        "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <> \"<>\" \"<>\" <ms>",
         false,
     ),
     (
@@ -43,29 +43,66 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 11] = [
     (
         "combined log format with the virtual host",
         Stamp::Start,
-        "<>:<> <client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
+        "<word>:<word> <client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
         true,
     ),
     (
         ENDS_IN_SECONDS,
         Stamp::End,
-        "<client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>",
+        "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>",
         false,
     ),
     (
         "nginx, as Kubernetes' ingress sets it",
         Stamp::End,
-        "<client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <> <s> [<>] [<>] ",
+        "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <> <s> [<>] [<>] ",
         true,
     ),
     (
         "combined log format",
         Stamp::End,
-        "<client> <> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
+        "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
         true,
     ),
-    ("common log format", Stamp::End, "<client> <> <> [<time>] \"<request>\" <status> <bytes>", false),
-    ("common log format and more", Stamp::End, "<client> <> <> [<time>] \"<request>\" <status> <bytes> ", true),
+    ("common log format", Stamp::End, "<client> <word> <> [<time>] \"<request>\" <status> <bytes>", false),
+    ("common log format and more", Stamp::End, "<client> <word> <> [<time>] \"<request>\" <status> <bytes> ", true),
+    (
+        "combined log format with the virtual host before it",
+        Stamp::End,
+        "<word> <client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
+        true,
+    ),
+    (
+        "common log format with the virtual host before it",
+        Stamp::End,
+        "<word> <client> <word> <> [<time>] \"<request>\" <status> <bytes>",
+        true,
+    ),
+    (
+        "HAProxy",
+        Stamp::Start,
+        "<client:port> [<time>] <> <> <proxy> <status> <bytes> <> <> <> <> <>\"<request>\"",
+        true,
+    ),
+    (
+        "AWS S3",
+        Stamp::Start,
+        "<> <> [<time>] <client> <> <> <> <> \"<request>\" <status> <> <bytes> <> <ms> <> \"<>\" \"<agent>\"",
+        true,
+    ),
+    (
+        "Nginx Proxy Manager",
+        Stamp::End,
+        "[<time>] <> <list> <status> - <method> <> <> \"<target>\" [Client <client>] [Length <bytes>] [Gzip <>] [Sent-to <>] \
+         \"<agent>\" \"<>\"",
+        true,
+    ),
+    (
+        "Nginx Proxy Manager, its own host",
+        Stamp::End,
+        "[<time>] <status> - <method> <> <> \"<target>\" [Client <client>] [Length <bytes>] [Gzip <>] \"<agent>\" \"<>\"",
+        true,
+    ),
 ];
 
 /// A format of JSON.

@@ -10,10 +10,12 @@ mod format;
 mod json;
 mod known;
 mod pattern;
+mod prefix;
 mod stamp;
+mod w3c;
 
 pub use entry::{Entry, Stamp};
-pub use format::{Format, FormatError, find_format};
+pub use format::{Format, FormatError, KNOWN_FORMATS, LineRoom, find_format};
 pub use json::{FIELDS, FieldsError};
 pub(crate) use stamp::read as moment_ns;
 

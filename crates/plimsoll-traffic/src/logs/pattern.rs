@@ -23,6 +23,8 @@ enum PlaceEnd {
     Text(Box<Finder<'static>>),
     /// At a quote that is not escaped, followed by more text (perhaps none).
     Quote(Vec<u8>),
+    /// At this text, unless it stands within a list of several servers.
+    List(Box<Finder<'static>>),
     /// Before this byte, which belongs to the next place.
     Before(u8),
     /// At the end of the line.
@@ -92,6 +94,10 @@ impl Pattern {
                     let at = text.find(rest)?;
                     (&rest[..at], &rest[at + text.needle().len()..])
                 }
+                PlaceEnd::List(text) => {
+                    let at = end_of_list(text, rest)?;
+                    (&rest[..at], &rest[at + text.needle().len()..])
+                }
                 PlaceEnd::Quote(more) => {
                     let at = closing_quote(rest)?;
                     (&rest[..at], rest[at + 1..].strip_prefix(more.as_slice())?)
@@ -117,8 +123,24 @@ fn ending(before: &[u8], place: &LinePlace, after: &[u8]) -> PlaceEnd {
                 PlaceEnd::Text(Box::new(Finder::new(after).into_owned()))
             }
         }
+        [b' ', ..] if matches!(place, LinePlace::List | LinePlace::Client) => {
+            PlaceEnd::List(Box::new(Finder::new(after).into_owned()))
+        }
         [only] => PlaceEnd::Byte(*only),
         _ => PlaceEnd::Text(Box::new(Finder::new(after).into_owned())),
+    }
+}
+
+/// Where a list ends: nginx writes `a, b` and `a, b : c` where it asked several servers.
+fn end_of_list(end: &Finder, text: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + end.find(text.get(from..)?)?;
+        let (before, after) = (&text[..at], &text[at + 1..]);
+        if !before.ends_with(b",") && !before.ends_with(b" :") && !after.starts_with(b": ") {
+            return Some(at);
+        }
+        from = at + 1;
     }
 }
 

@@ -21,6 +21,10 @@ pub const DISPERSION_OFF_MAX: f64 = 0.2;
 const DISPERSION_DEVIATIONS: f64 = 3.0;
 /// Farthest that a hit ratio may lie from that of the log.
 pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
+/// What is drawn lies off the file by chance: so many deviations of what it does are none of the model's fault.
+const CHANCE_DEVIATIONS: f64 = 3.0;
+/// And so many times the distance of shares that chance alone makes, which varies little where it is large.
+const CHANCE_TV: f64 = 1.5;
 /// Farthest that a quantile of a visit's requests may lie from that of the log, as a share of it; one request is always allowed.
 pub const QUANTILE_OFF_MAX: f64 = 0.2;
 
@@ -55,20 +59,40 @@ pub struct StreamFigures {
 /// What of a model and its log is compared, each of both: of the log first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelDistances {
-    /// Half of the sum of differences between shares of endpoints.
+    /// Half of the sum of differences between shares of endpoints, and how far they may lie apart.
     pub mix_tv: f64,
+    /// See above.
+    pub mix_tv_max: f64,
     /// Width of windows in ns, and the dispersion; `None` where stamps or the length of the log cannot tell.
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
     /// How far each of these may lie apart: a share.
     pub dispersion_off_max: Vec<f64>,
     /// Quantiles of the requests of a visit.
     pub visit_requests: Vec<(f64, f64, f64)>,
+    /// How far each of these may lie apart, in requests.
+    pub visit_off_max: Vec<f64>,
     /// Quantiles of the time from an answer to the next request, ns; none where no visit has several requests.
     pub waits_ns: Vec<(f64, f64, f64)>,
     /// Half of the sum of differences between shares of what follows what; `None` where nothing follows anything.
     pub transitions_tv: Option<f64>,
     /// Paths that a cache holds, and how often it has what is asked.
     pub hit_ratio: Vec<(usize, f64, f64)>,
+    /// How far each of these may lie apart.
+    pub hit_off_max: Vec<f64>,
+}
+
+/// Something that lies farther apart than is alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApartFigure {
+    /// What it is.
+    pub name: String,
+    /// By how much, and by how much it may: completes "its NAME ...".
+    pub said: String,
+}
+
+/// A share as people read it.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }
 
 /// Different paths of a stream.
@@ -200,20 +224,55 @@ fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     hits as f64 / requests.len().max(1) as f64
 }
 
+/// How far a figure of draws lies off by chance: of a log, which is one draw, and of their mean.
+fn by_chance(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
+    let count = draws.len() as f64;
+    if draws.len() < 2 {
+        return 0.0;
+    }
+    let values: Vec<f64> = draws.iter().map(figure).collect();
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    CHANCE_DEVIATIONS * (variance * (1.0 + 1.0 / count)).sqrt()
+}
+
+/// Half of the sum of differences between shares.
+fn apart_of(one: &[f64], other: &[f64]) -> f64 {
+    let share = |shares: &[f64], at: usize| shares.get(at).copied().unwrap_or(0.0);
+    (0..one.len().max(other.len())).map(|at| (share(one, at) - share(other, at)).abs()).sum::<f64>() / 2.0
+}
+
 impl ModelDistances {
-    /// How far `model` lies from `log`, with caches of these sizes.
-    pub fn between(log: &StreamFigures, model: &StreamFigures, caches: [usize; 3]) -> ModelDistances {
-        let routes = log.routes.len().max(model.routes.len());
-        let share = |shares: &[f64], at: usize| shares.get(at).copied().unwrap_or(0.0);
-        let apart: f64 = (0..routes).map(|at| (share(&log.routes, at) - share(&model.routes, at)).abs()).sum();
+    /// How far what is drawn of a model lies from `log`, with caches of these sizes.
+    pub fn between(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
+        let model = &StreamFigures::mean(draws);
+        let mix_tv = apart_of(&log.routes, &model.routes);
+        // Each draw lies off their mean by what chance makes of one; the mean of so many lies off the file by less.
+        let off_mean = draws.iter().map(|draw| apart_of(&draw.routes, &model.routes)).sum::<f64>();
+        let off_mean =
+            if draws.len() < 2 { 0.0 } else { off_mean / draws.len() as f64 / (draws.len() as f64 - 1.0).sqrt() };
+        let visit_off_max = (0..3).map(|at| {
+            let bound = (QUANTILE_OFF_MAX * log.visit_requests[at]).max(1.0);
+            bound + by_chance(draws, |draw| draw.visit_requests[at])
+        });
+        let hit_off_max = (0..3).map(|at| HIT_RATIO_OFF_MAX + by_chance(draws, |draw| draw.hits[at]));
+        let dispersion_off = |at: usize| {
+            let bound = dispersion_off_max(log.span_ns / WINDOWS_NS[at]);
+            let chance = by_chance(draws, |draw| draw.dispersion[at].unwrap_or(0.0));
+            log.dispersion[at].map_or(bound, |index| bound.max(chance / index.max(f64::MIN_POSITIVE)))
+        };
+        let (visit_off_max, hit_off_max) = (visit_off_max.collect(), hit_off_max.collect());
         let three = |log: [f64; 3], model: [f64; 3]| (0..3).map(|at| (QUANTILES[at], log[at], model[at])).collect();
         let pairs: std::collections::BTreeSet<_> = log.transitions.keys().chain(model.transitions.keys()).collect();
         let of = |figures: &StreamFigures, pair| figures.transitions.get(pair).copied().unwrap_or(0.0);
         let follows: f64 = pairs.iter().map(|pair| (of(log, pair) - of(model, pair)).abs()).sum();
         ModelDistances {
-            mix_tv: apart / 2.0,
+            mix_tv,
+            mix_tv_max: MIX_TV_MAX + CHANCE_TV * off_mean,
+            visit_off_max,
+            hit_off_max,
             dispersion: (0..4).map(|at| (WINDOWS_NS[at], log.dispersion[at].zip(model.dispersion[at]))).collect(),
-            dispersion_off_max: WINDOWS_NS.iter().map(|width_ns| dispersion_off_max(log.span_ns / width_ns)).collect(),
+            dispersion_off_max: (0..4).map(dispersion_off).collect(),
             visit_requests: three(log.visit_requests, model.visit_requests),
             waits_ns: log.waits_ns.zip(model.waits_ns).map_or(Vec::new(), |(log, model)| three(log, model)),
             transitions_tv: (!log.transitions.is_empty()).then_some(follows / 2.0),
@@ -221,25 +280,31 @@ impl ModelDistances {
         }
     }
 
-    /// What lies farther apart than is alike, by name.
-    pub fn apart(&self) -> Vec<String> {
+    /// What lies farther apart than is alike.
+    pub fn apart(&self) -> Vec<ApartFigure> {
         let mut apart = Vec::new();
-        if self.mix_tv > MIX_TV_MAX {
-            apart.push("mix".to_owned());
+        let mut say = |name: String, said: String| apart.push(ApartFigure { name, said });
+        if self.mix_tv > self.mix_tv_max {
+            let said = format!("differs by {} in all, and may by {}", percent(self.mix_tv), percent(self.mix_tv_max));
+            say("mix".to_owned(), said);
         }
         for ((width_ns, both), off_max) in self.dispersion.iter().zip(&self.dispersion_off_max) {
-            if both.is_some_and(|(log, model)| (model - log).abs() > off_max * log) {
-                apart.push(format!("dispersion at {} s", *width_ns as f64 / 1e9));
+            if let Some((log, model)) = both.filter(|(log, model)| (model - log).abs() > off_max * log) {
+                let said = format!("is {model:.2} against {log:.2}, and may differ by {}", percent(*off_max));
+                say(format!("dispersion at {} s", *width_ns as f64 / 1e9), said);
             }
         }
-        for (quantile, log, model) in &self.visit_requests {
-            if (model - log).abs() > (QUANTILE_OFF_MAX * log).max(1.0) {
-                apart.push(format!("p{} of a visit's requests", quantile * 100.0));
+        for ((quantile, log, model), off_max) in self.visit_requests.iter().zip(&self.visit_off_max) {
+            if (model - log).abs() > *off_max {
+                let said = format!("is {model:.1} against {log:.1}, and may differ by {off_max:.1}");
+                say(format!("p{} of a visit's requests", quantile * 100.0), said);
             }
         }
-        for (size, log, model) in &self.hit_ratio {
-            if (model - log).abs() > HIT_RATIO_OFF_MAX {
-                apart.push(format!("hits of a cache of {size}"));
+        for ((size, log, model), off_max) in self.hit_ratio.iter().zip(&self.hit_off_max) {
+            if (model - log).abs() > *off_max {
+                let (log, model, points) = (percent(*log), percent(*model), 100.0 * off_max);
+                let said = format!("are {model} against {log}, and may differ by {points:.1} points");
+                say(format!("hits of a cache of {size}"), said);
             }
         }
         apart
@@ -272,9 +337,9 @@ mod tests {
         let caches = cache_sizes(paths(&stream(1, 1)));
         let figures = |requests: &[StreamRequest]| StreamFigures::of(requests, 100 * S, 1, caches);
         let log = figures(&stream(1, 1));
-        let alike = StreamFigures::mean(&[figures(&stream(2, 1)), figures(&stream(3, 1))]);
+        let alike = [figures(&stream(2, 1)), figures(&stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
-        assert_eq!(distances.apart(), Vec::<String>::new(), "{distances:?}");
+        assert_eq!(distances.apart(), Vec::new(), "{distances:?}");
         // By chance the index is 1; of windows of 100 s there are too few.
         let (_, one_second) = distances.dispersion[1];
         assert!(one_second.is_some_and(|(log, _)| (0.6..1.5).contains(&log)) && distances.dispersion[3].1.is_none());
@@ -284,9 +349,37 @@ mod tests {
             request.start_ns = request.start_ns / S * S;
             request.path = number as u64;
         }
-        let apart = ModelDistances::between(&log, &figures(&other), caches).apart();
+        let apart = ModelDistances::between(&log, &[figures(&other)], caches).apart();
         let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 24", "hits of a cache of 98"];
-        assert!(expect.iter().all(|part| apart.iter().any(|name| name == part)), "{apart:?}");
+        assert!(expect.iter().all(|part| apart.iter().any(|figure| figure.name == *part)), "{apart:?}");
+        assert!(apart[0].said.contains("and may by 2.0 %"), "{apart:?}");
+    }
+
+    #[test]
+    fn chance_among_many_endpoints_is_no_difference() {
+        // Requests without memory to 500 endpoints: a draw of them lies off by more than 2 % in all, though the shares are the same.
+        let drawn = |seed: u64, skewed: bool| {
+            let mut rng = Rng::new(seed);
+            let request = |number: u64| {
+                let route = rng.below(if skewed && number % 10 == 0 { 50 } else { 500 }) as u16;
+                StreamRequest { start_ns: number * S / 5, visit: number, route, path: u64::from(route), wait_ns: None }
+            };
+            let requests: Vec<StreamRequest> = (0..10_000).map(request).collect();
+            StreamFigures::of(&requests, 2_000 * S, 1, [5, 25, 100])
+        };
+        for log in 1..20 {
+            let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();
+            let distances = ModelDistances::between(&drawn(log, false), &draws, [5, 25, 100]);
+            // Of a log the shares are those of the file.
+            let distances =
+                ModelDistances { mix_tv: apart_of(&[0.002; 500], &StreamFigures::mean(&draws).routes), ..distances };
+            assert!(distances.mix_tv > MIX_TV_MAX, "{}", distances.mix_tv);
+            assert_eq!(distances.apart(), Vec::new(), "{log}: {distances:?}");
+            let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, true)).collect();
+            let distances =
+                ModelDistances { mix_tv: apart_of(&[0.002; 500], &StreamFigures::mean(&draws).routes), ..distances };
+            assert_eq!(distances.apart()[0].name, "mix", "{log}: {distances:?}");
+        }
     }
 
     #[test]

@@ -24,9 +24,7 @@ use std::collections::BTreeMap;
 use thoughts::Thoughts;
 use visits::Visits;
 
-pub use distances::{
-    HIT_RATIO_OFF_MAX, MIX_TV_MAX, ModelDistances, QUANTILE_OFF_MAX, StreamFigures, StreamRequest, cache_sizes, paths,
-};
+pub use distances::{ApartFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, paths};
 pub use pace::ModelPace;
 pub use visits::VISIT_REQUESTS_MAX;
 

@@ -148,21 +148,16 @@ impl<'f> Survey<'f> {
             ids.entry(seen.value).or_default().push(seen.count);
         }
         let popularity = ids.into_iter().max_by_key(|(number, counts)| (counts.len(), u32::MAX - number));
-        let popularity = popularity.map(|(number, mut counts)| {
-            counts.sort_unstable_by(|a, b| b.cmp(a));
-            let zipf_exponent = zipf_exponent(&counts);
+        let of_ids = popularity.map(|(number, counts)| {
             let endpoint = &self.endpoints.all[number as usize];
-            let ids = counts.len() as u64;
-            counts.truncate(RANKS_MAX);
-            Popularity {
-                method: endpoint.method.clone(),
-                template: endpoint.template.clone(),
-                ids,
-                exact: self.ids.error_max() == 0,
-                zipf_exponent,
-                counts,
-            }
+            let exact = self.ids.error_max() == 0;
+            Popularity::of(endpoint.method.clone(), endpoint.template.clone(), counts, exact)
         });
+        let of_words = named_items(&self.endpoints.all).map(|(method, parent, counts)| {
+            Popularity::of(method.to_owned(), format!("{parent}*"), counts, self.endpoints.beyond == 0)
+        });
+        let popularity =
+            of_ids.into_iter().chain(of_words).reduce(|one, other| if other.ids > one.ids { other } else { one });
         // Where most lines have no duration the sums say nothing.
         let timed = self.with_duration * 2 > self.requests;
         let concurrency = timed.then(|| Concurrency {
@@ -207,6 +202,33 @@ impl<'f> Survey<'f> {
             point_s,
             moments,
         }
+    }
+}
+
+/// Fewer names below one path are endpoints of their own.
+const NAMED_ITEMS_MIN: usize = 50;
+
+/// Things that have names in place of ids: the most endpoints that differ in the last part of their path alone. Method, what they
+/// have in common, and the requests of each.
+fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> {
+    let mut groups: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
+    for endpoint in endpoints.iter().filter(|endpoint| !endpoint.template.contains('{')) {
+        if let Some(slash) = endpoint.template.trim_end_matches('/').rfind('/') {
+            let key = (endpoint.method.as_str(), &endpoint.template[..=slash]);
+            groups.entry(key).or_default().push(endpoint.requests);
+        }
+    }
+    let most = groups.into_iter().filter(|(_, counts)| counts.len() >= NAMED_ITEMS_MIN);
+    most.max_by_key(|(_, counts)| counts.len()).map(|((method, parent), counts)| (method, parent, counts))
+}
+
+impl Popularity {
+    /// Of things with so many requests each.
+    fn of(method: String, template: String, mut counts: Vec<u64>, exact: bool) -> Popularity {
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let (zipf_exponent, ids) = (zipf_exponent(&counts), counts.len() as u64);
+        counts.truncate(RANKS_MAX);
+        Popularity { method, template, ids, exact, zipf_exponent, counts }
     }
 }
 

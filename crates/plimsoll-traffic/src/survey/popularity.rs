@@ -2,11 +2,17 @@
 
 /// Fewer ids than this have no distribution to speak of.
 const IDS_MIN: usize = 10;
+/// An id that was seen less often has its rank by chance.
+const RANKED_MIN: u64 = 5;
 /// More ranks than this do not move the exponent.
 const RANKS_MAX: usize = 100_000;
 
 /// The exponent a of p(rank) ~ rank^-a that makes these counts (descending) likeliest, 0 to 5; `None` for too few.
 pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
+    // Where many ids were seen hardly ever, those that were seen often tell the law: among them it is the same.
+    let ranked = counts.partition_point(|count| *count >= RANKED_MIN);
+    let is_sparse = counts.last().is_some_and(|least| *least < RANKED_MIN);
+    let counts = if is_sparse && ranked >= IDS_MIN { &counts[..ranked] } else { counts };
     let counts = &counts[..counts.len().min(RANKS_MAX)];
     let total: f64 = counts.iter().map(|count| *count as f64).sum();
     if counts.len() < IDS_MIN || total < 2.0 * counts.len() as f64 {
@@ -57,6 +63,22 @@ mod tests {
             // Ranks are those observed: what chance puts first makes the law look a little steeper than it is.
             assert!((-0.02..0.05).contains(&(found - a)), "{a}: {found}");
         }
+        // Of many more ids than requests those that were seen often tell it all the same.
+        let mut rng = Rng::new(3);
+        let harmonic: f64 = (1..=50_000).map(|rank| 1.0 / f64::from(rank)).sum();
+        let mut counts = vec![0u64; 50_000];
+        for _ in 0..20_000 {
+            let mut at = rng.next_f64() * harmonic;
+            let rank = (0..50_000).find(|rank| {
+                at -= 1.0 / f64::from(rank + 1);
+                at < 0.0
+            });
+            counts[rank.unwrap_or(0) as usize] += 1;
+        }
+        counts.retain(|count| *count > 0);
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let found = zipf_exponent(&counts).expect("a law");
+        assert!((0.9..1.1).contains(&found), "{found}");
         assert_eq!(zipf_exponent(&[5; 9]), None);
         assert_eq!(zipf_exponent(&[1; 100]), None);
     }

@@ -80,7 +80,9 @@ pub fn is_field(name: &str, value: &str) -> bool {
 fn is_url(url: &str) -> bool {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
-        && !url.contains(|c: char| c.is_whitespace() || c.is_control())
+        && !url.contains(char::is_control)
+        // In a host there is none; in a path it is encoded.
+        && !rest.is_some_and(|rest| rest.split(['/', '?']).next().unwrap_or_default().contains(char::is_whitespace))
 }
 
 impl<R: BufRead> TargetReader<R> {

@@ -156,7 +156,7 @@ impl Head {
             b'.',
             minor @ (b'0' | b'1'),
             b' ',
-            a @ b'1'..=b'5',
+            a @ b'1'..=b'9',
             b @ b'0'..=b'9',
             c @ b'0'..=b'9',
             reason @ ..,
@@ -311,7 +311,7 @@ fn may_become_status_line(bytes: &[u8]) -> bool {
         0..=6 => b == b"HTTP/1."[at],
         7 => matches!(b, b'0' | b'1'),
         8 => b == b' ',
-        9 => matches!(b, b'1'..=b'5'),
+        9 => matches!(b, b'1'..=b'9'),
         10 | 11 => b.is_ascii_digit(),
         _ => matches!(b, b' ' | b'\r' | b'\n'),
     };

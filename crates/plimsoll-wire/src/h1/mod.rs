@@ -29,5 +29,5 @@ pub use serving::{REQUEST_HEAD_BYTES_MAX, Refusal, RequestHead, RequestParser, R
 
 pub(crate) use exchange::H1;
 pub(crate) use field::content_length;
-pub(crate) use request::{decimal, write};
+pub(crate) use request::{after_body, decimal, write};
 pub(crate) use token::{TOKEN, trim};

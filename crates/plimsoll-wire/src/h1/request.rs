@@ -44,16 +44,23 @@ pub enum RequestError {
     /// The value of the header field of this name has a carriage return, a line feed or a NUL.
     #[error("the value of the header {0:?} has a line break or a NUL in it")]
     HeaderValue(String),
+    /// A coding of transfers that is not carried out ([RFC 9112, 6.1](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)).
+    #[error(
+        "the header Transfer-Encoding can be sent as 'chunked' alone, which sends the body in chunks: leave it out"
+    )]
+    Coding,
+    /// A length that is not that of the content.
+    #[error("the header Content-Length is not the length of the body, {0} bytes: leave it out")]
+    Length(usize),
 }
 
 /// The bytes of a request ([RFC 9112, 3](https://www.rfc-editor.org/rfc/rfc9112#section-3)).
 ///
 /// Adds, unless `headers` has a field of that name: `Host`, `User-Agent`, `Accept`; `Content-Length` where there is a
 /// body or the method is one that normally has one (POST, PUT, PATCH:
-/// [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)) and the user has not framed the body
-/// with `Content-Length` or `Transfer-Encoding`; and `Connection: close` for a connection that is used once. What the
-/// user wrote is sent as it is even where it is wrong for HTTP (a `Content-Length` that does not fit, for
-/// example): to see what a server does then is a fair use.
+/// [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)); and `Connection: close` for a connection that is used once.
+/// `User-Agent` and `Accept` that are given without a value are not sent at all. What is sent is HTTP: with
+/// `Transfer-Encoding: chunked` the body is one chunk, and a length or coding that is not that of the body is refused.
 pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     check(parts)?;
     let mut bytes = Vec::new();
@@ -89,17 +96,47 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
         field("Accept", "*/*");
     }
     for (name, value) in parts.headers {
-        field(name, value);
+        match name {
+            name if is_left_out(name, value) => {}
+            // A body that is filled in has another length each time.
+            name if name.eq_ignore_ascii_case("content-length") => {
+                field(name, decimal(parts.body.len(), &mut [0; 20]));
+            }
+            name => field(name, value),
+        }
     }
+    let in_chunks = given("transfer-encoding");
     let expects_body = !parts.body.is_empty() || matches!(parts.method, "POST" | "PUT" | "PATCH");
-    if expects_body && !given("content-length") && !given("transfer-encoding") {
+    if expects_body && !given("content-length") && !in_chunks {
         field("Content-Length", decimal(parts.body.len(), &mut [0; 20]));
     }
     if !parts.keep_alive && !says_close {
         field("Connection", "close");
     }
     out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(parts.body);
+    match (in_chunks, parts.body.is_empty()) {
+        (false, _) => out.extend_from_slice(parts.body),
+        (true, true) => out.extend_from_slice(b"0\r\n\r\n"),
+        (true, false) => {
+            out.extend_from_slice(format!("{:x}\r\n", parts.body.len()).as_bytes());
+            out.extend_from_slice(parts.body);
+            out.extend_from_slice(CHUNKS_END);
+        }
+    }
+}
+
+/// What stands after the only chunk of a body.
+const CHUNKS_END: &[u8] = b"\r\n0\r\n\r\n";
+
+/// How many bytes stand after the content of what [`write`] writes.
+pub(crate) fn after_body(parts: &RequestParts) -> usize {
+    let in_chunks = parts.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
+    if in_chunks && !parts.body.is_empty() { CHUNKS_END.len() } else { 0 }
+}
+
+/// Whether a field is given only to say that it is not to be sent.
+fn is_left_out(name: &str, value: &str) -> bool {
+    value.is_empty() && ["user-agent", "accept"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
 /// A number as text, without an allocation: some requests are written anew each time.
@@ -137,5 +174,16 @@ fn check(parts: &RequestParts) -> Result<(), RequestError> {
             return Err(RequestError::HeaderValue(name.clone()));
         }
     }
-    Ok(())
+    let values = |of: &'static str| parts.headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of));
+    let mut codings = values("transfer-encoding");
+    let mut lengths = values("content-length").peekable();
+    if let Some((_, coding)) = codings.next()
+        && (!coding.trim().eq_ignore_ascii_case("chunked") || codings.next().is_some() || lengths.peek().is_some())
+    {
+        return Err(RequestError::Coding);
+    }
+    match lengths.all(|(_, length)| length.trim().parse() == Ok(parts.body.len())) {
+        true => Ok(()),
+        false => Err(RequestError::Length(parts.body.len())),
+    }
 }

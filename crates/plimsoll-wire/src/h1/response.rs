@@ -87,7 +87,7 @@ pub struct Fed {
 /// What a load generator wants to know of a complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The status code, 200 to 599.
+    /// The status code, 200 to 999: above 599 a failure like 5xx (RFC 9110, 15).
     pub status: u16,
     /// Whether the server lets the connection be used again.
     pub keep_alive: bool,

@@ -54,7 +54,7 @@ impl AnswerHead {
             if pseudo != b"status" || self.fields || self.status != 0 {
                 return Err(ProtocolError::PseudoHeader);
             }
-            let [a @ b'1'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9'] = value else {
+            let [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] = value else {
                 return Err(ProtocolError::BadStatus);
             };
             let digit = |b: &u8| u16::from(b - b'0');

@@ -95,7 +95,10 @@ fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
     };
     let value = trim(value.as_bytes());
     // What is of the connection has no place here (RFC 9113, 8.2.2), nor has a second name of the host.
-    let dropped = is_of_connection(name) || name == b"host" || (name == b"te" && value != b"trailers");
+    let dropped = is_of_connection(name)
+        || name == b"host"
+        || (name == b"te" && value != b"trailers")
+        || (value.is_empty() && [&b"user-agent"[..], b"accept"].contains(&name));
     if !dropped {
         field(name, value);
     }

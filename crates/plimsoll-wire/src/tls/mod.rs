@@ -16,13 +16,15 @@ pub use fault::{ConfigError, failure_of};
 pub use serving::{ServedSession, ServerTls};
 
 use plimsoll_model::{TlsFailure, TlsSpec};
-use rustls::client::Resumption;
+use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind, SignatureScheme};
 use std::io::{BufRead, Write};
 use std::ops::DerefMut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sessions kept for being taken up again: one server name needs no more.
 const SESSIONS_KEPT: usize = 8;
@@ -52,6 +54,22 @@ pub struct Client {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     resume: bool,
+    asked: Arc<CertificateAsked>,
+}
+
+/// We have no certificate; whether a server has asked for one.
+#[derive(Debug, Default)]
+struct CertificateAsked(AtomicBool);
+
+impl ResolvesClientCert for CertificateAsked {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.store(true, Ordering::Relaxed);
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        false
+    }
 }
 
 impl Client {
@@ -67,8 +85,9 @@ impl Client {
             .map_err(other)?
             .dangerous()
             .with_custom_certificate_verifier(verifier);
+        let asked = Arc::new(CertificateAsked::default());
         let mut config = match &spec.certificate_pem {
-            None => builder.with_no_client_auth(),
+            None => builder.with_client_cert_resolver(Arc::clone(&asked) as Arc<dyn ResolvesClientCert>),
             Some(pem) => {
                 let (chain, key) = own_certificate(pem, spec.key_pem.as_deref())?;
                 builder.with_client_auth_cert(chain, key).map_err(|e| ConfigError::Pair(e.to_string()))?
@@ -76,7 +95,7 @@ impl Client {
         };
         config.alpn_protocols = spec.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         config.resumption = sessions(spec.resume);
-        Ok(Client { config: Arc::new(config), name, resume: spec.resume })
+        Ok(Client { config: Arc::new(config), name, resume: spec.resume, asked })
     }
 
     /// The same client for another thread, with sessions of its own.
@@ -97,7 +116,7 @@ impl Client {
         let mut connection =
             ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(|error| failure_of(&error))?;
         connection.set_buffer_limit(Some(WAITING_BYTES_MAX));
-        Ok(Session { connection: Box::new(connection), established: false })
+        Ok(Session { connection: Box::new(connection), established: false, asked: Some(Arc::clone(&self.asked)) })
     }
 }
 
@@ -118,6 +137,8 @@ pub struct News {
 pub struct Session<C = ClientConnection> {
     connection: Box<C>,
     established: bool,
+    /// Of a client without a certificate.
+    asked: Option<Arc<CertificateAsked>>,
 }
 
 impl<C, D> Session<C>
@@ -137,7 +158,7 @@ where
                 news.ended = true;
                 break;
             }
-            let state = self.connection.process_new_packets().map_err(|error| failure_of(&error))?;
+            let state = self.connection.process_new_packets().map_err(|error| self.failure_of(&error))?;
             if state.plaintext_bytes_to_read() > 0 {
                 let mut reader = self.connection.reader();
                 while let Ok(bytes) = reader.fill_buf()
@@ -155,6 +176,17 @@ where
             news.established = true;
         }
         Ok(news)
+    }
+
+    /// The reason that an error counts as. Before TLS 1.3 a server that wants a certificate says only that the handshake has failed.
+    fn failure_of(&self, error: &rustls::Error) -> TlsFailure {
+        let is_asked = self.asked.as_ref().is_some_and(|asked| asked.0.load(Ordering::Relaxed));
+        match error {
+            rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure) if is_asked => {
+                TlsFailure::ClientCertificate
+            }
+            error => failure_of(error),
+        }
     }
 
     /// Encrypts plain text; returns how much was taken. All of it, unless much is waiting to be sent.

@@ -40,6 +40,6 @@ impl ServerTls {
         let mut connection = ServerConnection::new(Arc::clone(&self.config)).map_err(|error| failure_of(&error))?;
         // What is answered is bounded by who answers.
         connection.set_buffer_limit(None);
-        Ok(Session { connection: Box::new(connection), established: false })
+        Ok(Session { connection: Box::new(connection), established: false, asked: None })
     }
 }

@@ -81,7 +81,7 @@ pub fn outcome<'a>(
 
 /// Judge a reply that took so many bytes.
 fn sensible(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
-    if !(200..600).contains(&reply.status) || reply.body_bytes >= taken as u64 {
+    if !(200..1000).contains(&reply.status) || reply.body_bytes >= taken as u64 {
         return Err(format!("of {taken} bytes: {reply:?}"));
     }
     if parser.feed(b"H") != Err(ProtocolError::Surplus) {

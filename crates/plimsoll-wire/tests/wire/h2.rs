@@ -580,6 +580,46 @@ fn there_are_never_more_streams_than_the_server_takes() {
     assert!(conn.start(2, &asked) && conn.next(&mut received).is_none());
 }
 
+/// Streams that the frames open: how many heads there are.
+fn opened(bytes: &[u8]) -> usize {
+    let mut rest = bytes.strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap_or(bytes);
+    let mut heads = 0;
+    while let [a, b, c, kind, ..] = *rest {
+        heads += usize::from(kind == HEADERS);
+        rest = &rest[9 + usize::from(a) * 65_536 + usize::from(b) * 256 + usize::from(c)..];
+    }
+    heads
+}
+
+#[test]
+fn a_limit_that_was_lowered_holds_for_what_waits() {
+    let asked = request("GET", b"", false);
+    let (mut conn, mut scratch, mut plain) = (Conn::h2(4), Vec::new(), Vec::new());
+    let send = |conn: &mut Conn, scratch: &mut Vec<u8>| {
+        scratch.clear();
+        let bytes = conn.out(|_| &asked, scratch).to_vec();
+        assert!(conn.sent(bytes.len(), scratch));
+        opened(&bytes)
+    };
+    conn.start(0, &asked);
+    conn.start(1, &asked);
+    assert_eq!(send(&mut conn, &mut scratch), 2);
+    // Two more are started before the limit comes, and are not opened after it is acknowledged.
+    conn.start(2, &asked);
+    conn.start(3, &asked);
+    let lowered = [begun(), settings(&[(3, 2)])].concat();
+    let mut received = conn.receive(&lowered, &mut plain);
+    while conn.next(&mut received).is_some() {}
+    assert_eq!(send(&mut conn, &mut scratch), 0);
+    assert!(!conn.wants_to_send());
+    for (answer, expect) in [(ok(1), 1), (ok(3), 1), ([ok(5), ok(7)].concat(), 0)] {
+        let mut received = conn.receive(&answer, &mut plain);
+        while conn.next(&mut received).is_some() {}
+        let sent = if conn.wants_to_send() { send(&mut conn, &mut scratch) } else { 0 };
+        assert_eq!(sent, expect);
+    }
+}
+
 /// A connection with one exchange, of whose answer the head has come.
 fn half_answered(asked: &EncodedRequest) -> Conn {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());

@@ -215,8 +215,8 @@ fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
             ],
         ),
         (
-            &[KIND, ("Accept", "a/b"), ("Content-Length", "8")],
-            &["content-type=application/grpc", user_agent, "accept=a/b", "content-length=8"],
+            &[KIND, ("Accept", "a/b"), ("Content-Length", "6")],
+            &["content-type=application/grpc", user_agent, "accept=a/b", "content-length=6"],
         ),
         (&[("Content-Type", " application/grpc+proto")], &["content-type=application/grpc+proto", user_agent]),
         (&[("content-type", "application/grpc;x=y")], &["content-type=application/grpc;x=y", user_agent]),

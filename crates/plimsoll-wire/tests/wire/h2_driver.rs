@@ -118,7 +118,7 @@ fn hear(heard: &mut H2Heard, content: &mut [u64; 3], fact: Fact) -> Result<(), S
                 Some(_) => Err(format!("a piece of {exchange} after its end")),
             };
         }
-        Fact::Answered { exchange, status, body_bytes, piece, surplus: 0, .. } if (200..600).contains(&status) => {
+        Fact::Answered { exchange, status, body_bytes, piece, surplus: 0, .. } if (200..1000).contains(&status) => {
             content[exchange as usize] += piece.content().len() as u64;
             if content[exchange as usize] != body_bytes {
                 return Err(format!("{body_bytes} bytes of content, {content:?} were told"));

@@ -70,7 +70,7 @@ prop_compose! {
         blanks in 0..=2usize,
         interims in vec(prop_oneof![Just(100), 102..200u16], 0..3),
         is_1_1 in prop::bool::weighted(0.8),
-        status in prop_oneof![Just(200), Just(204), Just(304), 200..600u16],
+        status in prop_oneof![Just(200), Just(204), Just(304), 200..1000u16],
         reason in prop::option::of("[ -~\t]{0,20}"),
         framing in framing(),
         connection in vec(select(vec!["close", "Close", "keep-alive", "Keep-Alive", "Upgrade", ""]).prop_map(String::from), 0..3),

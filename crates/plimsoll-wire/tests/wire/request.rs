@@ -64,21 +64,44 @@ fn what_the_user_says_replaces_the_default() {
         ("host", "example.org"),
         ("USER-AGENT", "me"),
         ("accept", "text/html"),
-        ("content-length", "7"),
+        ("content-length", "3"),
         ("X-Twice", "1"),
         ("X-Twice", "2"),
     ]);
     check(
         RequestParts { method: "POST", target: "/", headers: &given, body: b"abc", ..GET },
-        "POST / HTTP/1.1\r\nhost: example.org\r\nUSER-AGENT: me\r\naccept: text/html\r\ncontent-length: 7\r\n\
+        "POST / HTTP/1.1\r\nhost: example.org\r\nUSER-AGENT: me\r\naccept: text/html\r\ncontent-length: 3\r\n\
          X-Twice: 1\r\nX-Twice: 2\r\n\r\nabc",
     );
-    let chunked = headers(&[("Transfer-Encoding", "chunked")]);
+    // Given without a value they are not sent.
+    let none = headers(&[("Accept", ""), ("user-agent", ""), ("X-Empty", "")]);
     check(
-        RequestParts { method: "PUT", target: "/", headers: &chunked, body: b"0\r\n\r\n", ..GET },
-        "PUT / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\
-         Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        RequestParts { target: "/", headers: &none, ..GET },
+        "GET / HTTP/1.1\r\nHost: localhost:8080\r\nX-Empty: \r\n\r\n",
     );
+}
+
+#[test]
+fn a_body_is_sent_in_chunks_where_a_header_says_so() {
+    let chunked = headers(&[("Transfer-Encoding", "chunked")]);
+    let head = "PUT / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\
+                Transfer-Encoding: chunked\r\n\r\n";
+    for (body, sent) in [("", "0\r\n\r\n"), ("hello, chunks: 16", "11\r\nhello, chunks: 16\r\n0\r\n\r\n")] {
+        let parts = RequestParts { method: "PUT", target: "/", headers: &chunked, body: body.as_bytes(), ..GET };
+        check(parts, &format!("{head}{sent}"));
+    }
+    for (fields, body, error) in [
+        (&[("Transfer-Encoding", "gzip, chunked")][..], "a", RequestError::Coding),
+        (&[("Transfer-Encoding", "identity")], "", RequestError::Coding),
+        (&[("Transfer-Encoding", "chunked"), ("Content-Length", "1")], "a", RequestError::Coding),
+        (&[("Transfer-Encoding", "chunked"), ("transfer-encoding", "chunked")], "a", RequestError::Coding),
+        (&[("Content-Length", "5")], "a", RequestError::Length(1)),
+        (&[("Content-Length", "a lot")], "", RequestError::Length(0)),
+        (&[("Content-Length", "1"), ("Content-Length", "2")], "a", RequestError::Length(1)),
+    ] {
+        let fields = headers(fields);
+        check_refused(RequestParts { headers: &fields, body: body.as_bytes(), ..GET }, error);
+    }
 }
 
 #[test]

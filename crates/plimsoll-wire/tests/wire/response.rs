@@ -73,7 +73,7 @@ fn status_lines() {
         check(format!("{line}\r\nContent-Length: 0\r\n\r\n"), reply(200, true, 0));
         check(format!("{line}\nContent-Length: 0\n\n"), reply(200, true, 0));
     }
-    for status in [200, 201, 204, 299, 304, 404, 500, 599] {
+    for status in [200, 201, 204, 299, 304, 404, 500, 599, 600, 999] {
         check(format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n"), reply(status, true, 0));
     }
     for line in [
@@ -86,8 +86,6 @@ fn status_lines() {
         "HTTP/1.1 20 OK",
         "HTTP/1.1 2000 OK",
         "HTTP/1.1 099 OK",
-        "HTTP/1.1 600 OK",
-        "HTTP/1.1 999 OK",
         "HTTP/1.1 2x0 OK",
         "HTTP/1.1 -20 OK",
         "HTTP/1.1\t200 OK",
@@ -380,7 +378,7 @@ fn limits_of_a_head() {
     check_refused(format!("{start}A: {}", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("{start}{}", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("HTTP/1.1 200 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
-    check_refused(format!("HTTP/1.1 600 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), BadStatusLine);
+    check_refused(format!("HTTP/1.1 099 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), BadStatusLine);
     // The larger fault hides the smaller one in every split.
     check_refused(format!("{start}A: \0{}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
 

@@ -50,9 +50,9 @@ pub struct RunArgs {
     /// End the run when this becomes true, such as 'errors>5%'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub stop_if: Option<String>,
-    /// Exit with 1 if this is true at the end, such as 'p99>200ms'
+    /// Exit with 1 if this is true at the end, such as 'p99>200ms' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
-    pub fail_if: Option<String>,
+    pub fail_if: Vec<String>,
     #[command(flatten)]
     pub profiles: PprofArgs,
     /// Write the run file here
@@ -100,9 +100,9 @@ pub struct FindArgs {
     /// Say how many instances carry this rate, such as 50k
     #[arg(long, value_name = "RATE", help_heading = "Planning")]
     pub need: Option<String>,
-    /// Exit with 1 if this is true of what was found: line, peak or knee, such as 'line<5000'
+    /// Exit with 1 if this is true of what was found: line, peak or knee, such as 'line<5000' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
-    pub fail_if: Option<String>,
+    pub fail_if: Vec<String>,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -230,9 +230,9 @@ pub struct SweepArgs {
     /// Load first for this long at each visit of a level without measuring [default: 200ms, longer where answers take longer]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
-    /// Exit with 1 if this is true at the peak, such as 'goodput<5000'
+    /// Exit with 1 if this is true at the peak, such as 'goodput<5000' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
-    pub fail_if: Option<String>,
+    pub fail_if: Vec<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]

@@ -31,6 +31,11 @@ pub use shared::{
 
 use clap::{Parser, Subcommand};
 
+/// The conditions of a flag that may be given several times, with commas between them; none: `None`.
+pub fn all_of(conditions: &[String]) -> Option<String> {
+    (!conditions.is_empty()).then(|| conditions.join(", "))
+}
+
 /// Finds the load line of an HTTP API: how much it carries before its users feel it.
 #[derive(Debug, Parser)]
 #[command(

@@ -81,9 +81,9 @@ pub struct ReplayArgs {
     /// End the load when this becomes true, such as 'errors>5%'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub stop_if: Option<String>,
-    /// Exit with 1 if this is true at the end, such as 'p99>200ms'
+    /// Exit with 1 if this is true at the end, such as 'p99>200ms' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
-    pub fail_if: Option<String>,
+    pub fail_if: Vec<String>,
     #[command(flatten)]
     pub profiles: PprofArgs,
     /// Write the run file here

@@ -11,6 +11,7 @@ use plimsoll_model::{
     Carriage, Curve, HttpChoice, Load, LoadShape, OnceAsked, Plan, Redact, StatusSet, Terms, Traffic,
 };
 use plimsoll_report::visible::visible;
+use plimsoll_traffic::file::TrafficFile;
 use std::fmt::Write;
 
 /// Requests that are shown.
@@ -23,21 +24,9 @@ const ANYWHERE: &str = "http://localhost/";
 /// Reads the file and shows what it asks.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let file = traffic_file::read_to_show(&args.file)?;
-    let address = args.target.clone().or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| ANYWHERE.to_owned());
-    let mix = MixTerms {
-        file: args.file.display().to_string(),
-        bases: vec![address],
-        headers: Vec::new(),
-        ok_status: StatusSet::default(),
-        ok_grpc: None,
-        in_turn: false,
-        timeout_ns: 30_000_000_000,
-    };
-    let (traffic, _) = asking::asked_of(&file, &mix, Redact::Secrets)?.remove(0);
-    let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
-    load.seed = args.seed;
-    let http = asking::http_choice(args.http.as_deref(), &traffic.origin)?;
-    let mut plan = Plan { traffic, load, carriage: Carriage { http, ..Carriage::tcp(vec![]) } };
+    let (mut plan, mix) = plan_of(&file, &args.file.display().to_string(), args.target.clone(), args.http.as_deref())?;
+    plan.load.seed = args.seed;
+    let http = plan.carriage.http;
     let schema = asking::schema(&args.schema)?;
     let is_grpc = plan.traffic.origin.is_grpc();
     match (&schema, is_grpc) {
@@ -120,6 +109,29 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     }
     print(&text);
     Ok(exit::DONE)
+}
+
+/// What a file asks, of `target` or where it says itself.
+pub fn plan_of(
+    file: &TrafficFile,
+    name: &str,
+    target: Option<String>,
+    http: Option<&str>,
+) -> Result<(Plan, MixTerms<String>), Failure> {
+    let address = target.or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| ANYWHERE.to_owned());
+    let mix = MixTerms {
+        file: name.to_owned(),
+        bases: vec![address],
+        headers: Vec::new(),
+        ok_status: StatusSet::default(),
+        ok_grpc: None,
+        in_turn: false,
+        timeout_ns: 30_000_000_000,
+    };
+    let (traffic, _) = asking::asked_of(file, &mix, Redact::Secrets)?.remove(0);
+    let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+    let http = asking::http_choice(http, &traffic.origin)?;
+    Ok((Plan { traffic, load, carriage: Carriage { http, ..Carriage::tcp(vec![]) } }, mix))
 }
 
 /// The lines of a request, without fields that every request has; of a call without the length of what its body becomes.

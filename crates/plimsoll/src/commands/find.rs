@@ -2,7 +2,7 @@
 
 use super::replay::{self, LogWords};
 use super::search::{self, PreparedSearch};
-use crate::args::{FindArgs, redaction};
+use crate::args::{FindArgs, all_of, redaction};
 use crate::asking;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
@@ -19,7 +19,7 @@ use plimsoll_report::{format, spelled};
 /// What the flags ask for.
 pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
     let planning = planning(args)?;
-    let demands = args.fail_if.as_deref().map(demands).transpose()?.unwrap_or_default();
+    let demands = all_of(&args.fail_if).as_deref().map(demands).transpose()?.unwrap_or_default();
     if args.logs.is_empty() && demands.iter().any(Demand::is_of_log) {
         return Err(Failure::usage("--fail-if: 'scale' is how many times over a log is carried: add --replay LOG"));
     }
@@ -32,7 +32,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
         asked.arrivals = Arrivals::Replayed;
     }
     asked.planning = planning;
-    terms.fail_if.clone_from(&args.fail_if);
+    terms.fail_if = all_of(&args.fail_if);
     terms.output = asking::output(&args.out, args.output.as_deref())?;
     Ok((asked, terms))
 }

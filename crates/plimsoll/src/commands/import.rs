@@ -1,6 +1,7 @@
 //! `plimsoll import`: a file of traffic from a recording, a description of an API, or the file of another tool. What could not be
 //! carried over is listed; what a file means is `plimsoll_traffic`'s to say.
 
+use super::check;
 use crate::args::{ImportArgs, ImportKind};
 use crate::failure::{Failure, exit};
 use crate::fetch::{BytesLeft, Fetched, fetch};
@@ -8,7 +9,8 @@ use crate::files::{self, Use};
 use crate::output::{note, print_as_it_is};
 use crate::pictures::write;
 use crate::target::{Target, shown};
-use crate::traffic_file::text_of;
+use crate::traffic_file::{self, text_of};
+use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
 use std::path::Path;
 use std::time::Duration;
@@ -25,13 +27,8 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--host: only a recording (har) has several hosts"));
     }
     let (name, text) = source(args)?;
-    let imported = match args.kind {
-        ImportKind::Har => har(&text, args.host.as_deref()),
-        ImportKind::Openapi => openapi(&text),
-        ImportKind::Postman => postman(&text),
-        ImportKind::Jmx => jmx(&text),
-    };
-    let imported = imported.map_err(|error| Failure::usage(format!("{name}:{error}")))?;
+    let imported =
+        imported(args.kind, &text, args.host.as_deref()).map_err(|error| Failure::usage(format!("{name}:{error}")))?;
     match &args.output {
         Some(path) => {
             write(path, imported.text.as_bytes())?;
@@ -41,7 +38,34 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         None => print_as_it_is(&imported.text),
     }
     say_left_out(&name, &imported);
-    Ok(exit::DONE)
+    let folder = args.output.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new(""));
+    match lacks(&imported.text, folder) {
+        None => Ok(exit::DONE),
+        Some(lacks) => Err(Failure::usage(format!("what was imported cannot be asked yet: {lacks}"))),
+    }
+}
+
+/// What is made of a text.
+fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<Imported, TrafficFileError> {
+    match kind {
+        ImportKind::Har => har(text, host),
+        ImportKind::Openapi => openapi(text),
+        ImportKind::Postman => postman(text),
+        ImportKind::Jmx => jmx(text),
+    }
+}
+
+/// What a file lacks to be asked, as `check` and `run` would say; `None`: nothing.
+fn lacks(text: &str, folder: &Path) -> Option<String> {
+    let (file, lacks) = match traffic_file::lacks(text, folder) {
+        Ok(read) => read,
+        Err(lacks) => return Some(lacks),
+    };
+    if !lacks.is_empty() {
+        return Some(lacks.join(", "));
+    }
+    let asked = check::plan_of(&file, "what was imported", None, None);
+    asked.and_then(|(plan, _)| traffic_file::encodes(&plan)).err().map(|failure| failure.to_string())
 }
 
 fn requests(count: usize) -> String {
@@ -88,3 +112,7 @@ fn say_left_out(name: &str, imported: &Imported) {
         note(&format!("  and {} more", left_out.len() - LINES_MAX));
     }
 }
+
+#[cfg(test)]
+#[path = "import_tests.rs"]
+mod tests;

@@ -22,6 +22,8 @@ use std::sync::Arc;
 /// Requests that are drawn to compare, about, and how many draws of the whole length they are at most.
 const DRAWN: usize = 400_000;
 const DRAWS_MAX: usize = 8;
+/// Fewer say nothing of how they vary.
+const DRAWS_MIN: usize = 3;
 /// Requests of a log that are compared, at most.
 const COMPARED_MAX: usize = 4_000_000;
 
@@ -115,14 +117,14 @@ fn verified(
     let caches = cache_sizes(paths(&model.stream));
     let figures = |stream: &[StreamRequest]| StreamFigures::of(stream, model.span_ns, model.resolution_ns, caches);
     let mut folder = model.folder(fold);
-    let draws = (DRAWN / model.stream.len().max(1)).clamp(1, DRAWS_MAX);
+    let draws = (DRAWN / model.stream.len().max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
     let mut drawn_figures = Vec::with_capacity(draws);
     for draw in 0..draws as u64 {
         plan.load.seed = seed.wrapping_add(draw);
         drawn_figures.push(figures(&drawn(&plan, model, &mut folder)?));
     }
     let log = figures(&model.stream);
-    Ok(ModelDistances::between(&log, &StreamFigures::mean(&drawn_figures), caches))
+    Ok(ModelDistances::between(&log, &drawn_figures, caches))
 }
 
 /// What a load of the length of the log asks. What comes after its end is put at its beginning: a load that has settled is compared.

@@ -18,7 +18,7 @@ use plimsoll_report::profile::{
 };
 use plimsoll_report::{Report, text};
 use regex_lite::{Regex, RegexBuilder};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Rows of the table where none are asked for.
 const ROWS: usize = 30;

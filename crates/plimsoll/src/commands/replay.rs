@@ -2,7 +2,7 @@
 
 use super::traffic::{ReadingMeter, folded, folds, patterns, reading, refuse_unread, strictly};
 use super::{replay_file, run};
-use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, redaction};
+use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, all_of, redaction};
 use crate::asking;
 use crate::failure::Failure;
 use crate::fields;
@@ -28,7 +28,7 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
     if let Some(file) = replay_file::among(&args.logs) {
         return replay_file::asked(args, file, request(args), scale_milli);
     }
-    let (stop_if, fail_if) = run::conditions(&args.stop_if, &args.fail_if)?;
+    let (stop_if, fail_if) = run::conditions(&args.stop_if, &all_of(&args.fail_if))?;
     let Some(target) = &args.target else {
         return Err(Failure::usage("--target URL: a log does not say where to ask"));
     };

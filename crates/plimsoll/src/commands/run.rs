@@ -2,7 +2,7 @@
 
 use super::capture::Capture;
 use super::{note_ports, preflight};
-use crate::args::RunArgs;
+use crate::args::{RunArgs, all_of};
 use crate::asking;
 use crate::base::Base;
 use crate::capacity::{self, Limits};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// What the flags ask for.
 pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
-    let (stop_if, fail_if) = conditions(&args.stop_if, &args.fail_if)?;
+    let (stop_if, fail_if) = conditions(&args.stop_if, &all_of(&args.fail_if))?;
     if args.rate.is_some() && args.concurrency.is_some() {
         return Err(Failure::usage(
             "--rate and -c exclude each other: a rate takes the connections it needs; limit those with --max-connections",

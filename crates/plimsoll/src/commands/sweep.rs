@@ -2,7 +2,7 @@
 //! says.
 
 use super::{note_ports, preflight};
-use crate::args::SweepArgs;
+use crate::args::{SweepArgs, all_of};
 use crate::asking;
 use crate::base::Base;
 use crate::capacity::Limits;
@@ -110,7 +110,8 @@ fn levels(text: &str) -> Result<Vec<u64>, Failure> {
 /// What the flags ask for.
 pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Failure> {
     let LevelsAsked { users, lengths, warmup_ns } = LevelsAsked::of(args)?;
-    let fail_if = args.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
+    let fail_if =
+        all_of(&args.fail_if).as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     if args.name.is_empty() || args.name.contains('/') {
         return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
     }

@@ -6,7 +6,7 @@ mod unpack;
 use crate::failure::Failure;
 use crate::target::system_text;
 use plimsoll_model::redact;
-use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, Stamp, find_format};
+use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineRoom, Stamp, find_format};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -69,6 +69,8 @@ struct Stretch {
     from: usize,
     to: usize,
     ended: bool,
+    /// What ends a line: a line feed, or where there is none a carriage return alone.
+    line_end: u8,
 }
 
 /// A log that is being read.
@@ -180,9 +182,14 @@ impl Stretch {
             self.from = 3;
         }
         let sample = &self.buffer[self.from..self.to];
-        let last = memchr::memrchr(b'\n', sample).filter(|_| !self.ended);
+        let has = |byte: u8| memchr::memchr(byte, sample.trim_ascii_end()).is_some();
+        if !has(b'\n') && has(b'\r') {
+            self.line_end = b'\r';
+        }
+        let end = self.line_end;
+        let last = memchr::memrchr(end, sample).filter(|_| !self.ended);
         let whole = &sample[..last.map_or(sample.len(), |at| at + 1)];
-        let lines = whole.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty());
+        let lines = whole.split(|b| *b == end).map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty());
         Ok(lines.take(SAMPLE_LINES).collect())
     }
 
@@ -214,13 +221,15 @@ impl Log {
         let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
         let failed = |why: String| Failure::start(format!("'{name}' {why}"));
         let bytes = unpack::open(path).map_err(failed)?;
-        let mut text = Stretch { name: name.clone(), bytes, buffer: vec![0; READ], from: 0, to: 0, ended: false };
+        let mut text =
+            Stretch { name: name.clone(), bytes, buffer: vec![0; READ], from: 0, to: 0, ended: false, line_end: b'\n' };
         let lines = text.sample()?;
         let Some(first) = lines.first() else { return Err(failed("holds no line".into())) };
         let format = match said {
-            Some(format) => format.clone(),
+            Some(format) => format.clone().fitting(&lines),
             None => find_format(&lines, session).map_err(|error| match error {
                 FormatError::Session(..) => with_flag(&error, "--log-format"),
+                FormatError::NoTimes => failed(error.to_string()),
                 error => {
                     let begin = beginning(first);
                     failed(format!("{error}: it begins with \"{begin}\"; say how to read it: --log-format, --field"))
@@ -237,11 +246,11 @@ impl Log {
         take: &mut impl FnMut(&Entry, Stamp),
         passing: &mut impl FnMut(),
     ) -> Result<LogStand, Failure> {
-        let mut escapes = Vec::new();
+        let mut escapes = LineRoom::default();
         let stamp = self.format.stamp();
         loop {
             let rest = &self.text.buffer[self.text.from..self.text.to];
-            let length = match memchr::memchr(b'\n', rest) {
+            let length = match memchr::memchr(self.text.line_end, rest) {
                 Some(length) => length,
                 None if self.text.ended && rest.is_empty() => return Ok(LogStand::Ended),
                 None if self.text.ended => rest.len(),
@@ -257,16 +266,17 @@ impl Log {
             let line = rest[..length].trim_ascii_end();
             let too_long = self.too_long || line.len() > LINE_BYTES_MAX;
             let (name, number) = (self.text.name.as_str(), self.line + 1);
+            let is_head = !too_long && self.format.takes_directive(line);
             if too_long {
                 self.counts.not_understood(name, number, b"a line of more than 1 MiB");
-            } else if !line.is_empty() {
+            } else if !line.is_empty() && !is_head {
                 match self.format.parse(line, &mut escapes) {
                     Some(entry) if entry.stamp_ns > limit_ns => return Ok(LogStand::At(entry.stamp_ns)),
                     Some(entry) => take(&entry, stamp),
                     None => self.counts.not_understood(name, number, line),
                 }
             }
-            self.counts.read += u64::from(too_long || !line.is_empty());
+            self.counts.read += u64::from(too_long || (!line.is_empty() && !is_head));
             self.line += 1;
             self.too_long = false;
             self.text.from = (self.text.from + length + 1).min(self.text.to);

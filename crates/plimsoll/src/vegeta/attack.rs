@@ -14,7 +14,7 @@ use crate::go_redirect::{GoHop, GoStep};
 use crate::go_request::{GoRequest, canonical};
 use crate::output;
 use crate::runner::Authoring;
-use crate::target::{Url, system_text};
+use crate::target::{Url, host_of, system_text};
 use plimsoll_analysis::Summary;
 use plimsoll_engine::Authorship;
 use plimsoll_model::{LoadShape, Origin, RequestFailure, Stop};
@@ -22,7 +22,7 @@ use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTar
 use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -127,6 +127,9 @@ impl Targets {
         let given = target.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let written = target.url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next();
         let written = written.unwrap_or_default().rsplit('@').next().unwrap_or_default();
+        // A name beyond ASCII is sent as it is looked up.
+        let in_ascii = host_of(&url.origin);
+        let written = if written.is_ascii() { written } else { in_ascii.as_str() };
         let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
         let first = GoHop::first(&target.method, &target.url, &url.path, &host);
         Ok(Some(Arc::new(ReadyTarget { target, first, origin: url.origin, body })))
@@ -311,16 +314,72 @@ impl Authoring for Attack {
     fn unload(&self) {}
 }
 
+/// Bytes that a thread of their own reads: those who ask have tables of open files of their own, in which a file is not that was
+/// opened before them.
+struct HandedBytes {
+    chunks: mpsc::Receiver<std::io::Result<Vec<u8>>>,
+    current: Vec<u8>,
+    at: usize,
+}
+
+/// Bytes that are read in one go, and how often ahead.
+const CHUNK_BYTES: usize = 64 << 10;
+const CHUNKS_AHEAD: usize = 4;
+
+impl HandedBytes {
+    fn of(mut from: Box<dyn Read + Send>) -> Result<HandedBytes, Failure> {
+        let (sender, chunks) = mpsc::sync_channel(CHUNKS_AHEAD);
+        let read = move || loop {
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let read = match from.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(length) => {
+                    chunk.truncate(length);
+                    Ok(chunk)
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let is_over = read.is_err();
+            if sender.send(read).is_err() || is_over {
+                return;
+            }
+        };
+        let started = std::thread::Builder::new().name("targets".into()).spawn(read);
+        started.map_err(|error| Failure::start(format!("-targets: no thread reads them: {}", system_text(&error))))?;
+        Ok(HandedBytes { chunks, current: Vec::new(), at: 0 })
+    }
+}
+
+impl Read for HandedBytes {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.current.len() {
+            match self.chunks.recv() {
+                Ok(chunk) => (self.current, self.at) = (chunk?, 0),
+                Err(_) => return Ok(0),
+            }
+        }
+        let length = buffer.len().min(self.current.len() - self.at);
+        buffer[..length].copy_from_slice(&self.current[self.at..self.at + length]);
+        self.at += length;
+        Ok(length)
+    }
+}
+
 /// Attacks, and writes the results as they come.
 pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
     refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
-    let from: Box<dyn BufRead + Send> = match &asked.targets {
-        None => Box::new(BufReader::new(std::io::stdin())),
+    let from: Box<dyn Read + Send> = match &asked.targets {
+        None => Box::new(std::io::stdin()),
         Some(path) => {
             let opened = File::open(path);
             let cannot = |error| Failure::usage(format!("-targets: '{path}' cannot be read: {}", system_text(&error)));
-            Box::new(BufReader::new(opened.map_err(cannot)?))
+            Box::new(opened.map_err(cannot)?)
         }
+    };
+    let from: Box<dyn BufRead + Send> = match asked.lazy {
+        true => Box::new(BufReader::new(HandedBytes::of(from)?)),
+        false => Box::new(BufReader::new(from)),
     };
     let mut targets = Targets {
         reader: TargetReader::new(from, asked.format),

@@ -38,6 +38,7 @@ mod probes;
 mod profile;
 mod prove;
 mod prove_profiles;
+mod public;
 mod replay;
 mod report;
 mod rerun;

@@ -13,8 +13,10 @@ fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, c
             body: body.map(TextExpected::parse),
         };
         let from = |text| CaptureFrom::parse(text).expect("a capture");
-        route.captures =
-            capture.map(|text| AnswerCapture { name: "it".into(), from: from(text) }).into_iter().collect();
+        route.captures = capture
+            .map(|text| AnswerCapture { name: "it".into(), from: from(text), default: None })
+            .into_iter()
+            .collect();
     })
 }
 

@@ -304,7 +304,7 @@ fn a_session_in_which_nothing_is_asked_does_not_hold_the_worker() {
     for ops in [&once[..], &endless] {
         let plan = with_sessions(closed("2@500ms"), false, ops).with(|it| {
             let from = plimsoll_model::expect::CaptureFrom::Header("x-none".into());
-            let capture = plimsoll_model::expect::AnswerCapture { name: "none".into(), from };
+            let capture = plimsoll_model::expect::AnswerCapture { name: "none".into(), from, default: None };
             it.traffic.routes[2].captures = vec![capture];
         });
         let ([started, completed, abandoned, cut], ledger) =

@@ -1,6 +1,6 @@
 //! What is expected of answers, and taken out of them: assertions and extractors of a test plan.
 
-use super::super::draft::{DraftExpect, DraftRequest, toml_text};
+use super::super::draft::{DraftCapture, DraftExpect, DraftRequest, toml_line};
 use super::super::nodes::plain_name;
 use super::values::Values;
 use super::xml::Element;
@@ -15,6 +15,10 @@ const OR: u64 = 32;
 
 /// Adds what an element expects or takes; the error says why it cannot be carried over. `None`: it is neither.
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
+    let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
+    if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
+        return Some(Err("it looks at more or other than the answer of its request".to_owned()));
+    }
     Some(match element.kind() {
         "ResponseAssertion" => response(element, values, &mut request.expect),
         "DurationAssertion" => {
@@ -29,7 +33,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
             }
         }
         "JSONPathAssertion" => json(element, values, &mut request.expect),
-        "RegexExtractor" => regex(element, &mut request.captures),
+        "RegexExtractor" => regex(element, values, &mut request.captures),
         "BoundaryExtractor" => {
             let part = |name: &str| element.property(name).unwrap_or_default();
             let name = part("BoundaryExtractor.refname");
@@ -37,19 +41,43 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                 "" | "false" => {
                     let (left, right) = (part("BoundaryExtractor.lboundary"), part("BoundaryExtractor.rboundary"));
                     let pattern = format!("regex:(?s){}(.*?){}", escaped(left), escaped(right));
-                    request.captures.push((plain_name(name), pattern));
+                    let default = default_of(element, values, "BoundaryExtractor", name);
+                    request.captures.push(DraftCapture { name: plain_name(name), from: pattern, default });
                     Ok(())
                 }
                 _ => Err("it looks elsewhere than in the content".to_owned()),
             }
         }
-        "JSONPostProcessor" => json_extractor(element, &mut request.captures),
+        "JSONPostProcessor" => json_extractor(element, values, &mut request.captures),
         _ => return None,
     })
 }
 
-/// The names that an extractor sets.
+/// What stands for a name where an extractor finds nothing: then no sample fails, and what is not set is sent as it stands.
+fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Option<String> {
+    // A condition asks whether anything was found.
+    if values.asked.contains(name) {
+        return Some(String::new());
+    }
+    let text = element.property(&format!("{kind}.default")).unwrap_or_default().trim();
+    let is_empty = element.flag(&format!("{kind}.default_empty_value"));
+    Some(match (text, is_empty) {
+        ("", true) => String::new(),
+        ("", false) => format!("${{{name}}}"),
+        (text, _) => values.fixed(text).unwrap_or_default(),
+    })
+}
+
+/// The names that an extractor sets; the first of all matches has one of its own.
 pub fn names(element: &Element) -> Vec<String> {
+    let numbers = ["RegexExtractor.match_number", "JSONPostProcessor.match_numbers"];
+    let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
+    let names = own_names(element);
+    let first = names.iter().filter(|_| takes_all).map(|name| format!("{name}_1")).collect::<Vec<_>>();
+    names.into_iter().chain(first).collect()
+}
+
+fn own_names(element: &Element) -> Vec<String> {
     let property = match element.kind() {
         "RegexExtractor" => "RegexExtractor.refname",
         "BoundaryExtractor" => "BoundaryExtractor.refname",
@@ -71,6 +99,9 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     }
     if texts.is_empty() {
         return Ok(());
+    }
+    if element.flag("Assertion.assume_success") {
+        return Err("it takes a failure for a success".to_owned());
     }
     if kind & NOT != 0 {
         return Err("it says what is not to be".to_owned());
@@ -152,7 +183,7 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
     let value = match text.trim() {
         word @ ("true" | "false") => word.to_owned(),
         number if crate::file::json::is_number(number) => number.to_owned(),
-        text => toml_text(text.trim_matches('"')),
+        text => toml_line(text.trim_matches('"')),
     };
     expect.json.push((path, value));
     Ok(())
@@ -165,55 +196,108 @@ fn json_path(path: &str) -> Result<String, String> {
     if is_plain { Ok(path.to_owned()) } else { Err("its path is more than names and places".to_owned()) }
 }
 
-fn regex(element: &Element, captures: &mut Vec<(String, String)>) -> Result<(), String> {
+fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
     let part = |name: &str| element.property(name).unwrap_or_default().trim();
-    let name = plain_name(part("RegexExtractor.refname"));
+    let own_name = part("RegexExtractor.refname");
     let pattern = part("RegexExtractor.regex");
-    let has_group = pattern.contains('(');
-    if !(part("RegexExtractor.template") == "$1$" && has_group
-        || part("RegexExtractor.template") == "$0$" && !has_group)
-    {
-        return Err("it makes another text of the groups than the first of them".to_owned());
-    }
-    if !["", "0", "1"].contains(&part("RegexExtractor.match_number")) {
+    let group = part("RegexExtractor.template").strip_prefix('$').and_then(|rest| rest.strip_suffix('$'));
+    let pattern = match group.and_then(|group| group.parse::<usize>().ok()) {
+        Some(0) => format!("({})", without_groups(pattern, 0)),
+        Some(group) => without_groups(pattern, group),
+        None => return Err("it makes a text of several groups".to_owned()),
+    };
+    let pattern = pattern.as_str();
+    let number = part("RegexExtractor.match_number");
+    if !["", "0", "1"].contains(&number) && !number.starts_with('-') {
         return Err("it takes another match than the first".to_owned());
     }
-    match part("RegexExtractor.useHeaders") {
-        "" | "false" | "unescaped" => {
-            understood(pattern)?;
-            captures.push((name, format!("regex:{pattern}")));
-        }
-        "true" => {
-            let (field, rest) = pattern.split_once(':').ok_or("it looks for no 'Name: value' in the headers")?;
-            let rest = rest.trim_start_matches([' ', '\\', 's', '*']);
-            let is_name = !field.is_empty() && field.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-            let cookie = rest.split_once('=').filter(|_| field.eq_ignore_ascii_case("set-cookie"));
-            match cookie {
-                Some((cookie, "([^;]+)" | "([^;]*)" | "(.+?);" | "(.*?);")) => {
-                    captures.push((name, format!("cookie:{cookie}")))
-                }
-                None if is_name && ["(.*)", "(.+)", "(.*?)$", "(\\S+)", "([^\\r\\n]+)"].contains(&rest) => {
-                    captures.push((name, format!("header:{field}")));
-                }
-                _ => return Err("it takes a part of a header".to_owned()),
-            }
-        }
+    understood(pattern)?;
+    let from = match part("RegexExtractor.useHeaders") {
+        "" | "false" | "unescaped" => format!("regex:{pattern}"),
+        "true" => in_header(pattern)?,
         _ => return Err("it looks elsewhere than in headers or content".to_owned()),
+    };
+    let default = default_of(element, values, "RegexExtractor", own_name);
+    let mut take = |name: &str| {
+        captures.push(DraftCapture { name: plain_name(name), from: from.clone(), default: default.clone() })
+    };
+    take(own_name);
+    if !number.starts_with('-') {
+        return Ok(());
     }
-    Ok(())
+    take(&format!("{own_name}_1"));
+    Err("it takes all matches: the first stands for them".to_owned())
 }
 
-fn json_extractor(element: &Element, captures: &mut Vec<(String, String)>) -> Result<(), String> {
+/// A pattern with the group of this number alone: others group without taking anything. 0: none at all.
+fn without_groups(pattern: &str, kept: usize) -> String {
+    let (mut out, mut number, mut in_class) = (String::new(), 0, false);
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        out.push(c);
+        match c {
+            '\\' => out.extend(chars.next()),
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '(' if !in_class && chars.peek() != Some(&'?') => {
+                number += 1;
+                out.push_str(if number == kept { "" } else { "?:" });
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// A pattern of `Name: value` as one of the field of that name.
+fn in_header(pattern: &str) -> Result<String, String> {
+    let bare = pattern.strip_prefix("(?i)").unwrap_or(pattern);
+    let bare = bare.strip_prefix('^').unwrap_or(bare);
+    let (field, rest) = bare.split_once(':').ok_or("it looks for no 'Name: value' in the headers")?;
+    let is_name = !field.is_empty() && field.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if !is_name {
+        return Err("it looks for no 'Name: value' in the headers".to_owned());
+    }
+    // What stands between colon and value is no part of it.
+    let mut rest = rest;
+    while let Some(after) = ["\\s*", "\\s+", "\\s", " *", " +", " "].iter().find_map(|blank| rest.strip_prefix(blank)) {
+        rest = after;
+    }
+    let cookie = rest.split_once('=').filter(|_| field.eq_ignore_ascii_case("set-cookie"));
+    Ok(match cookie {
+        Some((cookie, "([^;]+)" | "([^;]*)" | "(.+?);" | "(.*?);")) => format!("cookie:{cookie}"),
+        _ if ["(.*)", "(.+)", "(.*?)$", "(.*)$", "(.+)$", "(\\S+)", "([^\\r\\n]+)"].contains(&rest) => {
+            format!("header:{field}")
+        }
+        // It stands where the value begins.
+        _ => format!("header:{field} regex:^(?:{rest})"),
+    })
+}
+
+fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
     let part = |name: &str| element.property(name).unwrap_or_default();
     let numbers = part("JSONPostProcessor.match_numbers");
-    if numbers.split(';').any(|number| !["", "0", "1"].contains(&number.trim())) {
+    let is_all = |number: &str| number.trim().starts_with('-');
+    if numbers.split(';').any(|number| !["", "0", "1"].contains(&number.trim()) && !is_all(number)) {
         return Err("it takes another match than the first".to_owned());
     }
+    let mut numbers = numbers.split(';');
+    let mut takes_all = false;
     let paths = part("JSONPostProcessor.jsonPathExprs").split(';');
-    for (name, path) in names(element).iter().zip(paths) {
-        captures.push((plain_name(name), json_path(path)?));
+    let mut defaults = part("JSONPostProcessor.defaultValues").split(';');
+    for (name, path) in own_names(element).iter().zip(paths) {
+        let default = defaults.next().unwrap_or_default().trim();
+        let default = if values.asked.contains(name) { Some(String::new()) } else { values.fixed(default) };
+        let default = Some(default.unwrap_or_default());
+        let from = json_path(path)?;
+        if numbers.next().is_some_and(is_all) {
+            takes_all = true;
+            let name = plain_name(&format!("{name}_1"));
+            captures.push(DraftCapture { name, from: from.clone(), default: default.clone() });
+        }
+        captures.push(DraftCapture { name: plain_name(name), from, default });
     }
-    Ok(())
+    if takes_all { Err("it takes all matches: the first stands for them".to_owned()) } else { Ok(()) }
 }
 
 /// Whether a pattern of Java's means the same here.
@@ -240,6 +324,36 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_is_kept_and_others_take_nothing() {
+        for (pattern, group, expect) in [
+            ("a(b)(c)", 1, "a(b)(?:c)"),
+            ("a(b)(c)", 2, "a(?:b)(c)"),
+            ("a(b)", 0, "a(?:b)"),
+            ("\\(a[(](b(?:c))", 1, "\\(a[(](b(?:c))"),
+        ] {
+            assert_eq!(without_groups(pattern, group), expect, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn patterns_of_headers_are_those_of_one_field() {
+        for (pattern, expect) in [
+            ("Location: (.+)", Ok("header:Location")),
+            ("Set-Cookie: sid=([^;]+)", Ok("cookie:sid")),
+            ("Location:\\s*.*id=(\\d+)", Ok("header:Location regex:^(?:.*id=(\\d+))")),
+            ("(?i)x-token: Bearer (.+)", Ok("header:x-token regex:^(?:Bearer (.+))")),
+            ("id=(\\d+)", Err("no 'Name: value'")),
+            ("Loc.*: (.+)", Err("no 'Name: value'")),
+        ] {
+            match (in_header(pattern), expect) {
+                (Ok(from), Ok(expect)) => assert_eq!(from, expect, "{pattern}"),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{pattern}: {why}"),
+                (found, _) => panic!("{pattern}: {found:?}"),
+            }
+        }
+    }
 
     #[test]
     fn statuses_are_codes_or_classes() {

@@ -4,18 +4,131 @@ use super::super::draft::DraftText;
 use super::super::nodes::base64;
 use super::reader::JmxReader;
 use super::xml::{self, Element, property, shown};
+use crate::file::TextPlace;
 
 /// What holds for all requests beside and below an element.
 #[derive(Debug, Default)]
 pub struct TestLevel<'a, 'i> {
     pub defaults: Vec<Element<'a, 'i>>,
     pub headers: Vec<(String, DraftText)>,
-    pub authorization: Option<DraftText>,
+    pub users: Vec<LevelUser>,
+    pub cookies: Vec<LevelCookie>,
     pub timers: Vec<Element<'a, 'i>>,
     pub assertions: Vec<Element<'a, 'i>>,
 }
 
+/// A user who is told to URLs that begin with his.
+#[derive(Debug)]
+pub struct LevelUser {
+    at: TextPlace,
+    url: DraftText,
+    /// `None`: told by something else than Basic.
+    authorization: Option<DraftText>,
+}
+
+/// A cookie that is there from the beginning on.
+#[derive(Debug)]
+pub struct LevelCookie {
+    at: TextPlace,
+    name: String,
+    value: DraftText,
+    /// In small letters.
+    domain: DraftText,
+    path: String,
+    is_secure: bool,
+}
+
+/// Where a request goes, as scopes are compared with it.
+#[derive(Debug)]
+pub struct AskedUrl {
+    pub scheme: String,
+    pub host: DraftText,
+    /// Empty: that of the scheme.
+    pub port: String,
+    pub target: DraftText,
+}
+
+impl AskedUrl {
+    /// As a text: without the scheme's own port, or with it.
+    fn texts(&self) -> [DraftText; 2] {
+        let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
+        let of = |port: &str| {
+            let mut text = DraftText::fixed(&format!("{}://", self.scheme));
+            text.append(&self.host);
+            text.push(port);
+            text.append(&self.target);
+            text
+        };
+        match self.port.as_str() {
+            "" => [of(""), of(&format!(":{own}"))],
+            port if port == own => [of(""), of(&format!(":{own}"))],
+            port => [of(&format!(":{port}")), of(&format!(":{port}"))],
+        }
+    }
+}
+
+impl LevelUser {
+    /// As the tool does it: by how the URL begins (`AuthManager.getAuthForURL`).
+    fn is_told(&self, asked: &AskedUrl) -> bool {
+        let begins = self.url.written(false);
+        asked.texts().iter().any(|url| url.written(false).starts_with(&begins))
+    }
+}
+
+impl LevelCookie {
+    /// As a browser does it: by domain and path, and over TLS only if it says so (RFC 6265, 5.4).
+    fn is_sent(&self, asked: &AskedUrl) -> bool {
+        let host = asked.host.written(false).to_ascii_lowercase();
+        let domain = self.domain.written(false);
+        let domain = domain.strip_prefix('.').unwrap_or(&domain);
+        let is_name = host.parse::<std::net::IpAddr>().is_err();
+        let of_host = host == domain
+            || is_name && !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+        let target = asked.target.written(false);
+        let asked_path = target.split('?').next().unwrap_or_default();
+        let path = if self.path.is_empty() { "/" } else { &self.path };
+        let of_path = asked_path
+            .strip_prefix(path)
+            .is_some_and(|rest| rest.is_empty() || path.ends_with('/') || rest.starts_with('/'));
+        of_host && of_path && (!self.is_secure || asked.scheme.eq_ignore_ascii_case("https"))
+    }
+}
+
 impl JmxReader {
+    /// What a request tells of its user; the nearest levels count.
+    pub fn user_told(&mut self, levels: &[TestLevel], asked: &AskedUrl) -> Option<DraftText> {
+        let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
+        let user = users.iter().find(|user| user.is_told(asked));
+        if user.is_none() {
+            for user in users.iter().filter(|user| user.url.as_fixed().is_none()) {
+                let text =
+                    "a user of a URL that is filled in: whether a request is of it is not known, and he is not told";
+                self.draft.leave_out_again(user.at, text);
+            }
+        }
+        user?.authorization.clone()
+    }
+
+    /// The cookies that a request is sent with from the beginning on.
+    pub fn cookies_sent(&mut self, levels: &[TestLevel], asked: &AskedUrl) -> Option<DraftText> {
+        let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
+        let mut sent = DraftText::default();
+        for cookie in cookies {
+            if !cookie.is_sent(asked) {
+                let text = format!(
+                    "the cookie '{}' is of another host or path, or of https alone: it is not sent there",
+                    shown(&cookie.name)
+                );
+                self.draft.leave_out_again(cookie.at, text);
+                continue;
+            }
+            sent.push(if sent.is_empty() { "" } else { "; " });
+            sent.push(&format!("{}=", cookie.name));
+            sent.append(&cookie.value);
+        }
+        (!sent.is_empty()).then_some(sent)
+    }
+
     /// What holds for all requests beside these elements and below.
     pub fn level<'a, 'i>(&mut self, elements: &[Element<'a, 'i>]) -> TestLevel<'a, 'i> {
         let mut level = TestLevel::default();
@@ -41,19 +154,26 @@ impl JmxReader {
                     }
                 }
                 "CookieManager" => {
-                    let mut cookies = DraftText::default();
                     for cookie in element.collection("CookieManager.cookies") {
-                        let value = self.text(property(cookie, "Cookie.value").unwrap_or_default(), xml::place(cookie));
-                        cookies.push(if cookies.is_empty() { "" } else { "; " });
-                        cookies.push(&format!("{}=", cookie.attribute("name").unwrap_or_default()));
-                        cookies.append(&value);
+                        let (at, part) = (xml::place(cookie), |name: &str| property(cookie, name).unwrap_or_default());
+                        let value = self.text(part("Cookie.value").trim(), at);
+                        let domain = self.text(part("Cookie.domain").trim(), at);
+                        level.cookies.push(LevelCookie {
+                            at,
+                            name: cookie.attribute("name").unwrap_or_default().to_owned(),
+                            value,
+                            domain: domain.mapped_text(str::to_ascii_lowercase),
+                            path: self.values.fixed(part("Cookie.path")).unwrap_or_default().trim().to_owned(),
+                            is_secure: part("Cookie.secure").trim() == "true",
+                        });
+                    }
+                    if !level.cookies.is_empty() {
+                        let text = "cookies that are there from the beginning on: they are sent in place of those that answers set";
+                        self.draft.leave_out_again(element.place(), text);
                     }
                     if element.flag("CookieManager.clearEachIteration") {
                         let text = "a user keeps its cookies from one session to the next";
                         self.draft.leave_out_again(element.place(), text);
-                    }
-                    if !cookies.is_empty() {
-                        level.headers.push(("Cookie".to_owned(), cookies));
                     }
                 }
                 "AuthManager" => self.authorization(element, &mut level),
@@ -70,10 +190,12 @@ impl JmxReader {
     fn authorization(&mut self, element: &Element, level: &mut TestLevel) {
         for user in element.collection("AuthManager.auth_list") {
             let part = |name: &str| property(user, name).unwrap_or_default();
-            let mechanism = part("Authorization.mechanism");
-            if level.authorization.is_some() || mechanism.contains("DIGEST") || mechanism.contains("KERBEROS") {
-                let text = "a user who is told by digest or Kerberos, or is not the first one";
-                self.draft.leave_out_again(xml::place(user), text);
+            let at = xml::place(user);
+            let url = self.text(part("Authorization.url").trim(), at);
+            let mechanism = part("Authorization.mechanism").trim();
+            if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
+                self.draft.leave_out_again(at, format!("a user who is told by {}", shown(mechanism)));
+                level.users.push(LevelUser { at, url, authorization: None });
                 continue;
             }
             let [name, password] =
@@ -84,10 +206,10 @@ impl JmxReader {
                 _ => {
                     authorization.push_value("env.BASIC_AUTH");
                     let text = "user and password are filled in: set BASIC_AUTH to USER:PASSWORD in base64";
-                    self.draft.leave_out_again(xml::place(user), text);
+                    self.draft.leave_out_again(at, text);
                 }
             }
-            level.authorization = Some(authorization);
+            level.users.push(LevelUser { at, url, authorization: Some(authorization) });
         }
     }
 

@@ -1,9 +1,9 @@
 //! A sampler of HTTP as a request: where, with what, what is expected of the answer, and what is waited before.
 
-use super::super::draft::{DraftBody, DraftRequest, DraftStep, DraftText, DraftWhat};
+use super::super::draft::{DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat};
 use super::super::nodes::{self, encoded};
 use super::checks;
-use super::level::TestLevel;
+use super::level::{AskedUrl, TestLevel};
 use super::reader::JmxReader;
 use super::timers::{Thinking, Timer};
 use super::xml::{self, Element, property, shown};
@@ -13,6 +13,40 @@ use crate::file::TextPlace;
 const REDIRECTS_MAX: u32 = 20;
 /// Requests, at most.
 const REQUESTS_MAX: usize = 10_000;
+/// Properties of a sampler that are carried over, or are noted where they are read.
+const CARRIED_OVER: [&str; 17] = [
+    "HTTPsampler.Arguments",
+    "HTTPsampler.Files",
+    "HTTPSampler.DO_MULTIPART_POST",
+    "HTTPSampler.auto_redirects",
+    "HTTPSampler.domain",
+    "HTTPSampler.embedded_url_re",
+    "HTTPSampler.follow_redirects",
+    "HTTPSampler.image_parser",
+    "HTTPSampler.method",
+    "HTTPSampler.path",
+    "HTTPSampler.port",
+    "HTTPSampler.postBodyRaw",
+    "HTTPSampler.protocol",
+    "HTTPSampler.response_timeout",
+    "HTTPSampler.use_keepalive",
+    "HTTPSampler.monitor",
+    "HTTPSampler.FILES",
+];
+/// Those that say how the tool itself works, which is nothing to the server.
+const OF_THE_TOOL: [&str; 11] = [
+    "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
+    "HTTPSampler.concurrentDwn",
+    "HTTPSampler.concurrentPool",
+    "HTTPSampler.embedded_url_exclude_re",
+    "HTTPSampler.implementation",
+    "HTTPSampler.md5",
+    "HTTPSampler.connect_timeout",
+    "TestElement.enabled",
+    "TestElement.gui_class",
+    "TestElement.name",
+    "TestPlan.comments",
+];
 
 impl JmxReader {
     pub fn sampler<'a, 'i>(
@@ -51,26 +85,13 @@ impl JmxReader {
             all.find(|text| !text.trim().is_empty()).unwrap_or_default().trim()
         };
         let path = said("HTTPSampler.path").to_owned();
-        // A variable may hold a whole URL.
-        let is_url = self.values.text(&path).0.beginning().contains("://");
-        let (whole, is_whole) = match is_url {
-            true => (path, true),
-            false => {
-                let (domain, port, scheme) =
-                    (said("HTTPSampler.domain"), said("HTTPSampler.port"), said("HTTPSampler.protocol"));
-                let scheme = match (scheme, port) {
-                    ("", "443") => "https",
-                    ("", _) => "http",
-                    (scheme, _) => scheme,
-                };
-                let port = if port.is_empty() || port == "0" { String::new() } else { format!(":{port}") };
-                // It may also be filled in from its beginning on.
-                let begins = path.starts_with('/') || self.values.text(&path).0.beginning().starts_with('/');
-                let slash = if begins { "" } else { "/" };
-                let authority = if domain.is_empty() { String::new() } else { format!("{scheme}://{domain}{port}") };
-                (format!("{authority}{slash}{path}"), !domain.is_empty())
-            }
+        let (domain, port) = (said("HTTPSampler.domain").to_owned(), said("HTTPSampler.port").to_owned());
+        let scheme = match (said("HTTPSampler.protocol"), port.as_str()) {
+            ("", "443") => "https".to_owned(),
+            ("", _) => "http".to_owned(),
+            (scheme, _) => scheme.to_ascii_lowercase(),
         };
+        let port = if port == "0" { String::new() } else { port };
         let method = self.values.fixed(said("HTTPSampler.method")).map(|method| method.trim().to_ascii_uppercase());
         let is_word = |method: &String| method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let method = method.filter(is_word).unwrap_or_else(|| {
@@ -90,11 +111,19 @@ impl JmxReader {
         if element.flag("HTTPSampler.image_parser") {
             self.draft.leave_out_again(at, "what pages embed is not asked: give it steps of its own");
         }
-        request.target = self.target(&whole, is_whole, name, at)?;
+        self.not_carried_over(element, name);
+        // A variable may hold a whole URL.
+        let is_url = self.values.text(&path).0.beginning().contains("://");
+        let asked = match is_url {
+            true => self.whole_url(&path, name, at)?,
+            false => self.url_of_parts([&scheme, &domain, &port, &path], name, at)?,
+        };
+        request.target = asked.target.clone();
         self.body(element, &defaults, &mut request, name);
         for level in levels {
+            // Those of a nearer level take the place of those of farther ones; of one level there may be several of one name.
+            request.headers.retain(|(own, _)| !level.headers.iter().any(|(name, _)| own.eq_ignore_ascii_case(name)));
             for (header, value) in &level.headers {
-                request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(header));
                 let (value, lacks) = self.values.seen_from_here(value);
                 self.lacks(lacks, at);
                 request.headers.push((header.clone(), value));
@@ -106,10 +135,14 @@ impl JmxReader {
         if matches!(request.body, DraftBody::Parts(_)) {
             request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case("content-type"));
         }
-        if let Some(authorization) = levels.iter().rev().find_map(|level| level.authorization.as_ref())
-            && !request.has_header("authorization")
+        for (name, told) in
+            [("Authorization", self.user_told(levels, &asked)), ("Cookie", self.cookies_sent(levels, &asked))]
         {
-            request.headers.push(("Authorization".to_owned(), authorization.clone()));
+            if let Some(value) = told.filter(|_| !request.has_header(name)) {
+                let (value, lacks) = self.values.seen_from_here(&value);
+                self.lacks(lacks, at);
+                request.headers.push((name.to_owned(), value));
+            }
         }
         let mut thinking = Thinking::default();
         thinking.fixed(std::mem::take(&mut self.pause_ms));
@@ -141,120 +174,241 @@ impl JmxReader {
                 None => self.other(check.kind(), check, &shown_name),
             }
         }
-        for (name, _) in &mut request.captures {
-            *name = self.values.captured_name(name);
+        for capture in &mut request.captures {
+            capture.name = self.values.captured_name(&capture.name);
         }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
         let think = thinking.written();
-        Some(DraftStep { name, think, what: DraftWhat::Ask(Box::new(request)), ..DraftStep::default() })
+        Some(DraftStep { at: Some(at), name, think, what: DraftWhat::Ask(Box::new(request)), ..DraftStep::default() })
     }
 
-    /// Path and query, if it is asked where the others are.
-    fn target(&mut self, whole: &str, is_whole: bool, name: &str, at: TextPlace) -> Option<DraftText> {
-        let whole_text = self.text(whole, at);
-        if !is_whole {
+    /// What a sampler says besides, and is not carried over.
+    fn not_carried_over(&mut self, element: &Element, name: &str) {
+        for (property, value) in element.properties() {
+            let is_known = CARRIED_OVER.contains(&property) || OF_THE_TOOL.contains(&property);
+            // As it is where nobody has said anything.
+            let is_usual = ["", "false", "0", "UTF-8", "utf-8"].contains(&value.trim())
+                || (property, value.trim()) == ("HTTPSampler.use_keepalive", "true");
+            if !is_known && !is_usual {
+                let text = format!("'{name}': {} = {}", shown(property), shown(value));
+                self.draft.leave_out_again(element.place(), text);
+            } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
+                let text = "a connection that is used once: say so of the load";
+                self.draft.leave_out_again(element.place(), text);
+            }
+        }
+    }
+
+    /// Where a request goes whose parts are said apart: scheme, domain, port and path.
+    fn url_of_parts(&mut self, [scheme, domain, port, path]: [&str; 4], name: &str, at: TextPlace) -> Option<AskedUrl> {
+        let path_text = self.text(path, at);
+        let is_begun = path_text.beginning().starts_with('/') || path_text.first_value().is_some();
+        // Before what is filled in a slash is put only where that has none, when it is known.
+        let mut target = DraftText::fixed(if is_begun { "" } else { "/" });
+        target.append(&path_text);
+        let (host, port_text) = (self.text(domain, at), self.text(port, at));
+        let port = port_text.as_fixed().unwrap_or(port).trim().to_owned();
+        let scheme = self.values.fixed(scheme).unwrap_or_else(|| scheme.to_owned()).trim().to_ascii_lowercase();
+        let asked = AskedUrl { scheme, host, port, target };
+        if domain.is_empty() {
             if self.origin.is_none() {
                 self.draft.leave_out_again(at, "a request that says not where: that is the target");
             }
-            return Some(whole_text);
+            return Some(asked);
         }
+        let mark = if asked.port.is_empty() { "" } else { ":" };
+        let fixed = asked.host.as_fixed().filter(|_| port_text.as_fixed().is_some());
+        let fixed = fixed.and_then(|host| {
+            let whole = format!("{}://{}{mark}{}", asked.scheme, host.trim(), asked.port);
+            nodes::url(&whole).map(|parts| parts.origin())
+        });
+        let origin =
+            fixed.unwrap_or_else(|| format!("{{{}}}", shown(&format!("{domain}{mark}{port}", port = asked.port))));
+        self.is_asked(&origin, name, at).then_some(asked)
+    }
+
+    /// Where a request goes whose path is a whole URL.
+    fn whole_url(&mut self, whole: &str, name: &str, at: TextPlace) -> Option<AskedUrl> {
+        let whole_text = self.text(whole, at);
         let beginning = whole_text.beginning();
         let authority = beginning.split_once("://").map_or("", |(_, rest)| rest);
         let is_fixed = whole_text.as_fixed().is_some() || authority.contains(['/', '?']);
-        let (origin, target) = match nodes::url(beginning).filter(|_| is_fixed) {
+        match nodes::url(beginning).filter(|_| is_fixed) {
             Some(parts) => {
                 let mut target = DraftText::fixed(&parts.target);
                 target.append(&whole_text.after(beginning.len()));
-                (parts.origin(), target)
+                let (host, port) = match parts.authority.rsplit_once(':') {
+                    Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port),
+                    _ => (parts.authority.as_str(), ""),
+                };
+                let (origin, scheme) = (parts.origin(), parts.scheme.clone());
+                let asked = AskedUrl { scheme, host: DraftText::fixed(host), port: port.to_owned(), target };
+                self.is_asked(&origin, name, at).then_some(asked)
             }
             None => {
                 // The host is filled in: what is asked begins at the slash after it.
-                let after = whole.split_once("://").map_or(whole, |(_, rest)| rest);
+                let (scheme, after) = whole.split_once("://").unwrap_or(("http", whole));
                 let slash = slash_outside(after).unwrap_or(after.len());
-                let target = self.text(if slash == after.len() { "/" } else { &after[slash..] }, at);
-                (format!("{{{}}}", shown(&after[..slash])), target)
+                let path = if slash == after.len() { "/" } else { &after[slash..] };
+                self.url_of_parts([scheme, &after[..slash], "", path], name, at)
             }
-        };
-        let asked = self.origin.get_or_insert_with(|| origin.clone());
-        if *asked != origin {
+        }
+    }
+
+    /// Whether an origin is the one that is asked: that of the first request.
+    fn is_asked(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
+        let asked = self.origin.get_or_insert_with(|| origin.to_owned());
+        if asked != origin {
             let text = format!("'{name}' asks {origin}: one host is asked, {asked}");
             self.draft.leave_out_again(at, text);
-            return None;
+            return false;
         }
         if origin.starts_with('{') {
             self.draft.leave_out_again(at, format!("its host is {origin}: name it as the target"));
         }
-        let mut begun = DraftText::fixed(if target.beginning().starts_with('/') { "" } else { "/" });
-        begun.append(&target);
-        Some(begun)
+        true
     }
 
     fn body(&mut self, element: &Element, defaults: &[&Element], request: &mut DraftRequest, name: &str) {
         let at = element.place();
-        let mut pairs = Vec::new();
-        for holder in std::iter::once(&element).chain(defaults) {
-            for argument in holder.collection("Arguments.arguments") {
-                let part = |name: &str| property(argument, name).unwrap_or_default();
-                let (key, value) = (part("Argument.name").to_owned(), part("Argument.value").to_owned());
-                let is_encoded = part("HTTPArgument.always_encode") == "true";
-                if !pairs.iter().any(|(own, ..): &(String, DraftText, bool)| *own == key && !key.is_empty()) {
-                    let value = self.text(&value, xml::place(argument));
-                    pairs.push((key, value, is_encoded));
-                }
-            }
-        }
+        let arguments = self.arguments(element, defaults);
         let mut files = Vec::new();
         for file in element.collection("HTTPFileArgs.files") {
             let part = |name: &str| property(file, name).unwrap_or_default().trim();
+            let kind = self.values.fixed(part("File.mimetype")).filter(|kind| !kind.is_empty());
             match self.values.fixed(part("File.path")).filter(|path| !path.is_empty()) {
-                Some(path) => files.push((part("File.paramname").to_owned(), path.replace('\\', "/"))),
+                Some(path) => {
+                    let part = DraftPart::file(part("File.paramname"), &path.replace('\\', "/"));
+                    files.push(DraftPart { kind, ..part });
+                }
                 None => self.draft.leave_out(xml::place(file), format!("'{name}': a file whose name is filled in")),
             }
         }
-        let has_raw = element.flag("HTTPSampler.postBodyRaw")
-            || (!pairs.is_empty() && pairs.iter().all(|(key, ..)| key.is_empty()) && request.method != "GET");
-        let takes_body = ["POST", "PUT", "PATCH", "DELETE"].contains(&request.method.as_str());
-        if let ([(field, path)], true) = (files.as_slice(), pairs.is_empty())
-            && field.is_empty()
+        let method = request.method.clone();
+        let is_one_of = |methods: &[&str]| methods.contains(&method.as_str());
+        let is_raw = element.flag("HTTPSampler.postBodyRaw");
+        let is_nameless = !arguments.is_empty() && arguments.iter().all(|argument| argument.name.is_empty());
+        // As the tool sends them: GET has a body only where it is one text, or one file without a name; these three have none.
+        let has_none = is_one_of(&["HEAD", "OPTIONS", "TRACE"]);
+        let is_get = is_one_of(&["GET"]);
+        let mut dropped: Option<&str> = None;
+        if let ([file], true) = (files.as_slice(), arguments.is_empty())
+            && file.name.is_empty()
         {
-            request.body = DraftBody::File(path.clone());
-        } else if !files.is_empty() || (takes_body && element.flag("HTTPSampler.DO_MULTIPART_POST")) {
-            let texts = pairs.into_iter().map(|(key, value, _)| (key, value));
-            let files = files.into_iter().map(|(field, path)| (field, DraftText::fixed(&format!("@{path}"))));
+            match (&file.content, has_none) {
+                (DraftPartContent::File(path), false) => {
+                    request.body = DraftBody::File(path.clone());
+                    let kind = file.kind.iter().map(|kind| ("Content-Type".to_owned(), DraftText::fixed(kind)));
+                    request.headers.extend(kind);
+                }
+                _ => dropped = Some("a file"),
+            }
+        } else if (!files.is_empty() || element.flag("HTTPSampler.DO_MULTIPART_POST")) && !is_get && !has_none {
+            let texts = arguments
+                .into_iter()
+                .filter(|argument| !argument.name.is_empty())
+                .map(|argument| DraftPart { kind: argument.kind, ..DraftPart::text(&argument.name, argument.value) });
             request.body = DraftBody::Parts(texts.chain(files).collect());
-        } else if has_raw {
-            let mut body = DraftText::default();
-            pairs.iter().for_each(|(_, value, _)| body.append(value));
-            if !body.is_empty() {
-                request.body = DraftBody::Text(body);
+        } else {
+            if !files.is_empty() {
+                dropped = Some("files");
             }
-        } else if !pairs.is_empty() {
-            let mut query = DraftText::default();
-            for (key, value, is_encoded) in pairs {
-                query.push(if query.is_empty() { "" } else { "&" });
-                query.push(&format!("{}=", encoded(&key)));
-                // What is not to be encoded is so already.
-                query.append(&if is_encoded {
-                    value.mapped(encoded, "url")
-                } else {
-                    value.mapped(|text| text.replace(' ', "%20"), "url")
-                });
-            }
-            if takes_body {
-                request
-                    .headers
-                    .push(("Content-Type".to_owned(), DraftText::fixed("application/x-www-form-urlencoded")));
-                request.body = DraftBody::Text(query);
+            if is_raw || (is_nameless && !is_get) {
+                let mut body = DraftText::default();
+                arguments.iter().for_each(|argument| body.append(&argument.value));
+                match has_none {
+                    true if !body.is_empty() => dropped = Some("a body"),
+                    false if !body.is_empty() => request.body = DraftBody::Text(body),
+                    _ => {}
+                }
             } else {
-                request.target.push(if request.target.contains('?') { "&" } else { "?" });
-                request.target.append(&query);
+                let mut query = DraftText::default();
+                // Without a name they are none: so variables may leave them out.
+                for argument in arguments.into_iter().filter(|argument| !argument.name.is_empty()) {
+                    query.push(if query.is_empty() { "" } else { "&" });
+                    argument.write(&mut query);
+                }
+                if query.is_empty() {
+                    // Nothing is sent.
+                } else if is_one_of(&["GET", "DELETE", "OPTIONS"]) {
+                    request.target.push(if request.target.contains('?') { "&" } else { "?" });
+                    request.target.append(&query);
+                } else if has_none {
+                    dropped = Some("parameters");
+                } else {
+                    let kind = DraftText::fixed("application/x-www-form-urlencoded");
+                    request.headers.push(("Content-Type".to_owned(), kind));
+                    request.body = DraftBody::Text(query);
+                }
             }
         }
-        if matches!(request.body, DraftBody::File(_))
-            || matches!(&request.body, DraftBody::Parts(parts) if parts.iter().any(|(_, text)| text.beginning().starts_with('@')))
-        {
+        if let Some(what) = dropped {
+            self.draft.leave_out(at, format!("'{name}': {what}, which the tool does not send with {method}"));
+        }
+        let has_file = match &request.body {
+            DraftBody::File(_) => true,
+            DraftBody::Parts(parts) => parts.iter().any(DraftPart::is_file),
+            _ => false,
+        };
+        if has_file {
             self.draft.leave_out_again(at, "files of uploads are looked for from the place of this one");
         }
+    }
+
+    /// The arguments of a sampler, and those of its defaults.
+    fn arguments(&mut self, element: &Element, defaults: &[&Element]) -> Vec<SamplerArgument> {
+        let mut arguments: Vec<SamplerArgument> = Vec::new();
+        for (number, holder) in std::iter::once(&element).chain(defaults).enumerate() {
+            for argument in holder.collection("Arguments.arguments") {
+                let (at, part) = (xml::place(argument), |name: &str| property(argument, name).unwrap_or_default());
+                let name_text = self.text(part("Argument.name"), at);
+                let Some(name) = name_text.as_fixed() else {
+                    self.draft.leave_out(at, "a parameter whose name is filled in");
+                    continue;
+                };
+                // Its own take the place of the defaults' of one name.
+                if number > 0 && arguments.iter().any(|own| own.name == name) {
+                    continue;
+                }
+                let kind = self.values.fixed(part("HTTPArgument.content_type").trim());
+                arguments.push(SamplerArgument {
+                    name: name.to_owned(),
+                    value: self.text(part("Argument.value"), at),
+                    is_encoded: part("HTTPArgument.always_encode").trim() == "true",
+                    has_equals: part("HTTPArgument.use_equals").trim() != "false",
+                    // The tool says this of every text.
+                    kind: kind.filter(|kind| !["", "text/plain"].contains(&kind.as_str())),
+                });
+            }
+        }
+        arguments
+    }
+}
+
+/// An argument of a sampler.
+struct SamplerArgument {
+    name: String,
+    value: DraftText,
+    /// It is encoded where it is sent; else it is so already.
+    is_encoded: bool,
+    has_equals: bool,
+    /// Its type, where it is a part of a form.
+    kind: Option<String>,
+}
+
+impl SamplerArgument {
+    /// As a pair of a query or form.
+    fn write(&self, out: &mut DraftText) {
+        let is_pair = self.has_equals || !self.value.is_empty();
+        match self.is_encoded {
+            true => out.push(&encoded(&self.name)),
+            false => out.push(&self.name.replace(' ', "%20")),
+        }
+        out.push(if is_pair { "=" } else { "" });
+        out.append(&match self.is_encoded {
+            true => self.value.mapped(encoded, "url"),
+            false => self.value.mapped(|text| text.replace(' ', "%20"), "url"),
+        });
     }
 }
 

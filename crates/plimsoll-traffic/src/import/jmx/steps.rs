@@ -60,6 +60,7 @@ impl JmxReader {
             let name = shown(element.name());
             let at = element.place();
             let group = |steps: Vec<DraftStep>| DraftStep {
+                at: Some(at),
                 name: Some(name.clone()).filter(|name| !name.is_empty()),
                 what: DraftWhat::Steps(steps),
                 ..DraftStep::default()

@@ -18,6 +18,8 @@ pub struct Values {
     pub drawn: HashMap<String, String>,
     /// Names that extractors set.
     pub captured: HashSet<String>,
+    /// Names on whose value a step depends.
+    pub asked: HashSet<String>,
     /// Those of them that are set where what is read does not see them: in another thread group.
     pub unseen: HashSet<String>,
     /// Those that extractors set in the load itself, as the file has them.

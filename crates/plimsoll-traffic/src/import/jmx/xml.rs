@@ -85,6 +85,14 @@ impl<'a, 'i> Element<'a, 'i> {
         property(self.node, name)
     }
 
+    /// Its properties with their texts; those that hold others with an empty one.
+    pub fn properties(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.node.children().filter(Node::is_element).filter_map(|child| {
+            let has_others = child.children().any(|inner| inner.is_element());
+            Some((child.attribute("name")?, if has_others { "" } else { child.text().unwrap_or_default() }))
+        })
+    }
+
     pub fn flag(&self, name: &str) -> bool {
         self.property(name).is_some_and(|text| text.trim() == "true")
     }

@@ -22,6 +22,8 @@ pub struct Api<'a> {
     pub budget: Cell<Budget>,
     /// Where references lead that were followed already.
     followed: RefCell<HashMap<String, Option<&'a TreeNode>>>,
+    /// Version 3.0, and not a later one.
+    pub is_3_0: bool,
 }
 
 impl<'a> Api<'a> {
@@ -37,9 +39,10 @@ impl<'a> Api<'a> {
                 return tree.error("this is no description in OpenAPI: neither 'openapi' nor 'swagger' says a version");
             }
         };
+        let is_3_0 = text(tree, "openapi").is_some_and(|version| version.starts_with("3.0"));
         let budget = Budget::of_input(bytes).into();
         let followed = RefCell::default();
-        let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at, budget, followed };
+        let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at, budget, followed, is_3_0 };
         if is_2 {
             api.base_of_2()
         } else {
@@ -68,10 +71,7 @@ impl<'a> Api<'a> {
             return;
         };
         self.base_at = server.at;
-        let mut url = text(server, "url").unwrap_or("/").to_owned();
-        if let Some(variables) = field(server, "variables") {
-            url = with_variables(&url, |name| text(field(variables, name)?, "default"));
-        }
+        let url = self.server_url(server);
         let url = url.trim_end_matches('/');
         match nodes::url(url) {
             Some(_) if !url.contains('{') => self.base = Some(url.to_owned()),
@@ -82,6 +82,15 @@ impl<'a> Api<'a> {
             let others: Vec<&str> = servers[1..].iter().filter_map(|server| text(server, "url")).collect();
             let text = format!("other servers are not asked ({}): another target may be named", others.join(", "));
             self.no_base.get_or_insert(text);
+        }
+    }
+
+    /// Where a server is, with its variables as they are by default.
+    pub fn server_url(&self, server: &TreeNode) -> String {
+        let url = text(server, "url").unwrap_or("/");
+        match field(server, "variables") {
+            Some(variables) => with_variables(url, |name| text(field(variables, name)?, "default")),
+            None => url.to_owned(),
         }
     }
 
@@ -106,6 +115,18 @@ impl<'a> Api<'a> {
         let has_room = budget.take(bytes).is_ok();
         self.budget.set(budget);
         has_room
+    }
+
+    /// The example beside a schema, in any of the writings there are.
+    pub fn example_of(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
+        let listed = || match field(node, "examples").map(|examples| &examples.value) {
+            Some(TreeValue::List(examples)) => examples.first(),
+            Some(TreeValue::Table(examples)) => {
+                examples.iter().find_map(|(_, example)| field(self.resolved(example)?, "value"))
+            }
+            _ => None,
+        };
+        field(node, "example").or_else(|| field(node, "x-example")).or_else(listed)
     }
 
     /// `#/components/schemas/Pet`.

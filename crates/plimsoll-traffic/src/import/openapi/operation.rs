@@ -1,9 +1,10 @@
 //! One operation of a description as a request.
 
-use super::super::draft::{Draft, DraftBody, DraftExpect, DraftRequest, DraftStep, DraftText, DraftWhat};
-use super::super::nodes::{encoded, entries, field, flag, items, own_text, text, variable_name};
+use super::super::draft::{Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText, DraftWhat};
+use super::super::nodes::{self, encoded, entries, field, flag, items, own_text, text, variable_name};
 use super::api::Api;
-use super::sample::{Sampler, example_of};
+use super::sample::{SampleValue, SampledField, Sampler};
+use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
 use std::collections::HashSet;
 
@@ -22,31 +23,28 @@ impl<'a> Operation<'a, '_> {
     /// As a request; what it lacks is said.
     pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
         let shown = format!("{} {}", self.method.to_ascii_uppercase(), self.path);
-        for holder in [self.node, self.item] {
-            if let [server, ..] = items(holder, "servers") {
-                draft.leave_out(server.at, format!("{shown}: a server of its own; it is asked of the others' one"));
-            }
-        }
+        let prefix = self.own_prefix(&shown, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
             draft.leave_out(callbacks.at, format!("{shown}: callbacks, which the server asks"));
         }
         let mut request = DraftRequest { method: self.method.to_ascii_uppercase(), ..DraftRequest::default() };
         let parameters = self.parameters(&shown, draft);
-        request.target = self.target(&parameters, &shown, draft);
+        request.target = DraftText::fixed(&prefix);
+        request.target.append(&self.target(&parameters, &shown, draft));
         for parameter in &parameters {
             let Some(name) = text(parameter, "name") else { continue };
+            let place = text(parameter, "in").unwrap_or_default();
             let value = |draft: &mut Draft| self.value(parameter, &shown, draft);
-            match text(parameter, "in") {
+            match Some(place) {
                 // These are said by other means.
                 Some("header")
                     if ["accept", "content-type", "authorization"].contains(&&*name.to_ascii_lowercase()) => {}
                 Some("header") => {
-                    let value = value(draft);
+                    let value = self.style(parameter, place).header(&value(draft));
                     request.headers.push((name.to_owned(), value));
                 }
                 Some("cookie") => {
-                    let mut cookie = DraftText::fixed(&format!("{name}="));
-                    cookie.append(&value(draft));
+                    let cookie = self.style(parameter, place).cookie(name, &value(draft));
                     push_cookie(&mut request, &cookie);
                 }
                 _ => {}
@@ -58,7 +56,34 @@ impl<'a> Operation<'a, '_> {
         // Examples that are written out may be long, and stand behind many references.
         self.api.has_room(request.bytes());
         let name = text(self.node, "operationId").map_or(shown, str::to_owned);
-        Some(DraftStep { name: Some(name), what: DraftWhat::Ask(Box::new(request)), ..DraftStep::default() })
+        let (at, what) = (Some(self.node.at), DraftWhat::Ask(Box::new(request)));
+        Some(DraftStep { at, name: Some(name), what, ..DraftStep::default() })
+    }
+
+    fn style(&self, node: &TreeNode, place: &str) -> ParameterStyle {
+        ParameterStyle::of(node, place, self.api.is_2, self.api.is_3_0)
+    }
+
+    /// What stands before its path where it has a server of its own; `None`: that is another host, which is not asked.
+    fn own_prefix(&self, shown: &str, draft: &mut Draft) -> Option<String> {
+        let holder = [self.node, self.item].into_iter().find(|holder| !items(holder, "servers").is_empty());
+        let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
+            return Some(String::new());
+        };
+        let url = self.api.server_url(server);
+        let base = self.api.base.as_deref().and_then(nodes::url);
+        let base_path = base.as_ref().map_or("", |base| base.target.trim_end_matches('/'));
+        let own = nodes::url(&url);
+        let is_same = own.as_ref().is_none_or(|own| base.as_ref().is_some_and(|base| base.origin() == own.origin()));
+        let path = own.as_ref().map_or(url.as_str(), |own| &own.target).trim_end_matches('/');
+        // The base comes before every path.
+        match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
+            Some(rest) => Some(rest.to_owned()),
+            None => {
+                draft.leave_out(server.at, format!("{shown}: a server of its own ({url}): one is asked"));
+                None
+            }
+        }
     }
 
     /// Those of the operation, and those of the path that it does not have itself; without what need not be there and has no
@@ -76,9 +101,11 @@ impl<'a> Operation<'a, '_> {
                 continue;
             }
             let is_needed = flag(parameter, "required") || ["path", "body"].contains(&key.1.unwrap_or_default());
-            if is_needed || example_of(parameter).is_some() {
+            if is_needed || self.api.example_of(parameter).is_some() {
                 keys.insert(key);
                 parameters.push(parameter);
+            } else {
+                draft.leave_out_again(node.at, "a parameter that need not be there and has no example");
             }
         }
         parameters
@@ -95,41 +122,47 @@ impl<'a> Operation<'a, '_> {
             let value = match parameters.iter().find(is_it) {
                 Some(parameter) => {
                     let value = self.value(parameter, shown, draft);
-                    if value.as_fixed().is_none() {
+                    if !value.is_fixed() {
                         let text = format!("{shown}: '{name}' has no example and is drawn: give it values that exist");
                         draft.leave_out(parameter.at, text);
                     }
-                    value
+                    self.style(parameter, "path").segment(name, &value)
                 }
                 None => {
                     draft.leave_out(self.node.at, format!("{shown}: nothing describes '{name}': it is 1"));
                     DraftText::fixed("1")
                 }
             };
-            target.append(&value.mapped(encoded, "url"));
+            target.append(&value);
             rest = after;
         }
         target.push(rest);
         let mut mark = if self.path.contains('?') { "&" } else { "?" };
         for parameter in parameters.iter().filter(|parameter| text(parameter, "in") == Some("query")) {
             let Some(name) = text(parameter, "name") else { continue };
-            target.push(&format!("{mark}{}=", encoded(name)));
-            target.append(&self.value(parameter, shown, draft).mapped(encoded, "url"));
-            mark = "&";
+            let pairs = self.style(parameter, "query").pairs(name, &self.value(parameter, shown, draft));
+            if !pairs.is_empty() {
+                target.push(mark);
+                target.append(&pairs);
+                mark = "&";
+            }
         }
         target
     }
 
-    /// The value of a parameter as plain text.
-    fn value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> DraftText {
+    /// The value of a parameter.
+    fn value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> SampleValue {
         let mut sampler = Sampler::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
         let described = content.map_or(parameter, |(_, media)| media);
         // Version 2 has no schema around the type of a parameter.
         let schema = field(described, "schema").unwrap_or(described);
-        let value = match example_of(described) {
-            Some(example) => sampler.plain_example(example),
-            None => sampler.plain(schema),
+        let example = self.api.example_of(parameter).or_else(|| self.api.example_of(described));
+        let value = match (example, content.is_some()) {
+            (Some(example), true) if own_text(example).is_none() => SampleValue::One(sampler.json_example(example)),
+            (Some(example), _) => sampler.value_of_example(example),
+            (None, true) => SampleValue::One(sampler.json(schema)),
+            (None, false) => sampler.value(schema),
         };
         self.said(sampler, shown, draft);
         value
@@ -205,28 +238,47 @@ impl<'a> Operation<'a, '_> {
             return draft.leave_out(node.at, format!("{shown}: its body is described in another document"));
         };
         let Some(content) = field(body, "content") else { return };
+        if ["get", "head", "trace"].contains(&self.method) {
+            let said = format!("{shown}: its body, which {} has none of", self.method.to_ascii_uppercase());
+            return draft.leave_out(body.at, said);
+        }
         let kinds = entries(content);
         let named = |part: &str| kinds.iter().find(|(kind, _)| kind.name.to_ascii_lowercase().contains(part));
         let best = named("json").or_else(|| named("x-www-form-urlencoded")).or_else(|| named("multipart/form-data"));
-        let Some((kind, media)) = best.or_else(|| kinds.iter().find(|(_, media)| example_of(media).is_some())) else {
+        let mut sampler = Sampler::new(self.api);
+        // Of other kinds one whose content stands there, or is any text.
+        let example = |media: &'a TreeNode| {
+            let of_schema = || {
+                let schema = self.api.resolved(field(media, "schema")?)?;
+                sampler.fixed_value(schema)
+            };
+            self.api.example_of(media).or_else(of_schema)
+        };
+        let is_text = |kind: &str, media: &TreeNode| kind.starts_with("text/plain") && field(media, "schema").is_some();
+        let other = || {
+            let with_example = kinds.iter().find(|(_, media)| example(media).is_some());
+            with_example.or_else(|| kinds.iter().find(|(kind, media)| is_text(&kind.name, media)))
+        };
+        let Some((kind, media)) = best.or_else(other) else {
             if let Some((kind, _)) = kinds.first() {
                 draft.leave_out(kind.at, format!("{shown}: a body of {} without an example: write one", kind.name));
             }
             return;
         };
-        let mut sampler = Sampler::new(self.api);
         let lower = kind.name.to_ascii_lowercase();
-        let example = example_of(media);
-        let schema = field(media, "schema");
+        let is_json = lower.contains("json") || lower.contains('*');
+        let (example, schema) =
+            (if is_json { self.api.example_of(media) } else { example(media) }, field(media, "schema"));
         if lower.contains("x-www-form-urlencoded") || lower.starts_with("multipart/") {
-            let fields = sampler.fields(schema, example);
-            form(request, fields, lower.starts_with("multipart/"));
+            let fields = sampler.fields(schema, self.api.example_of(media));
+            self.form(request, fields, field(media, "encoding"), lower.starts_with("multipart/"));
         } else {
             let body = match (example, schema) {
-                (Some(example), _) if !lower.contains("json") => {
-                    DraftText::fixed(own_text(example).unwrap_or_default())
+                (Some(example), _) if !is_json => {
+                    own_text(example).map_or_else(|| sampler.json_example(example), DraftText::fixed)
                 }
                 (Some(example), _) => sampler.json_example(example),
+                (None, Some(schema)) if !is_json => sampler.plain(schema),
                 (None, Some(schema)) => sampler.json(schema),
                 (None, None) => DraftText::fixed("{}"),
             };
@@ -235,6 +287,51 @@ impl<'a> Operation<'a, '_> {
             request.body = DraftBody::Text(body);
         }
         self.said(sampler, shown, draft);
+    }
+
+    /// Fields as the body of a request.
+    fn form(
+        &self,
+        request: &mut DraftRequest,
+        fields: Vec<SampledField<'a>>,
+        encoding: Option<&'a TreeNode>,
+        in_parts: bool,
+    ) {
+        let of = |name: &str| encoding.and_then(|encoding| field(encoding, name));
+        if !in_parts {
+            let mut body = DraftText::default();
+            for SampledField { name, value, schema, .. } in fields {
+                // Version 2 says beside the type how a list is written.
+                let style = self.style(of(&name).or(schema.filter(|_| self.api.is_2)).unwrap_or(self.node), "query");
+                let pairs = style.pairs(&name, &value);
+                body.push(if body.is_empty() || pairs.is_empty() { "" } else { "&" });
+                body.append(&pairs);
+            }
+            let kind = DraftText::fixed("application/x-www-form-urlencoded");
+            request.headers.push(("content-type".to_owned(), kind));
+            request.body = DraftBody::Text(body);
+            return;
+        }
+        let mut parts = Vec::new();
+        for SampledField { name, value, is_file, json, .. } in fields {
+            let kind = of(&name).and_then(|encoding| text(encoding, "contentType"));
+            // Of several types the first; any at all says nothing.
+            let kind = kind.and_then(|kind| kind.split(',').next()).map(str::trim).filter(|kind| !kind.contains('*'));
+            let part = |part: DraftPart| DraftPart { kind: kind.map(str::to_owned), ..part };
+            match (value, json) {
+                _ if is_file => parts.push(part(DraftPart::file(&name, &name))),
+                (_, Some(json)) => {
+                    let kind = Some(kind.unwrap_or("application/json").to_owned());
+                    parts.push(DraftPart { kind, ..DraftPart::text(&name, json) });
+                }
+                (SampleValue::List(items), None) => {
+                    parts.extend(items.into_iter().map(|item| part(DraftPart::text(&name, item))));
+                }
+                (SampleValue::One(text), None) => parts.push(part(DraftPart::text(&name, text))),
+                (SampleValue::Table(_), None) => {}
+            }
+        }
+        request.body = DraftBody::Parts(parts);
     }
 
     fn body_of_2(&self, parameters: &[&'a TreeNode], request: &mut DraftRequest, shown: &str, draft: &mut Draft) {
@@ -264,16 +361,17 @@ impl<'a> Operation<'a, '_> {
             if is_file {
                 sampler.left_out.push((parameter.at, format!("'{name}' is a file: @{name} is to be beside this one")));
             }
-            let value = match example_of(parameter) {
-                _ if is_file => DraftText::fixed(&format!("@{name}")),
-                Some(example) => sampler.plain_example(example),
-                None => sampler.plain(parameter),
+            let value = match self.api.example_of(parameter) {
+                _ if is_file => SampleValue::One(DraftText::fixed(&name)),
+                Some(example) => sampler.value_of_example(example),
+                None => sampler.value(parameter),
             };
-            fields.push((name, value));
+            fields.push(SampledField { name, value, is_file, json: None, schema: Some(*parameter) });
         }
         if !fields.is_empty() {
-            let has_file = fields.iter().any(|(_, value)| value.beginning().starts_with('@'));
-            form(request, fields, has_file || consumes.iter().any(|kind| kind.starts_with("multipart/")));
+            let in_parts =
+                fields.iter().any(|field| field.is_file) || consumes.iter().any(|kind| kind.starts_with("multipart/"));
+            self.form(request, fields, None, in_parts);
         }
         self.said(sampler, shown, draft);
     }
@@ -303,20 +401,4 @@ fn push_cookie(request: &mut DraftRequest, cookie: &DraftText) {
         }
         None => request.headers.push(("cookie".to_owned(), cookie.clone())),
     }
-}
-
-/// Fields as the body of a request.
-fn form(request: &mut DraftRequest, fields: Vec<(String, DraftText)>, in_parts: bool) {
-    if in_parts {
-        request.body = DraftBody::Parts(fields);
-        return;
-    }
-    let mut body = DraftText::default();
-    for (name, value) in fields {
-        body.push(if body.is_empty() { "" } else { "&" });
-        body.push(&format!("{}=", encoded(&name)));
-        body.append(&value.mapped(encoded, "url"));
-    }
-    request.headers.push(("content-type".to_owned(), DraftText::fixed("application/x-www-form-urlencoded")));
-    request.body = DraftBody::Text(body);
 }

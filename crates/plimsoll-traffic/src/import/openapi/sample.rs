@@ -24,17 +24,43 @@ pub struct Sampler<'a, 'b> {
     /// References that are being followed.
     open: Vec<String>,
     pieces: usize,
+    /// The property that says which of several schemas the next object is of, and its value.
+    discriminator: Option<(String, String)>,
 }
 
-/// The example beside a schema, in any of the writings there are.
-pub fn example_of(node: &TreeNode) -> Option<&TreeNode> {
-    let listed = || match field(node, "examples").map(|examples| &examples.value) {
-        Some(TreeValue::List(examples)) => examples.first(),
-        Some(TreeValue::Table(examples)) => examples.first().and_then(|(_, example)| field(example, "value")),
-        _ => None,
-    };
-    field(node, "example").or_else(|| field(node, "x-example")).or_else(listed)
+/// A value of a parameter or of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SampleValue {
+    One(DraftText),
+    List(Vec<DraftText>),
+    Table(Vec<(String, DraftText)>),
 }
+
+impl SampleValue {
+    /// Whether nothing of it is drawn.
+    pub fn is_fixed(&self) -> bool {
+        let is_fixed = |text: &DraftText| text.as_fixed().is_some();
+        match self {
+            SampleValue::One(text) => is_fixed(text),
+            SampleValue::List(items) => items.iter().all(is_fixed),
+            SampleValue::Table(entries) => entries.iter().all(|(_, text)| is_fixed(text)),
+        }
+    }
+}
+
+/// A field of a form.
+pub struct SampledField<'a> {
+    pub name: String,
+    pub value: SampleValue,
+    /// A file is uploaded.
+    pub is_file: bool,
+    /// Its parts are no plain values: JSON says them.
+    pub json: Option<DraftText>,
+    pub schema: Option<&'a TreeNode>,
+}
+
+/// Numbers that are written out, at most, of those that are a multiple of something.
+const MULTIPLES_MAX: usize = 100;
 
 /// What one schema says, as far as an example needs it.
 enum SchemaKind {
@@ -46,7 +72,7 @@ enum SchemaKind {
 
 impl<'a, 'b> Sampler<'a, 'b> {
     pub fn new(api: &'b Api<'a>) -> Sampler<'a, 'b> {
-        Sampler { api, left_out: Vec::new(), open: Vec::new(), pieces: 0 }
+        Sampler { api, left_out: Vec::new(), open: Vec::new(), pieces: 0, discriminator: None }
     }
 
     /// An example as JSON.
@@ -68,62 +94,104 @@ impl<'a, 'b> Sampler<'a, 'b> {
         DraftText::fixed(&text)
     }
 
-    /// An example as plain text: that of a parameter.
-    pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
+    /// The value of a parameter.
+    pub fn value(&mut self, schema: &'a TreeNode) -> SampleValue {
+        let none = || SampleValue::One(DraftText::fixed("value"));
         // Lists and choices may hold themselves.
         if !self.has_room(0) {
-            return DraftText::fixed("value");
+            return none();
         }
-        let Some(schema) = self.resolved(schema) else { return DraftText::fixed("value") };
-        if let Some(fixed) = fixed_value(schema) {
-            return self.plain_example(fixed);
+        let Some(schema) = self.resolved(schema) else { return none() };
+        if let Some(fixed) = self.fixed_value(schema) {
+            return self.value_of_example(fixed);
         }
         match (kind(schema), first_of(schema)) {
-            (_, Some(inner)) => self.plain(inner),
             (SchemaKind::Array, _) => {
-                field(schema, "items").map_or_else(|| DraftText::fixed("value"), |items| self.plain(items))
+                let Some(items) = field(schema, "items") else { return none() };
+                SampleValue::List((0..least_items(schema)).map(|_| self.plain(items)).collect())
             }
-            (SchemaKind::Object, _) => self.json(schema),
-            _ => self.scalar(schema).0,
+            (SchemaKind::Object, _) => {
+                let mut entries = Vec::new();
+                for (name, node, _) in self.properties(schema, 0) {
+                    if self.api.resolved(node).is_some_and(|property| !is_read_only(property)) {
+                        entries.push((name.to_owned(), self.plain(node)));
+                    }
+                }
+                SampleValue::Table(entries)
+            }
+            (_, Some(inner)) => self.value(inner),
+            _ => SampleValue::One(self.scalar(schema).0),
         }
     }
 
-    pub fn plain_example(&mut self, example: &TreeNode) -> DraftText {
+    /// A value of a parameter that stands there.
+    pub fn value_of_example(&mut self, example: &TreeNode) -> SampleValue {
         match &example.value {
-            TreeValue::List(items) => {
-                let texts: Vec<&str> = items.iter().filter_map(own_text).collect();
-                DraftText::fixed(&texts.join(","))
-            }
-            TreeValue::Table(_) => self.json_example(example),
+            TreeValue::List(items) => SampleValue::List(items.iter().map(|item| self.plain_example(item)).collect()),
+            TreeValue::Table(pairs) => SampleValue::Table(
+                pairs.iter().map(|(key, value)| (key.name.clone(), self.plain_example(value))).collect(),
+            ),
+            _ => SampleValue::One(DraftText::fixed(own_text(example).unwrap_or_default())),
+        }
+    }
+
+    /// An example as plain text; what has parts is JSON.
+    pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
+        match self.value(schema) {
+            SampleValue::One(text) => text,
+            _ => self.json(schema),
+        }
+    }
+
+    fn plain_example(&mut self, example: &TreeNode) -> DraftText {
+        match &example.value {
+            TreeValue::List(_) | TreeValue::Table(_) => self.json_example(example),
             _ => DraftText::fixed(own_text(example).unwrap_or_default()),
         }
     }
 
     /// The fields of a form.
-    pub fn fields(&mut self, schema: Option<&'a TreeNode>, example: Option<&'a TreeNode>) -> Vec<(String, DraftText)> {
+    pub fn fields(&mut self, schema: Option<&'a TreeNode>, example: Option<&'a TreeNode>) -> Vec<SampledField<'a>> {
+        let of_example = |sampler: &mut Self, name: &str, value: &'a TreeNode| {
+            let has_parts = matches!(value.value, TreeValue::Table(_));
+            SampledField {
+                name: name.to_owned(),
+                json: has_parts.then(|| sampler.json_example(value)),
+                value: sampler.value_of_example(value),
+                is_file: false,
+                schema: None,
+            }
+        };
         if let Some(example) = example.filter(|example| !entries(example).is_empty()) {
-            return entries(example).iter().map(|(key, value)| (key.name.clone(), self.plain_example(value))).collect();
+            return entries(example).iter().map(|(key, value)| of_example(self, &key.name, value)).collect();
         }
         let Some(schema) = schema.and_then(|schema| self.resolved(schema)) else { return Vec::new() };
+        if let Some(fixed) = self.fixed_value(schema).filter(|fixed| !entries(fixed).is_empty()) {
+            return entries(fixed).iter().map(|(key, value)| of_example(self, &key.name, value)).collect();
+        }
         let mut fields = Vec::new();
         for (name, node, _) in self.properties(schema, 0) {
             let Some(property) = self.resolved(node) else { continue };
             if is_read_only(property) {
                 continue;
             }
-            let is_file = text(property, "format") == Some("binary")
-                || field(property, "contentMediaType").is_some() && field(property, "contentEncoding").is_none();
-            let value = match is_file {
-                true => {
-                    let text = format!("'{name}' is a file: @{name} is to be beside this one");
-                    self.left_out.push((property.at, text));
-                    DraftText::fixed(&format!("@{name}"))
-                }
-                false => self.plain(property),
-            };
-            fields.push((name.to_owned(), value));
+            let inner = field(property, "items").and_then(|items| self.api.resolved(items)).unwrap_or(property);
+            let is_file = text(inner, "format") == Some("binary")
+                || field(inner, "contentMediaType").is_some() && field(inner, "contentEncoding").is_none();
+            if is_file {
+                let text = format!("'{name}' is a file: @{name} is to be beside this one");
+                self.left_out.push((property.at, text));
+            }
+            let value = if is_file { SampleValue::One(DraftText::fixed(name)) } else { self.value(property) };
+            let json = (!is_file && matches!(value, SampleValue::Table(_))).then(|| self.json(property));
+            fields.push(SampledField { name: name.to_owned(), value, is_file, json, schema: Some(property) });
         }
         fields
+    }
+
+    /// The value that a schema gives itself.
+    pub fn fixed_value(&self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
+        field(schema, "const").or_else(|| self.api.example_of(schema)).or_else(|| field(schema, "default"))
     }
 
     fn resolved(&mut self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
@@ -150,6 +218,12 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if is_open {
             return out.push(if matches!(kind(schema), SchemaKind::Array) { "[]" } else { "null" });
         }
+        // A schema that is one of those that its own parts tell apart.
+        let parts = items(schema, "allOf").iter().filter_map(|part| self.api.resolved(part));
+        let named = reference.as_ref().and_then(|own| parts.into_iter().find_map(|part| discriminated(part, own)));
+        if self.discriminator.is_none() {
+            self.discriminator = named;
+        }
         let opened = reference.map(|reference| self.open.push(reference)).is_some();
         self.write_resolved(schema, depth, out);
         if opened {
@@ -158,7 +232,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 
     fn write_resolved(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
-        if let Some(fixed) = fixed_value(schema) {
+        if let Some(chosen) = first_of(schema).and_then(|inner| discriminated(schema, text(inner, "$ref")?)) {
+            self.discriminator = Some(chosen);
+        }
+        if let Some(fixed) = self.fixed_value(schema) {
             let mut text = String::new();
             write_value(fixed, &mut text);
             return out.push(if self.has_room(text.len()) { &text } else { "null" });
@@ -173,9 +250,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             SchemaKind::Array => {
                 out.push("[");
                 if let Some(items) = field(schema, "items") {
-                    // As many as there must be, and one in any case.
-                    let least = number(schema, "minItems").unwrap_or(1.0).clamp(1.0, 20.0) as usize;
-                    for number in 0..least {
+                    for number in 0..least_items(schema) {
                         out.push(if number > 0 { "," } else { "" });
                         self.write(items, depth + 1, out);
                     }
@@ -202,7 +277,19 @@ impl<'a, 'b> Sampler<'a, 'b> {
     fn object(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
         out.push("{");
         let mut comma = "";
+        let discriminator = self.discriminator.take();
+        if let Some((property, value)) = &discriminator {
+            let mut pair = String::new();
+            quoted(property, &mut pair);
+            pair.push(':');
+            quoted(value, &mut pair);
+            out.push(&pair);
+            comma = ",";
+        }
         for (name, node, is_required) in self.properties(schema, 0) {
+            if discriminator.as_ref().is_some_and(|(property, _)| property == name) {
+                continue;
+            }
             let Some(property) = self.api.resolved(node) else {
                 self.left_out.push((node.at, format!("'{name}' is described in another document")));
                 continue;
@@ -259,6 +346,9 @@ impl<'a, 'b> Sampler<'a, 'b> {
         let format = text(schema, "format").unwrap_or_default();
         let value = |value: &str| DraftText::value(value);
         let (least, most) = range(schema);
+        if let Some(value) = multiples(schema, least, most) {
+            return (value, false);
+        }
         match type_of(schema) {
             Some("integer") => {
                 let from = least.unwrap_or(1.0).ceil().clamp(-1e15, 1e15) as i64;
@@ -310,9 +400,48 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 }
 
-/// The value that a schema gives itself.
-fn fixed_value(schema: &TreeNode) -> Option<&TreeNode> {
-    field(schema, "const").or_else(|| example_of(schema)).or_else(|| field(schema, "default"))
+/// As many items as there must be, and one in any case.
+fn least_items(schema: &TreeNode) -> usize {
+    number(schema, "minItems").unwrap_or(1.0).clamp(1.0, 20.0) as usize
+}
+
+/// The property that tells the schemas of `schema` apart, and its value for the one with this reference: as its mapping says, else
+/// the schema's name.
+fn discriminated(schema: &TreeNode, reference: &str) -> Option<(String, String)> {
+    let discriminator = field(schema, "discriminator")?;
+    // Version 2 has the name of the property alone.
+    let property = text(discriminator, "propertyName").or_else(|| own_text(discriminator))?;
+    let name = reference.rsplit('/').next().unwrap_or(reference);
+    let mapped = field(discriminator, "mapping").and_then(|mapping| {
+        let is_it = |target: &str| target == reference || target == name;
+        entries(mapping)
+            .iter()
+            .find(|(_, target)| own_text(target).is_some_and(is_it))
+            .map(|(key, _)| key.name.as_str())
+    });
+    Some((property.to_owned(), mapped.unwrap_or(name).to_owned()))
+}
+
+/// A number that is a multiple of something, one of those in its range.
+fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
+    let of = number(schema, "multipleOf").filter(|of| *of > 0.0)?;
+    let is_integer = type_of(schema) == Some("integer");
+    if !is_integer && type_of(schema) != Some("number") || is_integer && of == 1.0 {
+        return None;
+    }
+    let of = if is_integer { of.ceil() } else { of };
+    let from = (least.unwrap_or(of) / of).ceil();
+    let to = most.map_or(from + MULTIPLES_MAX as f64 - 1.0, |most| (most / of).floor());
+    let count = (to - from + 1.0).clamp(1.0, MULTIPLES_MAX as f64) as usize;
+    let texts: Vec<String> = (0..count)
+        .map(|number| (from + number as f64) * of)
+        // Without the digits that only a binary fraction has.
+        .map(|value| ((value * 1e9).round() / 1e9).to_string())
+        .collect();
+    match texts.as_slice() {
+        [only] => Some(DraftText::fixed(only)),
+        several => Some(DraftText::value(&format!("pick({})", several.join(",")))),
+    }
 }
 
 /// The first of several schemas, one of which holds.
@@ -342,7 +471,7 @@ fn kind(schema: &TreeNode) -> SchemaKind {
         Some("object") => SchemaKind::Object,
         Some("array") => SchemaKind::Array,
         Some(_) => SchemaKind::Scalar,
-        None if fixed_value(schema).is_some() => SchemaKind::Fixed,
+        None if has("const") || has("example") || has("default") || has("examples") => SchemaKind::Fixed,
         None if has("properties") || items(schema, "allOf").len() > 1 || has("additionalProperties") => {
             SchemaKind::Object
         }

@@ -260,6 +260,13 @@ impl H2 {
         !self.reading && self.unsent.is_empty()
     }
 
+    /// Whether a stream may be opened: a limit that the server has lowered counts from its acknowledgement on (RFC 9113, 5.1.2), which
+    /// is written before any stream that waits.
+    #[inline]
+    fn may_open(&self) -> bool {
+        (self.streams.len() as u64) < u64::from(self.allowed)
+    }
+
     /// Whether anything can be sent at this moment.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
@@ -267,7 +274,7 @@ impl H2 {
             || !self.begun
             || !self.owed.is_empty()
             || !self.to_fill.is_empty()
-            || !self.queued.is_empty()
+            || (!self.queued.is_empty() && self.may_open())
             || (self.window.left() > 0 && self.sending.iter().any(|id| self.window_of(*id) > 0))
     }
 
@@ -299,6 +306,7 @@ impl H2 {
             self.fill_windows(out);
         }
         while out.len() < OUT_BYTES
+            && self.may_open()
             && let Some(exchange) = self.queued.pop_front()
         {
             let request = request(exchange);

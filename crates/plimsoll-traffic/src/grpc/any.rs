@@ -1,0 +1,121 @@
+//! Messages with an `Any` of nothing in them, which is `{}` in JSON: the library neither reads nor writes that. It is named for the
+//! library what it is not, and that name is taken out again.
+//!
+//! Not here: any other message.
+
+use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMessage, SerializeOptions, Value};
+use serde_json::Value as Json;
+
+const ANY: &str = "google.protobuf.Any";
+/// What stands before the name of a type that nobody means.
+const NOBODYS: &str = "plimsoll.invalid/";
+/// Messages within each other, at most.
+const DEPTH_MAX: usize = 64;
+
+/// The message of a text in which an `Any` of nothing stands; `None`: something else is wrong with it.
+pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option<DynamicMessage> {
+    let mut json: Json = serde_json::from_str(text).ok()?;
+    if message.full_name() == ANY {
+        return is_nothing(&json).then(|| DynamicMessage::new(message.clone()));
+    }
+    let name = format!("{NOBODYS}{}", message.full_name());
+    name_empty(&mut json, message, &name, 0);
+    let mut read = DynamicMessage::deserialize(message.clone(), json).ok()?;
+    each_any(&mut read, 0, &mut |any| {
+        if type_url(any) == name {
+            any.clear_field_by_name("type_url");
+        }
+    });
+    Some(read)
+}
+
+/// A message in which an `Any` of nothing stands, as JSON; `None`: it is something else that cannot be written.
+pub(super) fn written_with_empty(mut message: DynamicMessage, options: &SerializeOptions) -> Option<String> {
+    if message.descriptor().full_name() == ANY {
+        return type_url(&message).is_empty().then(|| "{}".to_owned());
+    }
+    let name = format!("{NOBODYS}{}", message.descriptor().full_name());
+    each_any(&mut message, 0, &mut |any| {
+        if type_url(any).is_empty() {
+            any.set_field_by_name("type_url", Value::String(name.clone()));
+        }
+    });
+    let mut json = message.serialize_with_options(serde_json::value::Serializer, options).ok()?;
+    unname_empty(&mut json, &name, 0);
+    Some(json.to_string())
+}
+
+fn is_nothing(json: &Json) -> bool {
+    json.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+fn type_url(any: &DynamicMessage) -> String {
+    any.get_field_by_name("type_url").and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Gives every `{}` that is to be an `Any` a name.
+fn name_empty(json: &mut Json, message: &MessageDescriptor, name: &str, depth: usize) {
+    let Some(object) = json.as_object_mut().filter(|_| depth < DEPTH_MAX) else { return };
+    let value = |json: &mut Json, kind: &Kind| {
+        let Kind::Message(inner) = kind else { return };
+        match inner.full_name() == ANY {
+            true if is_nothing(json) => *json = serde_json::json!({ "@type": name }),
+            true => {}
+            false => name_empty(json, inner, name, depth + 1),
+        }
+    };
+    for (key, json) in object.iter_mut() {
+        let Some(field) = message.get_field_by_json_name(key).or_else(|| message.get_field_by_name(key)) else {
+            continue;
+        };
+        match (field.kind(), json) {
+            (Kind::Message(entry), Json::Object(entries)) if field.is_map() => {
+                let kind = entry.map_entry_value_field().kind();
+                entries.values_mut().for_each(|json| value(json, &kind));
+            }
+            (kind, Json::Array(items)) if field.is_list() => items.iter_mut().for_each(|json| value(json, &kind)),
+            (kind, json) => value(json, &kind),
+        }
+    }
+}
+
+/// Makes `{}` of every object with this name.
+fn unname_empty(json: &mut Json, name: &str, depth: usize) {
+    match json {
+        Json::Object(object) if object.get("@type").and_then(Json::as_str) == Some(name) => object.clear(),
+        Json::Object(object) if depth < DEPTH_MAX => {
+            object.values_mut().for_each(|json| unname_empty(json, name, depth + 1));
+        }
+        Json::Array(items) if depth < DEPTH_MAX => {
+            items.iter_mut().for_each(|json| unname_empty(json, name, depth + 1))
+        }
+        _ => {}
+    }
+}
+
+/// Every `Any` in a message.
+fn each_any(message: &mut DynamicMessage, depth: usize, each: &mut dyn FnMut(&mut DynamicMessage)) {
+    if message.descriptor().full_name() == ANY {
+        return each(message);
+    }
+    if depth == DEPTH_MAX {
+        return;
+    }
+    let fields: Vec<_> = message.fields().map(|(field, _)| field).collect();
+    for field in fields.into_iter().filter(|field| matches!(field.kind(), Kind::Message(_))) {
+        match message.get_field_mut(&field) {
+            Value::Message(inner) => each_any(inner, depth + 1, each),
+            Value::List(items) => {
+                items.iter_mut().filter_map(Value::as_message_mut).for_each(|inner| each_any(inner, depth + 1, each))
+            }
+            Value::Map(entries) => {
+                let entries: Vec<(&MapKey, &mut Value)> = entries.iter_mut().collect();
+                entries
+                    .into_iter()
+                    .filter_map(|(_, value)| value.as_message_mut())
+                    .for_each(|inner| each_any(inner, depth + 1, each));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Parameters and fields of forms as they are written: the styles of OpenAPI 3 (3.0.3, Style Values) and the collection formats of
+//! version 2.
+//!
+//! Not here: where a value comes from.
+
+use super::super::draft::DraftText;
+use super::super::nodes::{encoded, field, text};
+use super::sample::SampleValue;
+use crate::file::tree::{TreeNode, TreeValue};
+
+/// How a value of several parts is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParameterStyle {
+    name: String,
+    explode: bool,
+    /// Reserved characters stay as they are.
+    reserved: bool,
+    /// Labels that do not explode have commas (3.1) or points (3.0) between their parts.
+    label_between: &'static str,
+}
+
+impl ParameterStyle {
+    /// Of a parameter that stands in `place`, or of a field of a form (`query`).
+    pub fn of(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
+        let label_between = if is_3_0 { "." } else { "," };
+        let is = |key: &str, usual: bool| match field(node, key).map(|node| &node.value) {
+            Some(TreeValue::Flag(flag)) => *flag,
+            _ => usual,
+        };
+        if is_2 {
+            let (name, explode) = match (text(node, "collectionFormat"), place) {
+                (Some("ssv"), _) => ("spaceDelimited", false),
+                (Some("tsv"), _) => ("tabDelimited", false),
+                (Some("pipes"), _) => ("pipeDelimited", false),
+                (Some("multi"), _) => ("form", true),
+                (_, "query" | "cookie") => ("form", false),
+                _ => ("simple", false),
+            };
+            return ParameterStyle { name: name.to_owned(), explode, reserved: false, label_between };
+        }
+        let usual = if ["query", "cookie"].contains(&place) { "form" } else { "simple" };
+        let name = text(node, "style").unwrap_or(usual).to_owned();
+        let explode = is("explode", name == "form" || name == "deepObject");
+        ParameterStyle { name, explode, reserved: is("allowReserved", false), label_between }
+    }
+
+    fn encoded(&self, value: &DraftText) -> DraftText {
+        match self.reserved {
+            false => value.mapped(encoded, "url"),
+            true => value.mapped_text(|text| text.replace(' ', "%20")),
+        }
+    }
+
+    /// What stands between values that are not repeated.
+    fn between(&self) -> &'static str {
+        match self.name.as_str() {
+            "spaceDelimited" => "%20",
+            "tabDelimited" => "%09",
+            "pipeDelimited" => "|",
+            _ => ",",
+        }
+    }
+
+    /// `name=value` pairs, of a query or a form.
+    pub fn pairs(&self, name: &str, value: &SampleValue) -> DraftText {
+        let key = encoded(name);
+        let pair = |key: &str, value: &DraftText| {
+            let mut pair = DraftText::fixed(&format!("{key}="));
+            pair.append(&self.encoded(value));
+            pair
+        };
+        match value {
+            SampleValue::One(value) => pair(&key, value),
+            SampleValue::List(items) if items.is_empty() => DraftText::fixed(&format!("{key}=")),
+            SampleValue::List(items) if self.explode => joined(items.iter().map(|item| pair(&key, item)), "&"),
+            SampleValue::Table(entries) if self.name == "deepObject" => {
+                joined(entries.iter().map(|(own, value)| pair(&format!("{key}[{}]", encoded(own)), value)), "&")
+            }
+            SampleValue::Table(entries) if self.explode => {
+                joined(entries.iter().map(|(own, value)| pair(&encoded(own), value)), "&")
+            }
+            several => {
+                let mut pair = DraftText::fixed(&format!("{key}="));
+                pair.append(&self.listed(several, self.between(), ",", true));
+                pair
+            }
+        }
+    }
+
+    /// Values in a row; of a table keys and values, with this between them.
+    fn listed(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
+        let plain = |value: &DraftText| if encodes { self.encoded(value) } else { value.clone() };
+        match value {
+            SampleValue::One(value) => plain(value),
+            SampleValue::List(items) => joined(items.iter().map(plain), between),
+            SampleValue::Table(entries) => joined(
+                entries.iter().map(|(key, value)| {
+                    let mut pair = DraftText::fixed(&if encodes { encoded(key) } else { key.clone() });
+                    pair.push(equals);
+                    pair.append(&plain(value));
+                    pair
+                }),
+                between,
+            ),
+        }
+    }
+
+    /// In a path.
+    pub fn segment(&self, name: &str, value: &SampleValue) -> DraftText {
+        match (self.name.as_str(), value) {
+            ("label", value) => {
+                let between = if self.explode { "." } else { self.label_between };
+                let mut text = DraftText::fixed(".");
+                text.append(&self.listed(value, between, if self.explode { "=" } else { between }, true));
+                text
+            }
+            ("matrix", SampleValue::List(items)) if self.explode => {
+                let key = encoded(name);
+                joined(items.iter().map(|item| self.matrix(&key, &self.encoded(item))), "")
+            }
+            ("matrix", SampleValue::Table(entries)) if self.explode => {
+                joined(entries.iter().map(|(key, value)| self.matrix(&encoded(key), &self.encoded(value))), "")
+            }
+            ("matrix", value) => self.matrix(&encoded(name), &self.listed(value, ",", ",", true)),
+            (_, value) => self.listed(value, self.between(), if self.explode { "=" } else { "," }, true),
+        }
+    }
+
+    fn matrix(&self, key: &str, value: &DraftText) -> DraftText {
+        let mut text = DraftText::fixed(&format!(";{key}="));
+        text.append(value);
+        text
+    }
+
+    /// In a header.
+    pub fn header(&self, value: &SampleValue) -> DraftText {
+        self.listed(value, ",", if self.explode { "=" } else { "," }, false)
+    }
+
+    /// In a cookie.
+    pub fn cookie(&self, name: &str, value: &SampleValue) -> DraftText {
+        match value {
+            SampleValue::One(value) => {
+                let mut text = DraftText::fixed(&format!("{name}="));
+                text.append(value);
+                text
+            }
+            several => self.pairs(name, several),
+        }
+    }
+}
+
+fn joined(texts: impl Iterator<Item = DraftText>, between: &str) -> DraftText {
+    let mut out = DraftText::default();
+    for (number, text) in texts.enumerate() {
+        out.push(if number > 0 { between } else { "" });
+        out.append(&text);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_as_the_table_of_styles_has_them() {
+        let text = DraftText::fixed;
+        let one = SampleValue::One(text("blue"));
+        let list = SampleValue::List(["blue", "black", "brown"].map(text).to_vec());
+        let table =
+            SampleValue::Table([("R", "100"), ("G", "200")].map(|(key, value)| (key.to_owned(), text(value))).to_vec());
+        for (name, explode, of_one, of_list, of_table) in [
+            ("matrix", false, ";color=blue", ";color=blue,black,brown", ";color=R,100,G,200"),
+            ("matrix", true, ";color=blue", ";color=blue;color=black;color=brown", ";R=100;G=200"),
+            ("label", false, ".blue", ".blue.black.brown", ".R.100.G.200"),
+            ("label", true, ".blue", ".blue.black.brown", ".R=100.G=200"),
+            ("simple", false, "blue", "blue,black,brown", "R,100,G,200"),
+            ("simple", true, "blue", "blue,black,brown", "R=100,G=200"),
+            ("form", false, "color=blue", "color=blue,black,brown", "color=R,100,G,200"),
+            ("form", true, "color=blue", "color=blue&color=black&color=brown", "R=100&G=200"),
+            ("spaceDelimited", false, "color=blue", "color=blue%20black%20brown", "color=R,100%20G,200"),
+            ("pipeDelimited", false, "color=blue", "color=blue|black|brown", "color=R,100|G,200"),
+            ("deepObject", true, "color=blue", "color=blue&color=black&color=brown", "color[R]=100&color[G]=200"),
+        ] {
+            let style = ParameterStyle { name: name.to_owned(), explode, reserved: false, label_between: "." };
+            for (value, expect) in [(&one, of_one), (&list, of_list), (&table, of_table)] {
+                let is_of_path = ["matrix", "label", "simple"].contains(&name);
+                let got = if is_of_path { style.segment("color", value) } else { style.pairs("color", value) };
+                assert_eq!(got.shown(), expect, "{name} {explode}");
+            }
+        }
+    }
+}

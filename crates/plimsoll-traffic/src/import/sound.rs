@@ -1,0 +1,353 @@
+//! What of a draft no file of traffic can have, taken out of it with a note: an importer never writes what plimsoll does not read.
+//!
+//! [`Draft::finish`] goes through the draft, has it written, and reads that. Not here: any foreign format.
+
+use super::draft::{
+    Draft, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat, Imported, LeftOut,
+};
+use super::nodes::{is_word, origin_is_sound, variable_name};
+use crate::file::{Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
+use plimsoll_model::expect::{CaptureFrom, TextExpected};
+use plimsoll_model::json_path::JsonPath;
+use plimsoll_model::session::{LOOPS_MAX, TIMES_MAX, Think};
+use plimsoll_model::template::{Template, Value, is_name};
+use plimsoll_model::traffic::StatusSet;
+use regex::bytes::RegexBuilder;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// What a regular expression may take in memory, compiled: as much as one that a load uses.
+const PATTERN_BYTES_MAX: usize = 4 << 20;
+/// Fields that say how a body is sent, which is decided where it is sent.
+const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+/// Notes, at their place; those without one are handed back.
+#[derive(Default)]
+struct SettleNotes {
+    placed: Vec<(TextPlace, String)>,
+    unplaced: BTreeSet<String>,
+}
+
+impl SettleNotes {
+    fn say(&mut self, at: Option<TextPlace>, text: String) {
+        match at {
+            Some(at) => self.placed.push((at, text)),
+            None => _ = self.unplaced.insert(text),
+        }
+    }
+}
+
+impl Draft {
+    /// The file, and what it lacks. A file that asks for nothing is refused with `nothing`.
+    pub fn finish(self, nothing: &str) -> Result<Imported, TrafficFileError> {
+        self.finish_at(nothing, |at| at)
+    }
+
+    /// The same where places are still to be counted; they are asked for in the order of the text.
+    pub fn finish_at(
+        mut self,
+        nothing: &str,
+        place: impl Fn(TextPlace) -> TextPlace,
+    ) -> Result<Imported, TrafficFileError> {
+        let beginning = TextPlace { line: 1, column: 1 };
+        let unplaced = settle(&mut self);
+        self.settle_counts();
+        self.left_out.sort();
+        self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
+        drop(self.left_out.splice(..0, unplaced.into_iter().map(|text| LeftOut { at: beginning, text })));
+        self.settle_names();
+        if self.requests.is_empty() && self.scenarios.is_empty() {
+            let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
+            return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
+        }
+        let (text, requests) = (self.written(), self.requests_in_all());
+        match is_read(&text, &self) {
+            Ok(()) => Ok(Imported { text, requests, left_out: self.left_out }),
+            Err(why) => {
+                Err(TrafficFileError::new(beginning, format!("no file of traffic can be made of this: {}", why.text)))
+            }
+        }
+    }
+}
+
+/// Takes out of a draft what no file can have. Returns the notes that have no place.
+fn settle(draft: &mut Draft) -> BTreeSet<String> {
+    let mut notes = SettleNotes::default();
+    if let Some(base) = draft.base.take_if(|base| !origin_is_sound(base)) {
+        notes.say(None, format!("'{}' is no host that can be asked: name the target", plain(&base)));
+    }
+    let data: HashSet<String> = draft.data.iter().map(|data| data.name.clone()).collect();
+    let scenarios = draft.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
+    let lists = scenarios.chain([&mut draft.requests, &mut draft.setup, &mut draft.cleanup]);
+    lists.for_each(|steps| settle_requests(steps, 0, &mut notes));
+    let mut before = HashSet::new();
+    settle_in_order(&mut draft.setup, &data, &mut before, &mut notes);
+    for scenario in &mut draft.scenarios {
+        // Whatever any step captures can be used by all of its scenario.
+        let mut names = before.clone();
+        captured_names(&scenario.steps, &mut names);
+        settle_values(&mut scenario.steps, &data, &names, &mut notes);
+    }
+    settle_values(&mut draft.requests, &data, &before, &mut notes);
+    let mut names = before;
+    settle_in_order(&mut draft.cleanup, &data, &mut names, &mut notes);
+    for (at, text) in notes.placed {
+        draft.leave_out_again(at, text);
+    }
+    notes.unplaced
+}
+
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(60).collect()
+}
+
+/// Steps, inside of so many repetitions; those that cannot be asked are taken out.
+fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleNotes) {
+    steps.retain_mut(|step| {
+        let (at, named) = (step.at, step.name.as_deref().map(plain).unwrap_or_default());
+        if let Some(times) = step.times.as_mut() {
+            *times = (*times).clamp(1, TIMES_MAX);
+        }
+        if step.times.is_some_and(|times| times > 1) && depth >= LOOPS_MAX {
+            step.times = None;
+            notes.say(at, format!("'{named}': repetitions are {LOOPS_MAX} deep at most: it is done once"));
+        }
+        if let Some(think) = step.think.take_if(|think| Think::parse(think).is_err()) {
+            notes.say(at, format!("'{named}': a pause of {} cannot be waited", plain(&think)));
+        }
+        let inner_depth = depth + usize::from(step.times.is_some_and(|times| times > 1));
+        match &mut step.what {
+            DraftWhat::Steps(inner) => {
+                settle_requests(inner, inner_depth, notes);
+                true
+            }
+            DraftWhat::Ask(request) if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") => {
+                notes.say(at, format!("'{named}': its method '{}' cannot be asked with", plain(&request.method)));
+                false
+            }
+            DraftWhat::Ask(request) => {
+                settle_request(request, at, &named, notes);
+                true
+            }
+        }
+    });
+}
+
+fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str, notes: &mut SettleNotes) {
+    let mut say = |text: String| notes.say(at, format!("'{named}': {text}"));
+    let is_options = request.method.eq_ignore_ascii_case("options");
+    let begins = request.target.beginning();
+    if !begins.starts_with('/')
+        && request.target.first_value().is_none()
+        && !(is_options && request.target.as_fixed() == Some("*"))
+    {
+        let mut target = DraftText::fixed("/");
+        target.append(&request.target);
+        request.target = target;
+    }
+    request.headers.retain(|(name, value)| {
+        if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
+            say(format!("the header {}: how a body is sent is decided where it is", plain(name)));
+            return false;
+        }
+        let is_sendable = is_word(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
+        if !is_sendable {
+            let name = plain(name);
+            say(format!("the header '{name}' cannot be sent: its name is no word, or its value several lines"));
+        }
+        is_sendable
+    });
+    if let DraftBody::Parts(parts) = &mut request.body {
+        for part in parts.iter_mut() {
+            let is_line = |text: &String| !text.contains(['\r', '\n', '\0']);
+            if part.kind.take_if(|kind| !is_line(kind)).is_some()
+                | part.file_name.take_if(|name| !is_line(name)).is_some()
+            {
+                say(format!("the part '{}': its type or file name has several lines", plain(&part.name)));
+            }
+        }
+        if parts.is_empty() {
+            request.body = DraftBody::None;
+        }
+    }
+    let is_head = request.method == "HEAD";
+    let mut names: HashSet<String> = HashSet::new();
+    // Of several of one name the last counts, as in the tools.
+    request.captures.reverse();
+    request.captures.retain(|capture| {
+        let why = match CaptureFrom::parse(&capture.from) {
+            _ if !is_name(&capture.name) => "its name is no word",
+            Err(_) => "where it is found is not understood here",
+            Ok(from) if from.pattern().is_some_and(|pattern| !is_pattern(pattern)) => {
+                "its pattern is not understood here"
+            }
+            Ok(from) if is_head && from.is_of_content() => "the answer to a HEAD has no content",
+            Ok(_) if !names.insert(capture.name.clone()) => "it is captured twice, and the last one counts",
+            Ok(_) => return true,
+        };
+        say(format!("'{}' is not captured: {why}", plain(&capture.name)));
+        false
+    });
+    request.captures.reverse();
+    let braces = !request.may_be_raw();
+    let has_braces = |text: &str| braces && text.contains("{{");
+    let fits = |text: &str| {
+        let pattern = TextExpected::parse(text);
+        !has_braces(text) && pattern.pattern().is_none_or(is_pattern)
+    };
+    let expect = &mut request.expect;
+    if expect.status.take_if(|status| StatusSet::parse(status).is_err()).is_some() {
+        say("the statuses that it expects are none".to_owned());
+    }
+    expect.headers.retain(|(name, text)| {
+        let is_kept = is_word(name) && fits(text);
+        if !is_kept {
+            say(format!("what it expects of the header '{}' cannot be expected here", plain(name)));
+        }
+        is_kept
+    });
+    let mut paths: HashSet<String> = HashSet::new();
+    expect.json.retain(|(path, value)| {
+        let is_kept = !is_head && JsonPath::parse(path).is_ok() && !has_braces(value) && paths.insert(path.clone());
+        if !is_kept {
+            say(format!("what it expects at '{}' cannot be expected here", plain(path)));
+        }
+        is_kept
+    });
+    if expect.body.take_if(|body| is_head || !fits(body)).is_some() {
+        say("what it expects of the content cannot be expected here".to_owned());
+    }
+    let mut names: HashSet<String> = HashSet::new();
+    expect.headers.retain(|(name, _)| {
+        let is_kept = names.insert(name.clone());
+        if !is_kept {
+            say(format!("a second text that it expects in the header '{}'", plain(name)));
+        }
+        is_kept
+    });
+}
+
+fn is_pattern(pattern: &str) -> bool {
+    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().is_ok()
+}
+
+fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
+    for step in steps {
+        match &step.what {
+            DraftWhat::Ask(request) => names.extend(request.captures.iter().map(|capture| capture.name.clone())),
+            DraftWhat::Steps(inner) => captured_names(inner, names),
+        }
+    }
+}
+
+/// Requests that are asked one after the other: each knows what those before it have captured.
+fn settle_in_order(
+    steps: &mut [DraftStep],
+    data: &HashSet<String>,
+    names: &mut HashSet<String>,
+    notes: &mut SettleNotes,
+) {
+    for step in steps {
+        settle_values(std::slice::from_mut(step), data, names, notes);
+        captured_names(std::slice::from_ref(step), names);
+    }
+}
+
+/// Values that nothing sets come from the environment.
+fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSet<String>, notes: &mut SettleNotes) {
+    let is_known = |value: &str| match Template::parse(&format!("{{{{ {value} }}}}")) {
+        Err(_) => false,
+        Ok(template) => template.values().all(|value| match value {
+            Value::Captured(name) => names.contains(name),
+            Value::Column { data: name, .. } => data.contains(name),
+            _ => true,
+        }),
+    };
+    for step in steps {
+        let at = step.at;
+        for condition in [&mut step.condition, &mut step.unless] {
+            if let Some(name) = condition.take_if(|name| !is_known(name)) {
+                notes.say(at, format!("nothing sets '{}', on which a step depends: it is done always", plain(&name)));
+            }
+        }
+        let mut settle = |text: &mut DraftText| {
+            if text.values().all(is_known) {
+                return;
+            }
+            *text = text.with_values(|value| {
+                if is_known(value) {
+                    return Ok(value.to_owned());
+                }
+                let name = value.split(" | ").next().unwrap_or(value);
+                let variable = variable_name(name.strip_prefix("env.").unwrap_or(name));
+                notes.say(at, format!("nothing sets '{}': it is {variable} of the environment", plain(name)));
+                Ok(format!("env.{variable}{}", if value.ends_with(" | url") { " | url" } else { "" }))
+            });
+        };
+        match &mut step.what {
+            DraftWhat::Steps(inner) => settle_values(inner, data, names, notes),
+            DraftWhat::Ask(request) => {
+                settle(&mut request.target);
+                request.headers.iter_mut().for_each(|(_, text)| settle(text));
+                match &mut request.body {
+                    DraftBody::Text(text) => settle(text),
+                    DraftBody::Parts(parts) => parts.iter_mut().for_each(|part| {
+                        if let DraftPartContent::Text(text) = &mut part.content {
+                            settle(text);
+                        }
+                    }),
+                    DraftBody::None | DraftBody::File(_) => {}
+                }
+            }
+        }
+    }
+}
+
+/// A world that has every file and variable; of rows those columns that are used.
+struct Everything {
+    columns: HashMap<String, BTreeSet<String>>,
+}
+
+impl Surroundings for Everything {
+    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Ok(Vec::new())
+    }
+
+    fn rows(&mut self, path: &str) -> Result<String, String> {
+        let columns = self.columns.get(path).into_iter().flatten();
+        let cells: Vec<String> = columns.map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
+        match path.ends_with(".jsonl") || path.ends_with(".ndjson") {
+            true => {
+                let pairs: Vec<String> = cells.iter().map(|cell| format!("{cell}: \"x\"")).collect();
+                Ok(format!("{{{}}}\n", if pairs.is_empty() { "\"x\": \"x\"".to_owned() } else { pairs.join(",") }))
+            }
+            false if cells.is_empty() => Ok("x\nx\n".to_owned()),
+            false => Ok(format!("{}\n{}\n", cells.join(","), vec!["x"; cells.len()].join(","))),
+        }
+    }
+
+    fn pattern(&mut self, text: &str) -> Result<(), String> {
+        if is_pattern(text) { Ok(()) } else { Err("is no pattern".to_owned()) }
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        Some(name.to_owned())
+    }
+}
+
+/// Whether what was written of a draft is a file of traffic, in a world that has all that it names.
+fn is_read(text: &str, draft: &Draft) -> Result<(), TrafficFileError> {
+    let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
+    let parts = Template::parts_of;
+    for data in &draft.data {
+        let own = columns.entry(data.file.clone()).or_default();
+        let begins = format!("{{{{ {}.", data.name);
+        for (at, _) in text.match_indices(&begins) {
+            let Some(length) = Template::value_length(&text[at..]) else { continue };
+            let values = parts(&text[at..at + length]).ok().and_then(|parts| parts.into_iter().next());
+            if let Some((plimsoll_model::template::TemplatePart::Value(Value::Column { column, .. }, _), _)) = values {
+                own.insert(column);
+            }
+        }
+    }
+    TrafficFile::read(text, TrafficFormat::Toml, &mut Everything { columns }).map(|_| ())
+}

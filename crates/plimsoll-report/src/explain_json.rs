@@ -1,7 +1,7 @@
 //! The document of an explanation: `plimsoll.explain/1`.
 
 use crate::document::value;
-use crate::json::{FrameFields, LoadLine, MadeFields};
+use crate::json::{FrameFields, LoadLineFields, MadeFields};
 use crate::load_profiles::{Profiles, ProfilesFields};
 use crate::remedy::spelled;
 use crate::run::RunContext;
@@ -31,7 +31,7 @@ struct ExplainDocument<'a> {
     varied: Option<VariedFields>,
     predicted: Option<PredictedFields>,
     demands: Vec<DemandFields>,
-    load_line_rps: LoadLine,
+    load_line_rps: LoadLineFields,
     slo: String,
     stopped_by: StoppedBy,
     elapsed_s: Option<f64>,
@@ -189,7 +189,7 @@ pub(crate) fn explain(
                 ceiling_rps: demand.ceiling_rps,
             })
             .collect(),
-        load_line_rps: LoadLine::from(*load_line_rps),
+        load_line_rps: LoadLineFields::from(*load_line_rps),
         slo: findings.slo.to_string(),
         stopped_by: findings.stopped_by,
         elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),

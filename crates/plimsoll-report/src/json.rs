@@ -583,7 +583,7 @@ struct FindDocument<'a> {
     warnings: &'a [String],
     #[serde(flatten)]
     others: OthersFields<'a>,
-    load_line_rps: LoadLine,
+    load_line_rps: LoadLineFields,
     arrivals: &'static str,
     capacity: Option<CapacityFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -635,7 +635,7 @@ struct NeededFields {
 
 /// The load line, 1/s: the estimate where it is provable, and the interval that holds it with this probability.
 #[derive(Serialize)]
-pub(crate) struct LoadLine {
+pub(crate) struct LoadLineFields {
     estimate: Option<f64>,
     lower: f64,
     upper: Option<f64>,
@@ -643,11 +643,11 @@ pub(crate) struct LoadLine {
     confirmed: bool,
 }
 
-impl From<find::LoadLine> for LoadLine {
-    fn from(line: find::LoadLine) -> LoadLine {
+impl From<find::LoadLine> for LoadLineFields {
+    fn from(line: find::LoadLine) -> LoadLineFields {
         let find::LoadLine { rps, lower, upper, provable, confirmed } = line;
         let estimate = provable.then_some(rps);
-        LoadLine { estimate, lower, upper, confidence: find::LoadLine::CONFIDENCE, confirmed }
+        LoadLineFields { estimate, lower, upper, confidence: find::LoadLine::CONFIDENCE, confirmed }
     }
 }
 

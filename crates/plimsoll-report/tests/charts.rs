@@ -300,10 +300,10 @@ fn a_heat() -> Heat {
 
 fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
     let reading = |goodput_rps: &f64| Reading {
-        goodput: prove::Amount { of: *goodput_rps, per: 1.0 },
+        goodput: prove::BlockAmount { of: *goodput_rps, per: 1.0 },
         ledger: prove::LedgerTimes::new(100, 100, [(4000, 100)].into_iter()),
         cpu_ns: None,
-        answer_bytes: prove::Amount { of: 12_000.0, per: 100.0 },
+        answer_bytes: prove::BlockAmount { of: 12_000.0, per: 100.0 },
         statuses: Tally::default(),
         routes: Vec::new(),
         client_wait_share: 0.0,

@@ -11,7 +11,8 @@
 
 use plimsoll_analysis::Others;
 use plimsoll_analysis::prove::{
-    Amount, Block, ComparisonEnd, Criterion, LedgerTimes, Proof, ProveVerdict, Reading, Rules, conclude, order, stop,
+    Block, BlockAmount, ComparisonEnd, Criterion, LedgerTimes, Proof, ProveVerdict, Reading, Rules, conclude, order,
+    stop,
 };
 use plimsoll_model::Tally;
 use plimsoll_model::histogram::index_of;
@@ -195,10 +196,10 @@ impl World {
             }
         }
         Reading {
-            goodput: Amount { of: counts.in_window as f64, per: LOAD_S },
+            goodput: BlockAmount { of: counts.in_window as f64, per: LOAD_S },
             ledger: LedgerTimes::new(counts.scheduled, counts.succeeded, counts.times.into_iter()),
             cpu_ns: None,
-            answer_bytes: Amount { of: counts.bytes, per: counts.statuses.total() as f64 },
+            answer_bytes: BlockAmount { of: counts.bytes, per: counts.statuses.total() as f64 },
             statuses: counts.statuses,
             routes: Vec::new(),
             client_wait_share: 0.0,

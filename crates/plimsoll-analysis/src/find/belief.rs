@@ -18,6 +18,7 @@
 //! Not here: which trial to make next.
 
 use super::capacity::Capacity;
+use super::normal::{normal_quantile, upper_tail};
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::Purpose;
@@ -84,7 +85,7 @@ pub(super) struct Belief {
 }
 
 /// What an account needs beside the trials.
-struct Terms<'a> {
+struct AccountTerms<'a> {
     sights: &'a [Sight],
     arrivals_dispersion: f64,
     /// Mean service time of a single user, s.
@@ -111,7 +112,7 @@ impl Belief {
             bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
         }
         let refuses = capacity.is_some_and(|capacity| capacity.refuses);
-        let terms = Terms { sights: &sights, arrivals_dispersion, service_s, refuses, bounds };
+        let terms = AccountTerms { sights: &sights, arrivals_dispersion, service_s, refuses, bounds };
         let mut accounts: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
         let mut from_capacity = 0.0;
         if let Some(capacity) = capacity {
@@ -284,55 +285,7 @@ fn even(at: usize, dimension: usize) -> f64 {
     (0.5 + (at as f64 + 1.0) * STEP[dimension]).fract()
 }
 
-/// Probability that a normal variable exceeds `z` (Zelen and Severo, 26.2.17 of Abramowitz and Stegun; error below 1e-7).
-pub(super) fn upper_tail(z: f64) -> f64 {
-    if z < 0.0 {
-        return 1.0 - upper_tail(-z);
-    }
-    let t = 1.0 / (1.0 + 0.231_641_9 * z);
-    let poly =
-        t * (0.319_381_53 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
-    (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt() * poly
-}
-
-/// Quantile function of the normal distribution (Acklam's approximation, relative error below 1.2e-9... of its middle part 1e-4).
-fn normal(p: f64) -> f64 {
-    let p = p.clamp(1e-6, 1.0 - 1e-6);
-    let tail = |q: f64| {
-        let c = [
-            -7.784894002430293e-3,
-            -0.3223964580411365,
-            -2.400758277161838,
-            -2.549732539343734,
-            4.374664141464968,
-            2.938163982698783,
-        ];
-        let d = [7.784695709041462e-3, 0.3224671290700398, 2.445134137142996, 3.754408661907416];
-        (((((c[0] * q + c[1]) * q + c[2]) * q + c[3]) * q + c[4]) * q + c[5])
-            / ((((d[0] * q + d[1]) * q + d[2]) * q + d[3]) * q + 1.0)
-    };
-    if p < 0.02425 {
-        return tail((-2.0 * p.ln()).sqrt());
-    }
-    if p > 1.0 - 0.02425 {
-        return -tail((-2.0 * (1.0 - p).ln()).sqrt());
-    }
-    let a = [
-        -39.69683028665376,
-        220.9460984245205,
-        -275.9285104469687,
-        138.3577518672690,
-        -30.66479806614716,
-        2.506628277459239,
-    ];
-    let b = [-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972, -13.28068155288572];
-    let q = p - 0.5;
-    let r = q * q;
-    (((((a[0] * r + a[1]) * r + a[2]) * r + a[3]) * r + a[4]) * r + a[5]) * q
-        / (((((b[0] * r + b[1]) * r + b[2]) * r + b[3]) * r + b[4]) * r + 1.0)
-}
-
-impl Terms<'_> {
+impl AccountTerms<'_> {
     /// Logarithm of the likelihood of the growth of a backlog, if the capacity were `capacity_rps`.
     fn ln_growth(&self, sight: &Sight, capacity_rps: f64, dispersion: f64) -> f64 {
         let half_s = sight.seconds / 2.0;
@@ -359,12 +312,12 @@ impl Terms<'_> {
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
         for at in 0..DRAWS {
-            let capacity = rps + error_rps * normal(even(at, 0));
+            let capacity = rps + error_rps * normal_quantile(even(at, 0));
             // The variance of a sample is a chi-squared one (Wilson and Hilferty's cube).
-            let cube = 1.0 - 2.0 / (9.0 * freedom) + normal(even(at, 1)) * (2.0 / (9.0 * freedom)).sqrt();
+            let cube = 1.0 - 2.0 / (9.0 * freedom) + normal_quantile(even(at, 1)) * (2.0 / (9.0 * freedom)).sqrt();
             let dispersion = of.dispersion / cube.max(0.2).powi(3);
             let both = (self.arrivals_dispersion + dispersion).max(1e-3);
-            let (error, place) = (normal(even(at, 2)), even(at, 3));
+            let (error, place) = (normal_quantile(even(at, 2)), even(at, 3));
             // theta (C - rate) for one request a second of room.
             let kappa = |t: f64, a: f64| {
                 let near = (1.0 / a).ln() / t * self.service_s;

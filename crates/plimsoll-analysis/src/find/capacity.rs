@@ -8,7 +8,7 @@
 //!
 //! Not here: what users feel below capacity (see [`super::belief`]).
 
-use super::belief::upper_tail;
+use super::normal::upper_tail;
 use crate::judge::{Saturation, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
@@ -57,14 +57,14 @@ pub struct Capacity {
 
 /// One trial: its rate, the standard error of that, and how likely it was disturbed beforehand.
 #[derive(Clone, Copy)]
-struct Block {
+struct SaturatedBlock {
     found: Saturation,
     rps: f64,
     error_rps: f64,
     disturbed: f64,
 }
 
-impl Block {
+impl SaturatedBlock {
     /// The likelihood of its rate undisturbed, and disturbed, if the capacity were `rps`; `extra`: variance between trials.
     fn likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
         let error = (self.error_rps.powi(2) + extra).sqrt();
@@ -110,8 +110,8 @@ impl Capacity {
         if seconds <= 0.0 || completed <= 0.0 {
             return None;
         }
-        let blocks = |dispersion: f64| -> Vec<Block> {
-            let block = |(it, interfered): &(Saturation, bool)| Block {
+        let blocks = |dispersion: f64| -> Vec<SaturatedBlock> {
+            let block = |(it, interfered): &(Saturation, bool)| SaturatedBlock {
                 found: *it,
                 rps: it.completed / it.seconds,
                 // Counts are whole: below half a completion nothing is known.
@@ -126,8 +126,8 @@ impl Capacity {
         dispersions.sort_by(f64::total_cmp);
         let first = dispersions.get(dispersions.len() / 2).copied().unwrap_or(1.0);
         let (rps, _) = posterior(&blocks(first), 0.0)?;
-        let quiet = |blocks: &[Block], rps: f64| -> Vec<Block> {
-            let is_quiet = |block: &&Block| {
+        let quiet = |blocks: &[SaturatedBlock], rps: f64| -> Vec<SaturatedBlock> {
+            let is_quiet = |block: &&SaturatedBlock| {
                 let (quiet, disturbed) = block.likelihoods(rps, 0.0);
                 quiet >= disturbed
             };
@@ -171,7 +171,7 @@ impl Capacity {
 }
 
 /// The variance between trials beyond chance (DerSimonian and Laird); 0 where chance explains it.
-fn wander(blocks: &[Block]) -> f64 {
+fn wander(blocks: &[SaturatedBlock]) -> f64 {
     let freedom = blocks.len() as f64 - 1.0;
     let weights: Vec<f64> = blocks.iter().map(|block| block.error_rps.powi(-2)).collect();
     let sum: f64 = weights.iter().sum();
@@ -185,7 +185,7 @@ fn wander(blocks: &[Block]) -> f64 {
 }
 
 /// Mean and standard deviation of the capacity, by these trials, each of which may be disturbed.
-fn posterior(blocks: &[Block], between: f64) -> Option<(f64, f64)> {
+fn posterior(blocks: &[SaturatedBlock], between: f64) -> Option<(f64, f64)> {
     let rates = || blocks.iter().map(|block| block.rps);
     let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
     let low = (rates().fold(f64::INFINITY, f64::min) - GRID_ERRORS * error).max(1e-9);
@@ -196,7 +196,7 @@ fn posterior(blocks: &[Block], between: f64) -> Option<(f64, f64)> {
     for _ in 0..3 {
         let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (GRID - 1) as f64;
         let ln = |rps: f64| -> f64 {
-            let one = |block: &Block| {
+            let one = |block: &SaturatedBlock| {
                 let (quiet, disturbed) = block.likelihoods(rps, between);
                 (quiet + disturbed).max(1e-300).ln()
             };

@@ -51,7 +51,7 @@ pub(super) struct LoadChoice<'a> {
 
 /// Where the line lies, by all trials, and what limits the rates that can be tried.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LineSoFar {
     pub capacity: Option<Capacity>,
     belief: Belief,
     /// The highest rate that can be tried, and why a search that sustains it ends.
@@ -59,8 +59,8 @@ pub(super) struct Line {
     pub topped_by: StoppedBy,
 }
 
-impl Line {
-    pub(super) fn new(known: &TrialsSoFar) -> Line {
+impl LineSoFar {
+    pub(super) fn new(known: &TrialsSoFar) -> LineSoFar {
         let history = known.history;
         let first = history.iter().find(|trial| trial.concurrency() == Some(1));
         let service_s = first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9);
@@ -72,7 +72,7 @@ impl Line {
             known.settings.arrivals.dispersion(),
             service_s,
         );
-        let mut line = Line { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
+        let mut line = LineSoFar { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
@@ -229,7 +229,7 @@ impl<'a> LoadChoice<'a> {
 
     /// Near the line: more of what narrows it most, and a trial that confirms it.
     fn near_line(&self) -> Result<Measure, StoppedBy> {
-        let line = Line::new(self.known);
+        let line = LineSoFar::new(self.known);
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
         let peak_rps = peak::of(self.history).map_or(1.0, |peak| peak.rps);
         let floor = (peak_rps * FLOOR_SHARE).max(0.05);

@@ -3,7 +3,7 @@
 
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
-use super::choice::{Line, confirmed};
+use super::choice::{LineSoFar, confirmed};
 use super::failing::{Failing, FailingHow};
 use super::gone::Gone;
 use super::log_rate::LogRate;
@@ -186,7 +186,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         other => other,
     };
     let known = TrialsSoFar::of(settings, history);
-    let line = Line::new(&known);
+    let line = LineSoFar::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
     // Of a search that was cut off before anything was tried at a rate, nothing is known of rates.

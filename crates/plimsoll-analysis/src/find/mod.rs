@@ -22,6 +22,7 @@ mod findings;
 mod gate;
 mod gone;
 mod log_rate;
+mod normal;
 mod pace;
 mod peak;
 mod plans;

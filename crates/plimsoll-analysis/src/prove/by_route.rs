@@ -8,7 +8,7 @@
 use super::compared::{Compared, Judged, compare};
 use super::looks::{ERROR, LookNumber};
 use super::reading::{Block, RouteReading};
-use super::resample::{Amount, Effect};
+use super::resample::{BlockAmount, ProvedEffect};
 use super::rules::{Quantity, Rules};
 use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
@@ -34,7 +34,7 @@ impl RouteMeasure {
             |q| Quantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
         match self {
             RouteMeasure::Success => {
-                let amount = |route: &RouteReading| Amount {
+                let amount = |route: &RouteReading| BlockAmount {
                     of: route.ledger.succeeded() as f64,
                     per: route.ledger.scheduled as f64,
                 };
@@ -65,7 +65,7 @@ pub struct RouteCompared {
 struct Test {
     route: usize,
     measure: RouteMeasure,
-    effect: Effect,
+    effect: ProvedEffect,
     p: f64,
 }
 

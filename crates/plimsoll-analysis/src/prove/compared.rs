@@ -5,7 +5,7 @@
 //! `by_route`); when to look (`looks`).
 
 use super::looks::{Look, LookNumber, RANKS_ALARM_ERROR};
-use super::resample::Effect;
+use super::resample::ProvedEffect;
 use super::stats::{self, ConfidenceInterval};
 use plimsoll_model::Criterion;
 use std::fmt;
@@ -112,7 +112,7 @@ pub(super) struct Judged {
 
 /// One measure at one look, by its effect; its p is that of this look alone. `by_block`: of the measure that decides, ln(B/A) of
 /// each block.
-pub(super) fn compare<M>(effect: &Effect, measure: M, judged: Judged, by_block: &[f64]) -> Compared<M> {
+pub(super) fn compare<M>(effect: &ProvedEffect, measure: M, judged: Judged, by_block: &[f64]) -> Compared<M> {
     let Judged { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::at(effect, look, family);
     // Others decide nothing: what their interval shows is enough.

@@ -5,7 +5,7 @@
 
 use super::looks::ERROR;
 use super::reading::{self, Block};
-use super::resample::{Amount, Effect};
+use super::resample::{BlockAmount, ProvedEffect};
 use super::stats::ConfidenceInterval;
 use crate::doubts::{DoubtKind, Doubts};
 
@@ -45,11 +45,11 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };
     let counted: Vec<&Block> = blocks.iter().filter(|block| block.void().is_none()).filter(known).collect();
-    let column = |rung: usize| -> Vec<Amount> {
+    let column = |rung: usize| -> Vec<BlockAmount> {
         counted.iter().filter_map(|block| Some(block.readings.get(rung)?.goodput)).collect()
     };
-    let rate = |amounts: &[Amount]| {
-        let sum = |of: fn(&Amount) -> f64| amounts.iter().map(of).sum::<f64>();
+    let rate = |amounts: &[BlockAmount]| {
+        let sum = |of: fn(&BlockAmount) -> f64| amounts.iter().map(of).sum::<f64>();
         let per = sum(|amount| amount.per);
         if per > 0.0 { sum(|amount| amount.of) / per } else { 0.0 }
     };
@@ -61,12 +61,13 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
         let mut one =
             Rung { goodput_rps: rate(&here), share: None, share_interval: None, cost_us: None, cost_us_interval: None };
         if let Some(before) = rung.checked_sub(1).map(column) {
-            let pairs: Vec<[Amount; 2]> = before.iter().zip(&here).map(|(before, here)| [*before, *here]).collect();
-            if let Some(effect) = Effect::of_amounts(&pairs, &weights) {
+            let pairs: Vec<[BlockAmount; 2]> =
+                before.iter().zip(&here).map(|(before, here)| [*before, *here]).collect();
+            if let Some(effect) = ProvedEffect::of_amounts(&pairs, &weights) {
                 one.share = Some(effect.estimate.exp());
                 one.share_interval = effect.interval(alpha).map(|interval| interval.map(f64::exp));
             }
-            if let Some(effect) = Effect::of_costs(&pairs) {
+            if let Some(effect) = ProvedEffect::of_costs(&pairs) {
                 one.cost_us = Some(effect.estimate);
                 one.cost_us_interval = effect.interval(alpha);
             }

@@ -4,7 +4,7 @@
 //! looks that may stop a comparison are planned (after 10, 14, 20, 28, 40, ... blocks), and each has a part of the error
 //! of its own; the parts sum up to the whole, so that it holds over all looks together, however they hang together.
 
-use super::resample::Effect;
+use super::resample::ProvedEffect;
 use super::stats::ConfidenceInterval;
 
 /// The chance of an interval that misses the truth, over all looks of a comparison.
@@ -82,7 +82,7 @@ pub struct Look {
 
 impl Look {
     /// At an effect, where so many measures share the look's part of [`ERROR`].
-    pub fn at(effect: &Effect, number: LookNumber, family: usize) -> Look {
+    pub fn at(effect: &ProvedEffect, number: LookNumber, family: usize) -> Look {
         let family = family.max(1) as f64;
         let share = ERROR / family;
         Look {

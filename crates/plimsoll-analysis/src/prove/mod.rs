@@ -25,7 +25,7 @@ pub use ladder::{Ladder, Rung, ladder};
 pub use past::Past;
 pub use plimsoll_model::Criterion;
 pub use reading::{Block, Blocks, Reading, RouteReading, arm_name, blocks, order};
-pub use resample::{Amount, Effect, LedgerTimes};
+pub use resample::{BlockAmount, LedgerTimes, ProvedEffect};
 pub use rules::Rules;
 pub use stats::ConfidenceInterval;
 pub use verdict::{Reason, Success};

@@ -1,6 +1,6 @@
 //! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
 
-use super::resample::{Amount, LedgerTimes};
+use super::resample::{BlockAmount, LedgerTimes};
 use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
 use crate::format;
@@ -18,13 +18,13 @@ use plimsoll_model::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Successes in the measured window, and its length, s.
-    pub goodput: Amount,
+    pub goodput: BlockAmount,
     /// All scheduled requests of it.
     pub ledger: LedgerTimes,
     /// CPU time of the server's processes, ns, and the answers that it made, where it could be read.
-    pub cpu_ns: Option<Amount>,
+    pub cpu_ns: Option<BlockAmount>,
     /// Bytes of answers, and answers.
-    pub answer_bytes: Amount,
+    pub answer_bytes: BlockAmount,
     /// Answers by status.
     pub statuses: Tally,
     /// What each of several routes says, in the order of the plan; none where there is only one.
@@ -75,10 +75,10 @@ impl Reading {
             ))
         });
         Reading {
-            goodput: Amount { of: whole.succeeded_in_window as f64, per: run.duration_ns() as f64 / 1e9 },
+            goodput: BlockAmount { of: whole.succeeded_in_window as f64, per: run.duration_ns() as f64 / 1e9 },
             ledger: ledger_times(&whole),
-            cpu_ns: used.map(|used| Amount { of: used.cpu_ns, per: used.answered as f64 }),
-            answer_bytes: Amount { of: whole.answers_bytes as f64, per: whole.statuses.total() as f64 },
+            cpu_ns: used.map(|used| BlockAmount { of: used.cpu_ns, per: used.answered as f64 }),
+            answer_bytes: BlockAmount { of: whole.answers_bytes as f64, per: whole.statuses.total() as f64 },
             statuses: whole.statuses,
             routes: match several {
                 true => run.plan.traffic.routes.iter().zip(run.route_totals()).map(route).collect(),

@@ -1,4 +1,4 @@
-//! The effect of B over A from blocks ([`Effect`]): the ratio of what all blocks of either side say together, and its
+//! The effect of B over A from blocks ([`ProvedEffect`]): the ratio of what all blocks of either side say together, and its
 //! uncertainty by the randomisation that was made.
 //!
 //! The order of the two sides in a block is drawn at random. If B were A times a factor, each block's difference could as well
@@ -26,7 +26,7 @@ const CUTS_MAX: usize = 48;
 
 /// What a side has in a block: an amount, and what it is counted against (successes and seconds, CPU time and answers).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Amount {
+pub struct BlockAmount {
     /// The amount.
     pub of: f64,
     /// What it is counted against.
@@ -91,7 +91,7 @@ impl LedgerTimes {
 
 /// B against A, and how sure that is: as the logarithm of B/A, or of costs as a difference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Effect {
+pub struct ProvedEffect {
     /// The estimate.
     pub estimate: f64,
     /// Blocks.
@@ -128,8 +128,8 @@ fn log_ratio(a: f64, b: f64) -> f64 {
 }
 
 /// The amounts of both sides over some blocks, each with its weight.
-fn sums(amounts: &[[Amount; 2]], weights: &[f64], blocks: &[usize]) -> [Amount; 2] {
-    let mut sums = [Amount::default(); 2];
+fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [BlockAmount; 2] {
+    let mut sums = [BlockAmount::default(); 2];
     for block in blocks {
         for (sum, one) in sums.iter_mut().zip(amounts[*block]) {
             sum.of += weights[*block] * one.of;
@@ -139,10 +139,14 @@ fn sums(amounts: &[[Amount; 2]], weights: &[f64], blocks: &[usize]) -> [Amount; 
     sums
 }
 
-impl Effect {
+impl ProvedEffect {
     /// By `levels` of both sides over any blocks, and how these are held against each other; `None` without blocks, or where
     /// there is no comparing them.
-    fn of(blocks: usize, levels: impl Fn(&[usize]) -> [f64; 2], against: impl Fn(f64, f64) -> f64) -> Option<Effect> {
+    fn of(
+        blocks: usize,
+        levels: impl Fn(&[usize]) -> [f64; 2],
+        against: impl Fn(f64, f64) -> f64,
+    ) -> Option<ProvedEffect> {
         let all: Vec<usize> = (0..blocks).collect();
         let [a, b] = levels(&all);
         let estimate = against(a, b);
@@ -156,26 +160,26 @@ impl Effect {
         };
         let mut of_halves: Vec<f64> = halves(blocks).map(half).collect();
         of_halves.sort_unstable_by(f64::total_cmp);
-        Some(Effect { estimate, blocks, levels: [a, b], halves: of_halves })
+        Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves })
     }
 
     /// What B costs more than A, in us of each: of amounts by block and the seconds that they took.
-    pub fn of_costs(amounts: &[[Amount; 2]]) -> Option<Effect> {
+    pub fn of_costs(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
-        Effect::of(amounts.len(), costs, |a, b| b - a)
+        ProvedEffect::of(amounts.len(), costs, |a, b| b - a)
     }
 
     /// Of amounts by block, each block with its weight: the ratio of the sums.
-    pub fn of_amounts(amounts: &[[Amount; 2]], weights: &[f64]) -> Option<Effect> {
+    pub fn of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
-        Effect::of(amounts.len(), rates, log_ratio)
+        ProvedEffect::of(amounts.len(), rates, log_ratio)
     }
 
     /// Of the quantile `q` of all requests of either side together, each block with its weight.
-    pub fn of_quantile(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<Effect> {
+    pub fn of_quantile(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
         let sides = [0, 1].map(|side| Cuts::of(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
-        Effect::of(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
+        ProvedEffect::of(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
 
     /// The interval of the centre at error `alpha` (two-sided); `None` where so few blocks cannot reject anything at that
@@ -310,10 +314,10 @@ mod tests {
     use super::*;
     use plimsoll_model::histogram::index_of;
 
-    fn ratios(values: &[(f64, f64)]) -> Effect {
-        let amounts: Vec<[Amount; 2]> =
-            values.iter().map(|(a, b)| [Amount { of: *a, per: 1.0 }, Amount { of: *b, per: 1.0 }]).collect();
-        Effect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+    fn ratios(values: &[(f64, f64)]) -> ProvedEffect {
+        let amounts: Vec<[BlockAmount; 2]> =
+            values.iter().map(|(a, b)| [BlockAmount { of: *a, per: 1.0 }, BlockAmount { of: *b, per: 1.0 }]).collect();
+        ProvedEffect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
     }
 
     /// By hand: the ratios of the seven halves of three blocks are 1/2, 1, 2, and of two or three together 2/3 (1+1)/(2+1), ...
@@ -378,9 +382,9 @@ mod tests {
         let quick: Vec<u64> = (1..=95).map(|_| 20).collect();
         let blocks: Vec<[LedgerTimes; 2]> = (0..12).map(|_| [times(100, &slow), times(100, &quick)]).collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
-        let effect = Effect::of_quantile(&both, 0.99, &[1.0; 12]).expect("blocks");
+        let effect = ProvedEffect::of_quantile(&both, 0.99, &[1.0; 12]).expect("blocks");
         assert!(effect.estimate == f64::INFINITY && effect.levels[1] == f64::INFINITY, "{effect:?}");
-        let effect = Effect::of_quantile(&both, 0.5, &[1.0; 12]).expect("blocks");
+        let effect = ProvedEffect::of_quantile(&both, 0.5, &[1.0; 12]).expect("blocks");
         assert!(effect.estimate.abs() < 1e-3 && (effect.levels[0] / 20e6 - 1.0).abs() < 1e-3, "{effect:?}");
     }
 
@@ -393,8 +397,8 @@ mod tests {
             (0..20).map(|n| [times(100, &quick), times(100, if n == 0 { &slow } else { &quick })]).collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
         // 20 of 2 000 requests are slow: 1 % of them all, none in most blocks.
-        let effect = Effect::of_quantile(&both, 0.995, &[1.0; 20]).expect("blocks");
+        let effect = ProvedEffect::of_quantile(&both, 0.995, &[1.0; 20]).expect("blocks");
         assert!(effect.levels[1] > 400e6 && effect.levels[0] < 13e6, "{:?}", effect.levels);
-        assert!(Effect::of_quantile(&[], 0.5, &[]).is_none());
+        assert!(ProvedEffect::of_quantile(&[], 0.5, &[]).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! What is compared and how ([`Rules`]), which blocks count, and what of them each measure is taken of.
 
 use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
-use super::resample::{Amount, Effect, LedgerTimes};
+use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
 use super::stats;
 use plimsoll_model::{Asked, Criterion, ProveAsked};
 
@@ -37,7 +37,7 @@ impl Rules {
 /// What an effect is taken of.
 pub(super) enum Quantity<'a> {
     /// Amounts of either side, by block.
-    Amounts(Vec<[Amount; 2]>),
+    Amounts(Vec<[BlockAmount; 2]>),
     /// A quantile of the requests of either side together.
     Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
 }
@@ -116,16 +116,16 @@ impl Quantity<'_> {
     }
 
     /// The effect; a quantile only where enough requests lie beyond it on each side.
-    pub(super) fn effect(&self, blocks: &[Block]) -> Result<Effect, NoEffect> {
+    pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, NoEffect> {
         let weights = self.weights(blocks);
         match self {
-            Quantity::Amounts(amounts) => Effect::of_amounts(amounts, &weights).ok_or(NoEffect::NotTaken),
+            Quantity::Amounts(amounts) => ProvedEffect::of_amounts(amounts, &weights).ok_or(NoEffect::NotTaken),
             Quantity::Quantile(q, times) => {
                 let requests = |side: usize| times.iter().map(|block| block[side].scheduled as f64).sum::<f64>();
                 let requests = requests(0).min(requests(1));
                 match requests + 0.5 < requests_needed(*q) {
                     true => Err(NoEffect::TooFew { q: *q, requests }),
-                    false => Effect::of_quantile(times, *q, &weights).ok_or(NoEffect::NotTaken),
+                    false => ProvedEffect::of_quantile(times, *q, &weights).ok_or(NoEffect::NotTaken),
                 }
             }
         }
@@ -133,7 +133,7 @@ impl Quantity<'_> {
 }
 
 /// The effect of a measure.
-pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<Effect, NoEffect> {
+pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, NoEffect> {
     quantity(blocks, measure).ok_or(NoEffect::NotTaken)?.effect(blocks)
 }
 

@@ -6,7 +6,7 @@
 use super::compared::{Compared, Judged, ProveVerdict, compare};
 use super::looks::{Look, LookNumber, SUCCESS_ERROR};
 use super::reading::{Block, Reading};
-use super::resample::{Amount, Effect};
+use super::resample::{BlockAmount, ProvedEffect};
 use super::rules::{NoEffect, Rules, by_block, effect, of_sides};
 use super::stats::{self, ConfidenceInterval};
 use crate::format;
@@ -130,7 +130,7 @@ fn secondary(
         *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
     };
     let taken = |measure| Some((measure, effect(counted, measure).ok()?));
-    let effects: Vec<(Criterion, Effect)> = Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
+    let effects: Vec<(Criterion, ProvedEffect)> = Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
     let mut compared: Vec<Compared> = effects
         .iter()
         .map(|(measure, effect)| compare(effect, *measure, judged(*measure, false, effects.len()), &[]))
@@ -146,9 +146,9 @@ fn secondary(
 fn success(counted: &[Block], look: LookNumber) -> Option<Success> {
     let amounts = of_sides(counted, |reading| {
         let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
-        Some(Amount { of, per })
+        Some(BlockAmount { of, per })
     })?;
-    let effect = Effect::of_amounts(&amounts, &vec![1.0; amounts.len()])?;
+    let effect = ProvedEffect::of_amounts(&amounts, &vec![1.0; amounts.len()])?;
     let has_fallen = effect.estimate < 0.0 && effect.p_one_sided(true) <= SUCCESS_ERROR * look.part();
     let seen = Look::at(&effect, look, 1);
     Some(Success {
@@ -173,18 +173,18 @@ pub(super) struct Differing {
 }
 
 /// Whether an effect is no chance; of so few blocks that this cannot be told, whether all halves of them say the same.
-fn is_credible(effect: &Effect) -> bool {
+fn is_credible(effect: &ProvedEffect) -> bool {
     effect.p() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }
 
 /// How the answers of both sides differ, in status or in size.
 pub(super) fn answers_differ(counted: &[Block]) -> Option<Differing> {
     let weights = vec![1.0; counted.len()];
-    let compared = |of: &dyn Fn(&Reading) -> Amount| {
+    let compared = |of: &dyn Fn(&Reading) -> BlockAmount| {
         let amounts = of_sides(counted, |reading| Some(of(reading)))?;
-        let sum = |side: usize, of: fn(&Amount) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
+        let sum = |side: usize, of: fn(&BlockAmount) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
         let shares = [0, 1].map(|side| sum(side, |it| it.of) / sum(side, |it| it.per));
-        Some((Effect::of_amounts(&amounts, &weights)?, shares))
+        Some((ProvedEffect::of_amounts(&amounts, &weights)?, shares))
     };
     let statuses: BTreeSet<u16> = counted
         .iter()
@@ -192,7 +192,7 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<Differing> {
         .flat_map(|reading| reading.statuses.iter().map(|(status, _)| status))
         .collect();
     for status in statuses {
-        let share = |reading: &Reading| Amount {
+        let share = |reading: &Reading| BlockAmount {
             of: reading.statuses.get(status) as f64,
             per: reading.statuses.total() as f64,
         };

@@ -32,7 +32,8 @@ const STEP_NS: u64 = 100 * MS;
 
 /// The next load of a sweep.
 pub(super) fn next(asked: &SweepAsked, history: &History) -> Step {
-    let levels: Vec<Level> = (0..asked.levels.len()).map(|turn| Level::of(asked, history, turn)).collect();
+    let levels: Vec<VisitedLevel> =
+        (0..asked.levels.len()).map(|turn| VisitedLevel::of(asked, history, turn)).collect();
     let open = || levels.iter().filter(|level| level.done < level.visits);
     let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
     // Each round begins further on, so that what drifts falls on all levels alike, and a level comes again when the ports of its
@@ -64,7 +65,7 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
 }
 
 /// What is known of a level so far.
-struct Level {
+struct VisitedLevel {
     turn: usize,
     /// How often it is to be visited, and was.
     visits: u64,
@@ -76,8 +77,8 @@ struct Level {
     length_ns_min: u64,
 }
 
-impl Level {
-    fn of(asked: &SweepAsked, history: &History, turn: usize) -> Level {
+impl VisitedLevel {
+    fn of(asked: &SweepAsked, history: &History, turn: usize) -> VisitedLevel {
         let of = |purpose| of_turn(history.trials, purpose, turn);
         let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
@@ -107,7 +108,7 @@ impl Level {
             }
         };
         let done = if is_unheld { visits } else { of(Purpose::Level).count() as u64 };
-        Level { turn, visits, done, answers_ns, warmup_ns, length_ns_min }
+        VisitedLevel { turn, visits, done, answers_ns, warmup_ns, length_ns_min }
     }
 
     /// The time that a visit needs, ns.
@@ -132,7 +133,7 @@ impl Level {
 }
 
 /// A visit that takes `share_ns` in all, or the trial before the first.
-fn within(asked: &SweepAsked, level: &Level, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
+fn within(asked: &SweepAsked, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
     let mut plan = level.plan(asked);
     if share_ns < SHARE_MIN_NS / 2 {
         return match level.done {

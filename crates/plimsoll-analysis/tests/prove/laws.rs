@@ -2,7 +2,7 @@
 
 use crate::truth::{COPIES, QUIET, World};
 use plimsoll_analysis::prove::{
-    Amount, Block, ComparisonEnd, ConfidenceInterval, Effect, ProveVerdict, conclude, order,
+    Block, BlockAmount, ComparisonEnd, ConfidenceInterval, ProveVerdict, ProvedEffect, conclude, order,
 };
 use proptest::prelude::*;
 
@@ -14,10 +14,10 @@ fn blocks() -> impl Strategy<Value = Vec<(f64, f64)>> {
     ]
 }
 
-fn effect(values: &[(f64, f64)]) -> Effect {
-    let amount = |of: f64| Amount { of, per: 1.0 };
-    let amounts: Vec<[Amount; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
-    Effect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+fn effect(values: &[(f64, f64)]) -> ProvedEffect {
+    let amount = |of: f64| BlockAmount { of, per: 1.0 };
+    let amounts: Vec<[BlockAmount; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
+    ProvedEffect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
 }
 
 proptest! {

@@ -5,8 +5,8 @@
 use crate::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
 use plimsoll_analysis::Others;
 use plimsoll_analysis::prove::{
-    Amount, Block, Compared, ComparisonEnd, Criterion, LedgerTimes, ProveVerdict, Reason, RouteMeasure, RouteReading,
-    Rules, conclude, narrowing, stop,
+    Block, BlockAmount, Compared, ComparisonEnd, Criterion, LedgerTimes, ProveVerdict, Reason, RouteMeasure,
+    RouteReading, Rules, conclude, narrowing, stop,
 };
 use plimsoll_model::rng::Rng;
 
@@ -150,7 +150,7 @@ fn what_cannot_be_said_is_not() {
         (160.0, true, ProveVerdict::Better, true),
     ] {
         let mut other = blocks.clone();
-        let scaled = |it: Amount| Amount { of: it.per * bytes, ..it };
+        let scaled = |it: BlockAmount| BlockAmount { of: it.per * bytes, ..it };
         other.iter_mut().for_each(|block| block.readings[1].answer_bytes = scaled(block.readings[1].answer_bytes));
         let rules = Rules { answers_may_differ, ..settings.clone() };
         let proof = conclude(&rules, &other, ComparisonEnd::Blocks);

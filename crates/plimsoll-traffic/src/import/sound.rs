@@ -165,6 +165,13 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
                 say(format!("the part '{}': its type or file name has several lines", plain(&part.name)));
             }
         }
+        parts.retain(|part| {
+            let is_sound = !matches!(&part.content, DraftPartContent::File(path) if path.contains(['\r', '\n', '\0']));
+            if !is_sound {
+                say(format!("the part '{}': the name of its file has several lines", plain(&part.name)));
+            }
+            is_sound
+        });
         if parts.is_empty() {
             request.body = DraftBody::None;
         }

@@ -35,6 +35,11 @@ class Settings:
         return self._seconds or (0.5 if self.smoke else usual)
 
 
+def known(quantile):
+    """A quantile in ns; not a number where the load had too few requests to tell it."""
+    return float("nan") if quantile is None else quantile
+
+
 def say(text):
     print(text, flush=True)
 
@@ -184,7 +189,7 @@ def p50(settings):
     def ours(cpus, *flags):
         def side(url):
             done = plimsoll_run(url, cpus, seconds, "-c", 1, "--no-preflight", *flags)
-            return {"cpu_s": done.cpu_s, "p50_us": done.json()["response_time_ns"]["p50"] / 1e3}
+            return {"cpu_s": done.cpu_s, "p50_us": known(done.json()["response_time_ns"]["p50"]) / 1e3}
         return side
 
     def bare(spin):
@@ -233,8 +238,8 @@ def open_loop(settings):
             # Of what 50 000/s means for this long, not of what the plan made of it.
             "share": found["requests"] / (50_000 * seconds),
             "unsent": ledger["unsent"],
-            "p50_us": found["response_time_ns"]["p50"] / 1e3,
-            "p99_us": found["response_time_ns"]["p99"] / 1e3,
+            "p50_us": known(found["response_time_ns"]["p50"]) / 1e3,
+            "p99_us": known(found["response_time_ns"]["p99"]) / 1e3,
             "limited": found["generator"]["limited"],
         }
 
@@ -281,8 +286,8 @@ def stall(settings):
         found = done.json()
         response, service = found["response_time_ns"], found["service_time_ns"]
         return {
-            "cpu_s": done.cpu_s, "p50_ms": response["p50"] / 1e6, "p95_ms": response["p95"] / 1e6,
-            "p99_ms": response["p99"] / 1e6, "service_p99_ms": service["p99"] / 1e6, "ledger": found["ledger"],
+            "cpu_s": done.cpu_s, "p50_ms": known(response["p50"]) / 1e6, "p95_ms": known(response["p95"]) / 1e6,
+            "p99_ms": known(response["p99"]) / 1e6, "service_p99_ms": known(service["p99"]) / 1e6, "ledger": found["ledger"],
         }
 
     with measure.bench_server(server_cpus, "stall", 500, 5000) as server:
@@ -504,7 +509,7 @@ def find_stall(settings):
                         ledger = load["ledger"]
                         # Of all that was scheduled.
                         one["success"] = ledger["succeeded"] / max(1, ledger["scheduled"])
-                        one["p99_ms"] = load["response_time_ns"]["p99"] / 1e6
+                        one["p99_ms"] = known(load["response_time_ns"]["p99"]) / 1e6
                     one["holds"] = not line["lower"] or one["success"] >= 0.999 and one["p99_ms"] <= 500
                     done.append(one)
                     stated = f"{line['lower']:.0f}/s, then p99 {one['p99_ms']:.0f} ms" if line["lower"] else "no line"

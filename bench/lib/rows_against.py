@@ -29,7 +29,8 @@ def against(settings):
         return done.cpu_s * 1e6 / max(1, found["requests"])
 
     def p50_us(found, done):
-        return found["response_time_ns"]["p50"] / 1e3
+        p50 = found["response_time_ns"]["p50"]
+        return float("nan") if p50 is None else p50 / 1e3
 
     def peak_mb(found, done):
         return done.peak_bytes / 1e6

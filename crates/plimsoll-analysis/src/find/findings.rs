@@ -191,6 +191,8 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
     // Of a search that was cut off before anything was tried at a rate, nothing is known of rates.
     let tried = history.iter().any(near_line);
+    // Where no trial met the SLO, no rate was shown to.
+    let met = history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
     // Stalls that alone are too many need more than a trial that they happened to spare.
     let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
@@ -200,7 +202,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         stopped_by,
         StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered | StoppedBy::LowestFails | StoppedBy::Stalls
     );
-    if !tried || stalling || hopeless || failing.is_some() && !load_line.confirmed {
+    if !tried || !met && !is_disturbed(history) || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
     // The time was used up below plimsoll's own limit.
@@ -429,6 +431,11 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
         ));
     }
     doubts
+}
+
+/// Whether other processes disturbed all trials near the line: then one that did not meet the SLO is of the machine as it was.
+fn is_disturbed(history: &[TrialOutcome]) -> bool {
+    history.iter().filter(|trial| near_line(trial)).all(|trial| trial.others.disturbed)
 }
 
 /// How long a budget would prove a line: an interval narrows with the root of the time.

@@ -33,7 +33,7 @@ impl Pace {
         let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
         let line_ns = match budget_ns {
             b if b >= 600 * SECOND => 10 * SECOND,
-            b => (b / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, 5 * SECOND),
+            b => (b / 12 / (100 * MS) * (100 * MS)).clamp(SECOND.min((b / 6).next_multiple_of(100 * MS)), 5 * SECOND),
         };
         let line_ns = line_ns.max(least_ns);
         Pace {

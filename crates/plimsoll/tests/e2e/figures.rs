@@ -76,7 +76,7 @@ fn a_search_is_told_alike_from_its_file() {
         assert_said_alike(&live.stdout, &document, &file);
         let live = done(&["find", "--budget", "5s", "--slo", slo, "-o", path, "--quiet", "--json", &server.url]);
         assert_eq!(done(&["show", "--json", path]).json(), live.json());
-        assert!(live.json()["trials"].as_array().is_some_and(|trials| trials.len() > 3));
+        assert!(live.json()["trials"].as_array().is_some_and(|trials| trials.len() > 2));
     }
 }
 
@@ -330,7 +330,9 @@ fn two_searches_are_compared_with_their_caveat() {
     let document = done(&["diff", &a, &b, "--dir", &dir, "--json"]).json();
     assert_eq!((&document["schema"], &document["over"]), (&"plimsoll.diff/1".into(), &"search".into()));
     let found = done(&["show", "--json", &a]).json();
-    assert_eq!(document["figures"]["line_rps"]["a"], found["load_line_rps"]["lower"]);
+    let line = &found["load_line_rps"];
+    let line = if line["estimate"].is_null() { &line["lower"] } else { &line["estimate"] };
+    assert_eq!(&document["figures"]["line_rps"]["a"], line);
     assert_eq!(document["figures"]["peak_rps"]["a"], found["peak"]["rps"]);
     assert_eq!(document["figures"]["cpu_us_per_request"]["a"], found["server"]["cpu_us_per_request"]);
     let (line_a, line_b) = (number(&document, "figures.line_rps.a"), number(&document, "figures.line_rps.b"));

@@ -278,7 +278,7 @@ fn a_store_that_the_server_started_is_behind_it() {
 }
 
 #[test]
-fn a_comparison_that_others_spoil_has_no_verdict_and_says_why() {
+fn a_comparison_beside_others_says_so_and_raises_no_alarm() {
     let server = baseline(1);
     let file = &place("spoilt", "prove.plimsoll");
     let url = format!("{}/healthz", server.url);
@@ -286,9 +286,10 @@ fn a_comparison_that_others_spoil_has_no_verdict_and_says_why() {
     let common = ["prove", &url, &url, "-c", "2", "--for", "400ms", "--budget", "4s"];
     let document = json(&[&common[..], &["-o", file]].concat());
     drop(burners);
-    assert_eq!((&document["disturbed"], &document["verdict"]), (&true.into(), &"inconclusive".into()), "{document:#}");
-    assert!(number(&document, "blocks_void") > 0.0, "{document:#}");
-    assert!(warnings(&document)[0].contains("do not count: others used "), "{document:#}");
+    // Copies are never better or worse, however busy the machine is.
+    assert_eq!(document["disturbed"], true, "{document:#}");
+    assert!(!["better", "worse"].contains(&document["verdict"].as_str().expect("a verdict")), "{document:#}");
+    assert!(document["warnings"].to_string().contains("others used "), "{document:#}");
     let shown = plimsoll(&["show", "--json", file]).json();
     for field in ["disturbed", "others", "verdict", "blocks_void"] {
         assert_eq!(shown[field], document[field], "{field}");

@@ -11,7 +11,7 @@ fn the_function_that_makes_the_difference_is_named() {
     let (a, b) = (go.url.clone(), format!("{}/costly?key=s3cret", go.url));
     let common = ["--blocks", "4", "--for", "200ms", "-c", "2", "--pprof-seconds", "1"];
     let done = plimsoll(&[&["prove", "--pprof", &a, &b, "--json", "-o", file], &common[..]].concat());
-    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!([0, 3].contains(&done.code), "{}", done.stderr);
     let document = done.json();
     let profiles = &document["profiles"];
     assert_eq!(profiles["missing"], serde_json::json!([]), "{profiles:#}");

@@ -13,7 +13,7 @@ import time
 import measure
 import report
 from measure import Failure, need, run, tool
-from rows import alternate, plimsoll_run, without_absent, wrk_run
+from rows import alternate, known, plimsoll_run, without_absent, wrk_run
 
 
 class Nginx(measure.Server):
@@ -182,7 +182,7 @@ def fifty_thousand(settings):
     found = done.json()
     most = max(seen, default=0)
     figures = {"most_established": most, "success_rate": found["success_rate"], "peak_bytes": done.peak_bytes,
-               "server_peak_bytes": server_bytes, "rps": found["throughput_rps"], "p50_ns": found["response_time_ns"]["p50"],
+               "server_peak_bytes": server_bytes, "rps": found["throughput_rps"], "p50_ns": known(found["response_time_ns"]["p50"]),
                "threads": found["threads"], "open_max": found["connections_open_max"]}
     measured = (f"{most} established as `ss` lists them ({found['connections_open_max']} by our count), "
                 f"{found['success_rate']:.2%} succeeded, {found['throughput_rps']:.0f}/s, {found['threads']} threads; "
@@ -221,7 +221,7 @@ def short_lived(settings):
     opened = found["connections_opened"] / found["duration_s"]
     errors = sum(found["connect_errors"].values())
     measured = (f"{opened:.0f}/s opened, {found['success_rate']:.3%} succeeded, {errors} connect errors, "
-                f"connect p99 {found['connect_ns']['p99'] / 1e6:.2f} ms")
+                f"connect p99 {known(found['connect_ns']['p99']) / 1e6:.2f} ms")
     holds = opened >= 0.999 * rate and errors == 0
     return report.Row("new", f"new connections, HTTP, {seconds:g} s", f">= {rate}/s, no port error", measured, holds,
                       [{k: found[k] for k in ("connections_opened", "duration_s", "success_rate", "connect_errors", "ledger")}])

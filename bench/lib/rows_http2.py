@@ -7,7 +7,7 @@ import measure
 import report
 from measure import Failure, run, tool
 from peers import built_by_go, peer, with_peers
-from rows import alternate, plimsoll_run, without_absent
+from rows import alternate, known, plimsoll_run, without_absent
 from rows_connections import Nginx
 
 
@@ -109,7 +109,7 @@ def grpc(settings):
             # The clock that ghz has: from the send on.
             times = found["service_time_ns"]
             return {"cpu_s": done.cpu_s, "calls": found["requests"], "wall_s": done.wall_s,
-                    "rps": found["requests"] / found["duration_s"], "p50_us": times["p50"] / 1e3, "p99_us": times["p99"] / 1e3}
+                    "rps": found["requests"] / found["duration_s"], "p50_us": known(times["p50"]) / 1e3, "p99_us": known(times["p99"]) / 1e3}
         return side
 
     def ghz(*load):

@@ -11,7 +11,7 @@ import tempfile
 import measure
 import report
 from measure import Failure, need, run
-from rows import duration
+from rows import duration, known
 from rows_connections import Nginx
 
 FORMAT = ('$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" '
@@ -118,7 +118,7 @@ def replay(settings):
         at = lambda share: errors[min(len(errors) - 1, int(len(errors) * share))]
         rounds.append({"plimsoll": {
             "requests": len(errors), "points": points, "p50_ms": at(0.5), "p99_ms": at(0.99), "max_ms": errors[-1],
-            "other_status": other, "lag_p99_ms": found["generator"]["lag_ns"]["p99"] / 1e6, "changed": found["replay"]["status_changed"],
+            "other_status": other, "lag_p99_ms": known(found["generator"]["lag_ns"]["p99"]) / 1e6, "changed": found["replay"]["status_changed"],
             "model_holds": verify["holds"], "mix_tv": verify["mix_tv"],
             "dispersion": [(it["window_s"], it["ratio"]) for it in verify["dispersion"]],
             "lru_points": max((abs(it["points"]) for it in verify["lru"]), default=None), "apart": verify["apart"]}})

@@ -159,7 +159,7 @@ fn charts_for_narrow_screens_are_narrow() {
 fn what_a_service_carries_is_said_in_words() {
     let found = |lower: f64, upper: Option<f64>, slo: &str| {
         let mut found = findings(1.0);
-        (found.load_line_rps.lower, found.load_line_rps.upper) = (lower, upper);
+        (found.load_line_rps.rps, found.load_line_rps.lower, found.load_line_rps.upper) = (lower, lower, upper);
         found.slo = Slo::parse(slo).expect("an SLO");
         heading::line_title(&found)
     };

@@ -207,6 +207,10 @@ impl JmxLoad {
             .collect();
         if !groups.is_empty() && groups.iter().all(|group| matches!(group.coming, Coming::Over(_))) {
             let ramps = over_time(&stretches);
+            // A plan without a thread asks for no load.
+            if ramps.iter().all(|ramp| ramp.from <= 0.0 && ramp.to <= 0.0) {
+                return (load, left_out);
+            }
             match ramps.as_slice() {
                 [Ramp { from, to, length_s }] if from == to => {
                     (load.users, load.duration) = (Some(figure(*from)), Some(time(*length_s)));

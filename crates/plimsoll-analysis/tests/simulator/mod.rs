@@ -439,7 +439,7 @@ fn simulate(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns:
             // Users join as the first stage rises.
             let first = &plan.load.shape.curve().stages[0];
             let ramp_ns = if first.to > first.from { first.duration_ns.unwrap_or(0) } else { 0 };
-            let most = schedule.users_max() as u64;
+            let most = schedule.users_max();
             (0..most).map(|user| Reverse(ramp_ns * user / most)).collect()
         }
         LoadShape::Open { .. } | LoadShape::Given { .. } => BinaryHeap::new(),

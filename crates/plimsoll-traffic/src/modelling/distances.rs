@@ -361,7 +361,7 @@ mod tests {
         let drawn = |seed: u64, skewed: bool| {
             let mut rng = Rng::new(seed);
             let request = |number: u64| {
-                let route = rng.below(if skewed && number % 10 == 0 { 50 } else { 500 }) as u16;
+                let route = rng.below(if skewed && number.is_multiple_of(10) { 50 } else { 500 }) as u16;
                 StreamRequest { start_ns: number * S / 5, visit: number, route, path: u64::from(route), wait_ns: None }
             };
             let requests: Vec<StreamRequest> = (0..10_000).map(request).collect();

@@ -526,7 +526,8 @@ fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
 
 #[test]
 fn whatever_is_imported_is_read_or_says_what_it_lacks() {
-    let kinds: [(ImportKind, fn(&mut Drawn) -> String); 4] = [
+    type Draw = fn(&mut Drawn) -> String;
+    let kinds: [(ImportKind, Draw); 4] = [
         (ImportKind::Postman, postman),
         (ImportKind::Har, har),
         (ImportKind::Openapi, openapi),

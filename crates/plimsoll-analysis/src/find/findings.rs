@@ -202,7 +202,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         stopped_by,
         StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered | StoppedBy::LowestFails | StoppedBy::Stalls
     );
-    if !tried || !met && !is_disturbed(history) || stalling || hopeless || failing.is_some() && !load_line.confirmed {
+    if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
     // The time was used up below plimsoll's own limit.
@@ -431,11 +431,6 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
         ));
     }
     doubts
-}
-
-/// Whether other processes disturbed all trials near the line: then one that did not meet the SLO is of the machine as it was.
-fn is_disturbed(history: &[TrialOutcome]) -> bool {
-    history.iter().filter(|trial| near_line(trial)).all(|trial| trial.others.disturbed)
 }
 
 /// How long a budget would prove a line: an interval narrows with the root of the time.

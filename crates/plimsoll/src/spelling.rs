@@ -307,7 +307,10 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<
         Asked::Overload(overload) => overload.search.arrivals,
         Asked::Prove(_) | Asked::Ladder(_) => asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals),
     };
-    words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson);
+    // Each is spelled where it is not the default: random for a search, even for any other load.
+    let is_search = matches!(asked, Asked::Find(_) | Asked::Explain(_) | Asked::Overload(_));
+    words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
+    words.switch("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
 }
 
 fn watched(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {

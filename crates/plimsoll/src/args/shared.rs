@@ -154,7 +154,7 @@ pub struct GeneratorArgs {
     /// Seed of all that is random [default: drawn, and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How arrivals of an open load are spaced: constant, poisson
+    /// How arrivals of an open load are spaced: constant, poisson [default: poisson in find, explain and overload, else constant]
     #[arg(long, value_name = "HOW")]
     pub arrivals: Option<String>,
 }

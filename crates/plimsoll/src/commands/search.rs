@@ -24,7 +24,7 @@ use crate::scripted::{Scripted, shared};
 use crate::traffic_file;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Planning, Terms};
+use plimsoll_model::{Arrivals, Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Planning, Terms};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -86,7 +86,9 @@ fn asked_with(
         },
     };
     let (plans, mut terms, file) = asking::plans(&args.request, others, &args.generator, &args.script)?;
-    let arrivals = asking::arrivals(&args.generator, &file)?;
+    // Users come at random: an even spacing flatters a server, and is used only where it is asked for.
+    let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
+    let arrivals = if is_asked { asking::arrivals(&args.generator, &file)? } else { Arrivals::Poisson };
     let mut plans = plans.into_iter();
     let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing"))?;
     become_other(&mut base, &mut terms)?;

@@ -152,6 +152,8 @@ fn sample(command: &str, id: &str) -> String {
         (_, "close") => "reset",
         (_, "redact") => "all",
         (_, "spin") => "off",
+        // What is not the default.
+        ("find" | "explain" | "overload", "arrivals") => "constant",
         (_, "arrivals") => "poisson",
         (_, "url" | "more" | "target" | "metrics") | ("run" | "find" | "explain", "pprof") => {
             "http://127.0.0.1:1/items?id=5"

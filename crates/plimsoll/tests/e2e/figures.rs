@@ -305,7 +305,8 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
     match NEEDS.iter().find(|(part, _)| example.contains(part)) {
         Some((_, said)) => assert!(code == Some(2) && stderr.contains(said) || code == Some(0), "{line}: {stderr}"),
-        None => assert_eq!(code, Some(0), "{line}: {stderr}"),
+        // A search of seconds may find no line, and a comparison no verdict.
+        None => assert!(matches!(code, Some(0 | 1 | 3)), "{line}: {code:?} {stderr}"),
     }
 }
 

@@ -37,7 +37,7 @@ pub fn asked(args: &DemoArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     let base = Plan { traffic, load, carriage: Carriage::tcp(Vec::new()) };
     let output = asking::output(&args.out, None)?;
     let terms = Terms { demo: true, output, ..Terms::default() };
-    let (slo, arrivals) = (Slo::default().to_string(), Arrivals::Constant);
+    let (slo, arrivals) = (Slo::default().to_string(), Arrivals::Poisson);
     let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
     Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
 }

@@ -16,7 +16,8 @@ fn what_is_kept_past_the_line_is_told() {
     assert_eq!(factors, [0.5, 1.0, 1.5, 2.0, 3.0, 0.5]);
     for step in steps {
         let offered = number(step, "offered_rps") / (300.0 * number(step, "factor"));
-        assert!((0.95..1.05).contains(&offered), "{step:#}");
+        // Arrivals are random, and a step has about a thousand.
+        assert!((0.85..1.15).contains(&offered), "{step:#}");
     }
     assert!(number(&steps[4], "refused.too_much") > 300.0, "{:#}", steps[4]);
     // A machine that others use up answers late: then more is lost than the server refuses.

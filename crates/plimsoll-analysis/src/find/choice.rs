@@ -249,7 +249,7 @@ impl<'a> LoadChoice<'a> {
         let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.topped_by } else { StoppedBy::Width };
         // A trial that contradicts the line may have been disturbed: while there is time, more of them tell.
-        let dispersion = self.known.settings.arrivals.dispersion() + line.capacity.map_or(1.0, |it| it.dispersion);
+        let dispersion = walk_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
             let fails = trial.verdict == Verdict::Fail && !by_chance(trial, dispersion);
             fails && trial.offered_rps().is_some_and(|rate| rate <= high)
@@ -316,7 +316,7 @@ impl<'a> LoadChoice<'a> {
 /// Whether a confirming trial at `low` or so close to it showed no more bad requests, and no more backlog, than chance makes of a
 /// rate that meets the SLO, and more of them did than did not; where the server stalls, those that were long enough.
 pub(super) fn confirmed(known: &TrialsSoFar, capacity: Option<&Capacity>, low: f64) -> bool {
-    let dispersion = known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion);
+    let dispersion = walk_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
     let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMS_NEAR * low));
@@ -324,6 +324,11 @@ pub(super) fn confirmed(known: &TrialsSoFar, capacity: Option<&Capacity>, low: f
     let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || by_chance(trial, dispersion);
     let (all, met) = (whole.clone().count(), whole.filter(meets).count());
     2 * met > all
+}
+
+/// Dispersion of arrivals and completions together: by how much a backlog wanders.
+fn walk_dispersion(known: &TrialsSoFar, capacity: Option<&Capacity>) -> f64 {
+    known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
 /// Whether what a trial showed may be chance at a rate that meets the SLO.

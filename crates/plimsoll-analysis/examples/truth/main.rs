@@ -26,13 +26,6 @@ fn main() {
     let number = |at: usize, default: u64| args.get(at).and_then(|a| a.parse().ok()).unwrap_or(default);
     let is = |at: usize, name: &str| args.get(at).is_none_or(|arg| arg == name || arg == "all");
     let (seeds, budget_s) = (number(0, 200), number(1, 60));
-    if args.first().is_some_and(|a| a == "old") {
-        let model = Model::all(Noise { disturbed: number(2, 0) as f64 / 10.0, jitter: 0.0, stalls_per_s: 0.0 });
-        let model = model.into_iter().find(|m| m.name == args[1]).unwrap().seeded(number(3, 0));
-        let findings = simulator::search(model, number(3, 0), 60 * SECOND, None);
-        println!("{}", simulator::tell(&findings, model.line_share() * model.capacity));
-        return;
-    }
     println!(
         "{:6} {:>8} {:9} {:>7} {:>7} {:>6} {:>6} {:>7} {:>7} {:>7} {:>6} {:>6}",
         "model", "capacity", "noise", "covers", "stated", "> 3 %", "conf", "width", "median", "below", "above", "took"

@@ -45,8 +45,10 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
             document = search();
         }
         check(&document, 20.0);
-        let lower = number(&document, "load_line_rps.lower");
-        assert!((0.85..1.1).contains(&(lower / capacity)), "{lower} for {capacity}: {document:#}");
+        // What is said holds the truth however busy the machine is; how narrow it is depends on that.
+        let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
+        assert!(lower <= 1.005 * capacity && upper >= 0.85 * capacity, "{lower} to {upper}: {document:#}");
+        assert!(lower >= 0.85 * capacity || document["disturbed"] == true, "{lower} for {capacity}: {document:#}");
         // The findings are computed again from what the file holds.
         let shown = plimsoll(&["show", "--json", path]);
         for what in ["load_line_rps", "trials"] {

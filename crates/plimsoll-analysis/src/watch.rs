@@ -55,6 +55,8 @@ enum WatchUntil {
     Calm(u64),
     /// A server that rejects requests.
     Rejecting,
+    /// A server that serves any.
+    Served,
     /// Some answers, and this much of the load.
     Answered(u64),
     /// Nothing.
@@ -230,6 +232,11 @@ impl Watch {
         Watch { until: WatchUntil::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
+    /// A watch that ends a load once a request has succeeded.
+    pub fn until_served(plan: &PlanRecord, slo: &Slo) -> Watch {
+        Watch { until: WatchUntil::Served, ..Watch::new(Purpose::Settle, plan, slo) }
+    }
+
     /// A watch that ends a load after `shown_ns` once some requests were answered, well or badly.
     pub fn until_answered(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
         Watch { until: WatchUntil::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
@@ -239,6 +246,10 @@ impl Watch {
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
             WatchUntil::End => return ControlFlow::Continue(()),
+            WatchUntil::Served if tick.whole().ledger.succeeded > 0 => {
+                return ControlFlow::Break("the server serves again".to_owned());
+            }
+            WatchUntil::Served => return ControlFlow::Continue(()),
             WatchUntil::Calm(_) | WatchUntil::Rejecting => return self.settle(tick),
             WatchUntil::Answered(shown_ns) => {
                 self.ended += tick.whole().ledger.requests();

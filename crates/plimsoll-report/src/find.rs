@@ -16,7 +16,7 @@ use std::net::IpAddr;
 /// Why a search ended, in words.
 pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
-        StoppedBy::Width => "the line is known to within 1 %",
+        StoppedBy::Width => "the line is known well enough",
         StoppedBy::Budget => "the budget was used up",
         StoppedBy::Client => "the generator could not offer more",
         StoppedBy::Disturbed => "other processes used the machine during most of the trials",

@@ -7,6 +7,7 @@ use super::gone::Gone;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::peak;
 use super::plans::{Planner, cost_ns, round_rate};
+use super::quota::QuotaSoFar;
 use super::so_far::TrialsSoFar;
 use super::terms::{Measure, RATE_MIN, StoppedBy, limited, near_line};
 use crate::judge::{TrialOutcome, Verdict};
@@ -114,6 +115,9 @@ impl<'a> LoadChoice<'a> {
     pub(super) fn step(&self) -> Result<Measure, StoppedBy> {
         if Gone::seen(self.history).is_some() {
             return Err(StoppedBy::Gone);
+        }
+        if let Some(measure) = QuotaSoFar::of(self.history).next(&self.plans) {
+            return measure;
         }
         if let Some(measure) = self.peak() {
             return measure;

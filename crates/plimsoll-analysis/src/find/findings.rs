@@ -9,6 +9,7 @@ use super::gone::Gone;
 use super::log_rate::LogRate;
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
+use super::quota::QuotaSoFar;
 use super::rejecting::rejections;
 use super::so_far::TrialsSoFar;
 use super::stalls::Stalls;
@@ -197,7 +198,8 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
     // A load at which none failed by chance is no line.
-    let failing = Failing::seen(&settings.slo, history);
+    let quota = QuotaSoFar::of(history).quota();
+    let failing = Failing::seen(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
         stopped_by,
         StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered | StoppedBy::LowestFails | StoppedBy::Stalls
@@ -205,8 +207,15 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
+    if let Some(quota) = quota {
+        let (lower, middle, upper) = quota.line(&settings.slo, settings.arrivals);
+        load_line = match quota.window_s {
+            Some(_) => LoadLine::new(lower, middle, upper),
+            None => LoadLine { upper: Some(upper), ..LoadLine::NONE },
+        };
+    }
     // The time was used up below plimsoll's own limit.
-    let is_topped = load_line.rps > 0.0 && line.is_topped();
+    let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_topped();
     let stopped_by = match stopped_by {
         StoppedBy::Budget if is_topped => line.topped_by,
         other => other,
@@ -380,8 +389,30 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
         };
         doubts.add(DoubtKind::Server, format!("{}: no rate holds {promise}.", failing.text()));
     }
+    let quota = QuotaSoFar::of(trials).quota();
+    if let Some(quota) = quota {
+        let (granted, refused) = (format::count(quota.granted.round() as u64), format::duration(quota.refused_s * 1e9));
+        let text = match quota.window_s {
+            Some(window_s) => format!(
+                "The server allows {granted} requests in {}, and refuses all others: the line is what that comes to.",
+                format::duration((window_s * 10.0).round() * 1e8)
+            ),
+            None => format!(
+                "The server refused everything for {refused} after {granted} requests, however few were sent: an allowance \
+                 by the clock, of which no whole window was seen."
+            ),
+        };
+        let text = Sentence::from(text);
+        doubts.add(
+            DoubtKind::Server,
+            match quota.window_s {
+                Some(_) => text,
+                None => text.words(" A larger ").remedy(Remedy::Budget).words(" sees one."),
+            },
+        );
+    }
     // Who is gone refuses connections, but nothing for being too much.
-    match rejected(trials).filter(|_| findings.failing.is_none() && findings.gone.is_none()) {
+    match rejected(trials).filter(|_| findings.failing.is_none() && findings.gone.is_none() && quota.is_none()) {
         Some((_, true)) => doubts.add(
             DoubtKind::Server,
             "The server rejects what is too much; its saved-up allowance was used up before each trial near the line.",

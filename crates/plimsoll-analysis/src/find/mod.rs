@@ -26,6 +26,7 @@ mod normal;
 mod pace;
 mod peak;
 mod plans;
+mod quota;
 mod rejecting;
 mod so_far;
 mod stalls;

@@ -1,5 +1,10 @@
 //! The normal distribution, as far as a search needs it. Not here: any other distribution.
 
+/// Density of the standard normal distribution at `z`.
+pub(super) fn density(z: f64) -> f64 {
+    (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
+}
+
 /// Probability that a normal variable exceeds `z` (Zelen and Severo, 26.2.17 of Abramowitz and Stegun; error below 1e-7).
 pub(super) fn upper_tail(z: f64) -> f64 {
     if z < 0.0 {
@@ -8,7 +13,7 @@ pub(super) fn upper_tail(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
     let poly =
         t * (0.319_381_53 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
-    (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt() * poly
+    density(z) * poly
 }
 
 /// Quantile function of the normal distribution (Acklam's rational approximation, relative error below 1.2e-9).

@@ -34,6 +34,8 @@ const DRAIN_FROM_S: f64 = 0.03;
 const DRAINS_MAX: usize = 2;
 /// Every open trial is as long as so many arrivals take, at least.
 const ARRIVALS_MIN: f64 = 3.0;
+/// Requests a second that ask whether a server that refuses all serves again.
+const SERVED_RATE: f64 = 5.0;
 /// Connections made ready before a trial.
 const READY_MAX: u64 = 2048;
 
@@ -138,6 +140,17 @@ impl<'a> Planner<'a> {
         let watch = Watch::until_calm(&plan, &self.settings.slo, self.calm_ns());
         let measure = Measure { purpose: Purpose::Settle, plan, watch };
         self.affords(&measure).then_some(measure)
+    }
+
+    /// A low load until one of its requests succeeds, for as long as the budget has; `None` where it has no second left.
+    pub fn until_served(&self) -> Option<Measure> {
+        let rate = self.capped(SERVED_RATE);
+        let plan =
+            |length_ns| self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
+        let room_ns = self.left_ns().checked_sub(cost_ns(&plan(0)))? / Plan::TICK_NS * Plan::TICK_NS;
+        let plan = (room_ns >= SECOND).then(|| plan(room_ns))?;
+        let watch = Watch::until_served(&plan, &self.settings.slo);
+        Some(Measure { purpose: Purpose::Settle, plan, watch })
     }
 
     /// Whether a trial can end within the budget even if it takes all its time.

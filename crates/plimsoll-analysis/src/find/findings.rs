@@ -376,7 +376,8 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
         doubts.add(DoubtKind::Void, format!("{voids} of {} trials were void: plimsoll was too slow.", measured.len()));
     }
-    if trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
+    let quota = QuotaSoFar::of(trials).quota();
+    if quota.is_none() && trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
         doubts.add(
             DoubtKind::Server,
             "After an overload the server did not come to rest; trials that followed may have met its backlog.",
@@ -389,7 +390,6 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
         };
         doubts.add(DoubtKind::Server, format!("{}: no rate holds {promise}.", failing.text()));
     }
-    let quota = QuotaSoFar::of(trials).quota();
     if let Some(quota) = quota {
         let (granted, refused) = (format::count(quota.granted.round() as u64), format::duration(quota.refused_s * 1e9));
         let text = match quota.window_s {

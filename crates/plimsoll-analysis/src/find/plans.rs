@@ -8,7 +8,7 @@ use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Curve, Load, LoadShape, Plan, PlanRecord, Purpose, Stage};
+use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose, Stage};
 
 /// What a trial takes beyond its schedule: connecting, and handing over the result.
 const OVERHEAD_NS: u64 = 150 * MS;
@@ -35,7 +35,7 @@ const DRAINS_MAX: usize = 2;
 /// Every open trial is as long as so many arrivals take, at least.
 const ARRIVALS_MIN: f64 = 3.0;
 /// Requests a second that ask whether a server that refuses all serves again.
-const SERVED_RATE: f64 = 5.0;
+const SERVED_RATE: f64 = 10.0;
 /// Connections made ready before a trial.
 const READY_MAX: u64 = 2048;
 
@@ -145,8 +145,11 @@ impl<'a> Planner<'a> {
     /// A low load until one of its requests succeeds, for as long as the budget has; `None` where it has no second left.
     pub fn until_served(&self) -> Option<Measure> {
         let rate = self.capped(SERVED_RATE);
-        let plan =
-            |length_ns| self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
+        let plan = |length_ns| {
+            // Evenly spaced: that tells most closely when it opens.
+            let shape = LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: Arrivals::Constant };
+            self.plan(shape, length_ns, 0, self.ready(rate))
+        };
         let room_ns = self.left_ns().checked_sub(cost_ns(&plan(0)))? / Plan::TICK_NS * Plan::TICK_NS;
         let plan = (room_ns >= SECOND).then(|| plan(room_ns))?;
         let watch = Watch::until_served(&plan, &self.settings.slo);

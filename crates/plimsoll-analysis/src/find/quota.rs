@@ -22,7 +22,8 @@ const SPENDING_USERS: u64 = 8;
 const SPENDING_NS: u64 = SECOND;
 /// Who gives so many times as much as before it refused for a while has no allowance: it was away.
 const GIVEN_MAX: f64 = 3.0;
-/// An opening is seen with the first request of the low load that waits for it, and the tick that has it.
+/// An opening is seen with the first request of the low load that waits for it, and with the tick that has it: each comes 0.1 s later
+/// at the most, and as much again is for the edges of trials.
 const OPENING_ERROR_S: f64 = 0.3;
 
 /// An allowance that is given by the clock.

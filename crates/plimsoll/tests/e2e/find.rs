@@ -1,9 +1,9 @@
 //! `plimsoll find` and `demo`: short searches that end inside their budget with a document that makes sense.
 
-use crate::rig::{baseline, command, finish, folder, json, number, plimsoll, signal};
+use crate::rig::{Server, baseline, command, finish, folder, json, number, plimsoll, serve, signal};
 use plimsoll_bench::servers::{slots, token_bucket};
 use serde_json::Value;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn check(document: &Value, budget_s: f64) {
@@ -56,6 +56,39 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
         }
         assert!(plimsoll(&["show", path]).stdout.contains("load line"));
     }
+}
+
+/// 300 requests in 3 s, by the clock, and nothing beyond: the line is what that comes to, and not what a moment showed.
+#[test]
+fn an_allowance_by_the_clock_is_waited_out() {
+    const SOURCE: &str = r#"
+import asyncio, time
+begun, window, spent = time.monotonic(), -1, 0
+class Allowing(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def data_received(self, data):
+        global window, spent
+        for _ in range(data.count(b"\r\n\r\n")):
+            now = int((time.monotonic() - begun) / 3)
+            window, spent = now, (spent if window == now else 0) + 1
+            status = b"200 OK" if spent <= 300 else b"429 Too Many Requests"
+            self.transport.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 2\r\n\r\nok")
+async def main():
+    server = await asyncio.get_running_loop().create_server(Allowing, "127.0.0.1", 0)
+    print("http://127.0.0.1:%d" % server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"#;
+    let server: Server = serve(Command::new("python3").args(["-c", SOURCE]), "python3");
+    let document = json(&["find", &server.url, "--budget", "20s"]);
+    check(&document, 20.0);
+    let line = &document["load_line_rps"];
+    // What of 300 in 3 s is left for users who come at random.
+    let (lower, upper) = (number(line, "lower"), number(line, "upper"));
+    assert!(lower <= 100.0 && (85.0..130.0).contains(&upper), "{document:#}");
+    let warnings = document["warnings"].as_array().expect("warnings");
+    assert!(warnings.iter().any(|it| it.as_str().is_some_and(|it| it.contains("The server allows"))), "{warnings:#?}");
 }
 
 /// What to plan with is measured, and how many that takes follows from it.

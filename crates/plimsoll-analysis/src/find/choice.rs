@@ -335,13 +335,27 @@ fn walk_dispersion(known: &TrialsSoFar, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
+/// Whether a load at the line or below it, made after the search, broke the SLO by more than chance.
+pub(super) fn refutes(known: &TrialsSoFar, trial: &TrialOutcome, lower_rps: f64) -> bool {
+    let capacity = LineSoFar::new(known).capacity;
+    let at_most = trial.offered_rps().is_some_and(|rate| rate <= lower_rps);
+    at_most
+        && trial.verdict != Verdict::Pass
+        && !limited(trial)
+        && !within_chance(trial, walk_dispersion(known, capacity.as_ref()))
+}
+
 /// Whether what a trial showed may be chance at a rate that meets the SLO.
 fn by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
+    !trial.stopped && trial.verdict != Verdict::Void && within_chance(trial, dispersion)
+}
+
+/// Whether its late and failed requests, and its backlog, are no more than chance makes of a rate that meets the SLO.
+fn within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     let allowed = |bound: &crate::judge::BoundEvidence| {
         let mean = bound.share * bound.scheduled as f64;
         bound.bad as f64 <= mean + BY_CHANCE * (mean * bound.bunch_size).sqrt() + bound.bunch_size
     };
-    let whole = !trial.stopped && trial.verdict != Verdict::Void;
     let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
-    whole && trial.evidence.bounds.iter().all(allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0
+    trial.evidence.bounds.iter().all(allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0
 }

@@ -67,6 +67,12 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
     }
 }
 
+/// Whether `later`, a steady load at the stated line or below it, broke the SLO by more than chance: then no such line holds.
+pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
+    let sound = sound(history);
+    line.lower > 0.0 && choice::refutes(&TrialsSoFar::of(settings, &sound), later, line.lower)
+}
+
 /// What the trials say when no further one will be made: of a recorded search, or one that was interrupted.
 pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
     match next(settings, history, elapsed_ns) {

@@ -2,14 +2,16 @@
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
-use crate::doubts::{DoubtKind, Doubted, Doubts};
+use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
 use crate::explain::interventions::worth_making;
 use crate::explain::{Cause, ExperimentLoads, Explanation, Loads, explain, standing};
-use crate::format::unheld;
+use crate::find::{LoadLine, refutes};
+use crate::format::{self, unheld};
+use crate::judge::{TrialOutcome, judge};
 use crate::sentence::Sentence;
 use crate::study::explain::{changed, is_unheld, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
-use plimsoll_model::{Experiment, ExplainAsked, Intervention, Remark, Tag};
+use plimsoll_model::{Experiment, ExplainAsked, Intervention, Purpose, Remark, Tag};
 
 /// What holds a load line.
 #[derive(Debug, Clone)]
@@ -40,10 +42,31 @@ pub(super) fn conclude<'a>(
     let made = changed(&experiment.trials, &asked.varied);
     let explained = explained(&searched, &loads, &made);
     let (doubts, found) = explained.open();
+    let (found, refuted) = unless_refuted(found.clone(), &loads);
     let worth = worth_making(&standing(&searched.open().1.findings, &loads), &asked.interventions, &asked.flagged);
     let untried = untried(experiment, asked, &made, &worth);
-    let doubts = doubts.clone().into_iter().chain(unmade(experiment, asked)).chain(untried);
-    Ok(Doubted::new(doubts.collect(), found.clone()))
+    let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, asked)).chain(untried);
+    Ok(Doubted::new(doubts.collect(), found))
+}
+
+/// A steady load at the line or below it is longer than any trial of the search: where it breaks the SLO the line is withdrawn.
+fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
+    let SearchFinding { settings, findings, .. } = &mut found.searched;
+    let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
+    let later = steady.map(|run| judge(Purpose::Line, 0, run, &settings.slo));
+    let refutes = |later: &TrialOutcome| refutes(settings, &findings.trials, later, findings.load_line_rps);
+    let Some(later) = later.into_iter().find(refutes) else { return (found, None) };
+    let rate_rps = later.offered_rps().unwrap_or(0.0);
+    let text = format!(
+        "withdrawn: a steady load of {} a second for {} had p99 {} and {} of success",
+        format::rate(rate_rps),
+        format::duration(later.duration_ns as f64),
+        format::duration(later.p99_ns as f64),
+        format::share(later.success_rate),
+    );
+    findings.load_line_rps = LoadLine { upper: Some(rate_rps), ..LoadLine::NONE };
+    found.explanation.load_line_rps = findings.load_line_rps;
+    (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
 /// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell the causes apart that stand.

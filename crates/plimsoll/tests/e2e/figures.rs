@@ -333,11 +333,14 @@ fn two_searches_are_compared_with_their_caveat() {
     let found = done(&["show", "--json", &a]).json();
     let line = &found["load_line_rps"];
     let line = if line["estimate"].is_null() { &line["lower"] } else { &line["estimate"] };
-    assert_eq!(&document["figures"]["line_rps"]["a"], line);
+    assert_eq!(document["figures"]["line_rps"]["a"].as_f64().unwrap_or(0.0), line.as_f64().unwrap_or(0.0));
     assert_eq!(document["figures"]["peak_rps"]["a"], found["peak"]["rps"]);
     assert_eq!(document["figures"]["cpu_us_per_request"]["a"], found["server"]["cpu_us_per_request"]);
-    let (line_a, line_b) = (number(&document, "figures.line_rps.a"), number(&document, "figures.line_rps.b"));
-    assert!((number(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6, "{document:#}");
+    // A search as short as this one states no line on a busy machine.
+    let line_of = |side: &str| document["figures"]["line_rps"][side].as_f64();
+    if let (Some(line_a), Some(line_b)) = (line_of("a"), line_of("b")) {
+        assert!((number(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6, "{document:#}");
+    }
     let text = done(&["diff", &a, &at("other.plimsoll"), "--dir", &dir]).stdout;
     assert!(text.contains("the promises differ"), "{text}");
     let mixed = plimsoll(&["diff", &a, &at("sweep.plimsoll"), "--dir", &dir]);

@@ -2,7 +2,7 @@
 
 use crate::rig::{Server, baseline, command, finish, folder, json, number, plimsoll, serve, signal};
 use plimsoll_bench::servers::{slots, token_bucket};
-use serde_json::Value;
+use serde_json::{Value, json as value};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,10 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
         // What is said holds the truth however busy the machine is; how narrow it is depends on that.
         let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
         assert!(lower <= 1.005 * capacity && upper >= 0.85 * capacity, "{lower} to {upper}: {document:#}");
-        assert!(lower >= 0.85 * capacity || document["disturbed"] == true, "{lower} for {capacity}: {document:#}");
+        // A single refusal of a few hundred requests breaks 99.9 %: of a limiter so few tell only a wide range.
+        let refuses = document["failed_answers"] != value!([]);
+        let is_wide = refuses || document["disturbed"] == true;
+        assert!(lower >= 0.85 * capacity || is_wide && lower > 0.0, "{lower} for {capacity}: {document:#}");
         // The findings are computed again from what the file holds.
         let shown = plimsoll(&["show", "--json", path]);
         for what in ["load_line_rps", "trials"] {

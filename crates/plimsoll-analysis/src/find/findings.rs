@@ -208,10 +208,9 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
     if let Some(quota) = quota {
-        let (lower, middle, upper) = quota.line(&settings.slo, settings.arrivals);
-        load_line = match quota.window_s {
-            Some(_) => LoadLine::new(lower, middle, upper),
-            None => LoadLine { upper: Some(upper), ..LoadLine::NONE },
+        load_line = match quota.line(&settings.slo, settings.arrivals) {
+            Some((lower, middle, upper)) => LoadLine::new(lower, middle, upper),
+            None => LoadLine { upper: quota.rps_max, ..LoadLine::NONE },
         };
     }
     // The time was used up below plimsoll's own limit.
@@ -398,8 +397,8 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
                 format::duration((window_s * 10.0).round() * 1e8)
             ),
             None => format!(
-                "The server refused everything for {refused} after {granted} requests, however few were sent: an allowance \
-                 by the clock, of which no whole window was seen."
+                "The server refused everything for {refused} after {granted} requests, however few were sent, as one does \
+                 that gives an allowance by the clock; no whole window was seen."
             ),
         };
         let text = Sentence::from(text);

@@ -20,10 +20,14 @@ const SHUT_NS_MIN: u64 = SECOND;
 /// Users that use an allowance up, and for how long at once.
 const SPENDING_USERS: u64 = 8;
 const SPENDING_NS: u64 = SECOND;
+/// After an opening a trial shows that an allowance is used up where this share of it was refused: a few may fail by themselves.
+const SPENT_SHARE: f64 = 0.2;
+/// A promise that none fails is taken for one in a million, as chance exceeds any allowance at times.
+const EXCEEDING_MIN: f64 = 1e-6;
 /// Who gives so many times as much as before it refused for a while has no allowance: it was away.
 const GIVEN_MAX: f64 = 3.0;
-/// An opening is seen with the first request of the low load that waits for it, and with the tick that has it: each comes 0.1 s later
-/// at the most, and as much again is for the edges of trials.
+/// An opening is seen up to 0.1 s late by the low load that waits for it, up to 0.1 s later by the tick that has it, and 0.1 s are for
+/// the edges of trials.
 const OPENING_ERROR_S: f64 = 0.3;
 
 /// An allowance that is given by the clock.
@@ -35,6 +39,9 @@ pub struct Quota {
     pub refused_s: f64,
     /// From one opening to the next, in seconds; `None`: no whole window was seen.
     pub window_s: Option<f64>,
+    /// What is given is no more than this a second. `None`: nothing opened yet, and the first allowance may have been used up in part
+    /// before the search.
+    pub rps_max: Option<f64>,
 }
 
 /// What the trials so far tell of an allowance.
@@ -78,10 +85,9 @@ impl QuotaSoFar {
         }
         self.served += good;
         let refused = trial.evidence.failed[RequestFailure::Status as usize] as f64;
-        let all = trial.success_rate == 0.0
-            && refused > 0.0
-            && refused >= SHUT_SHARE * trial.evidence.scheduled.saturating_sub(trial.evidence.unanswered) as f64;
-        self.is_shut = self.served > 0.0 && (all || !self.openings.is_empty() && refused > 0.0);
+        let answered = trial.evidence.scheduled.saturating_sub(trial.evidence.unanswered) as f64;
+        let all = trial.success_rate == 0.0 && refused > 0.0 && refused >= SHUT_SHARE * answered;
+        self.is_shut = self.served > 0.0 && (all || !self.openings.is_empty() && refused > SPENT_SHARE * answered);
         if let [(_, before)] = self.openings[..]
             && !self.is_shut
             && self.served > GIVEN_MAX * before
@@ -105,17 +111,22 @@ impl QuotaSoFar {
         }
     }
 
-    /// The allowance, where it is certain that there is one.
+    /// The allowance that the trials show; the length of its window is known after two openings.
     pub(super) fn quota(&self) -> Option<Quota> {
         let refused_s = self.refused_ns as f64 / 1e9;
+        let unseen = |granted, rps_max| Some(Quota { granted, refused_s, window_s: None, rps_max });
         match self.openings[..] {
             [.., (from_ns, _), (to_ns, granted)] => {
-                Some(Quota { granted, refused_s, window_s: Some((to_ns - from_ns) as f64 / 1e9) })
+                let window_s = to_ns.saturating_sub(from_ns) as f64 / 1e9;
+                let rps_max = (window_s > 0.0).then(|| granted / window_s);
+                Some(Quota { granted, refused_s, window_s: Some(window_s), rps_max })
             }
-            [(_, granted)] => Some(Quota { granted, refused_s, window_s: None }),
-            [] if self.is_shut && self.refused_ns >= SHUT_NS_MIN => {
-                Some(Quota { granted: self.served, refused_s, window_s: None })
+            // Of this one the whole was used up, and it has not opened again for as long as was waited.
+            [_] if self.is_shut && self.waited_ns >= SHUT_NS_MIN => {
+                unseen(self.served, Some(self.served / (self.waited_ns as f64 / 1e9)))
             }
+            [(_, granted)] => unseen(granted, None),
+            [] if self.is_shut && self.refused_ns >= SHUT_NS_MIN => unseen(self.served, None),
             [] => None,
         }
     }
@@ -123,19 +134,16 @@ impl QuotaSoFar {
 
 impl Quota {
     /// Lower end, middle and upper end of the rate that meets the success bound, a second: arrivals of a window are no more than its
-    /// allowance but for the share that may fail. Of a window whose end was not seen only the upper end is known.
-    pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> (f64, f64, f64) {
+    /// allowance but for the share that may fail. `None` of a window whose end was not seen.
+    pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
-            Arrivals::Poisson => arrivals_of(self.granted, 1.0 - slo.success_min),
+            Arrivals::Poisson => arrivals_of(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
             Arrivals::Constant | Arrivals::Replayed => self.granted,
         };
-        match self.window_s {
-            Some(window_s) => {
-                let at = |error_s: f64| arrivals_max / (window_s + error_s).max(1e-3);
-                (at(OPENING_ERROR_S), at(0.0), at(-OPENING_ERROR_S).min(2.0 * at(0.0)))
-            }
-            None => (0.0, 0.0, self.granted / self.refused_s),
-        }
+        let window_s = self.window_s?;
+        // A window is at least as long as a wait that counts.
+        let at = |error_s: f64| arrivals_max / (window_s + error_s).max(OPENING_ERROR_S);
+        Some((at(OPENING_ERROR_S), at(0.0), at(-OPENING_ERROR_S)))
     }
 }
 

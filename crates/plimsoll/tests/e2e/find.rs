@@ -37,21 +37,21 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
         let path = file.to_str().expect("text");
         let search = || json(&["find", &server.url("/"), "--budget", "20s", "-o", path]);
         let mut document = search();
-        // Where others use the machine up, plimsoll says that it was the limit: that search tells nothing of the server.
-        for _ in 0..2 {
-            if !was_disturbed(&document) {
+        // What is said holds the truth however busy the machine is. How narrow it is depends on that, and on chance: of three searches
+        // one is narrow, unless others were there; a single refusal of a few hundred requests breaks 99.9 %, so that of a limiter so
+        // few tell only a wide range.
+        for left in (0..3).rev() {
+            check(&document, 20.0);
+            let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
+            assert!(lower <= 1.005 * capacity && upper >= 0.85 * capacity, "{lower} to {upper}: {document:#}");
+            let is_narrow = lower >= 0.85 * capacity;
+            if is_narrow || left == 0 {
+                let refuses = document["failed_answers"] != value!([]);
+                assert!(is_narrow || refuses || was_disturbed(&document), "{lower} for {capacity}: {document:#}");
                 break;
             }
             document = search();
         }
-        check(&document, 20.0);
-        // What is said holds the truth however busy the machine is; how narrow it is depends on that.
-        let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
-        assert!(lower <= 1.005 * capacity && upper >= 0.85 * capacity, "{lower} to {upper}: {document:#}");
-        // A single refusal of a few hundred requests breaks 99.9 %: of a limiter so few tell only a wide range.
-        let refuses = document["failed_answers"] != value!([]);
-        let is_wide = refuses || document["disturbed"] == true;
-        assert!(lower >= 0.85 * capacity || is_wide, "{lower} for {capacity}: {document:#}");
         // The findings are computed again from what the file holds.
         let shown = plimsoll(&["show", "--json", path]);
         for what in ["load_line_rps", "trials"] {

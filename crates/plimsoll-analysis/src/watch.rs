@@ -246,10 +246,12 @@ impl Watch {
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
             WatchUntil::End => return ControlFlow::Continue(()),
-            WatchUntil::Served if tick.whole().ledger.succeeded > 0 => {
-                return ControlFlow::Break("the server serves again".to_owned());
+            WatchUntil::Served => {
+                return match tick.whole().ledger.succeeded > 0 {
+                    true => ControlFlow::Break("the server serves again".to_owned()),
+                    false => ControlFlow::Continue(()),
+                };
             }
-            WatchUntil::Served => return ControlFlow::Continue(()),
             WatchUntil::Calm(_) | WatchUntil::Rejecting => return self.settle(tick),
             WatchUntil::Answered(shown_ns) => {
                 self.ended += tick.whole().ledger.requests();

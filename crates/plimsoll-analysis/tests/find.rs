@@ -66,7 +66,6 @@ fn disturbed_trials_do_not_move_the_line() {
     }
 }
 
-/// Others that use the machine all the time: what held in spite of them is stated, and that it is not the whole truth.
 /// The 90 % intervals hold what queueing theory says, as the whole table of `examples/truth` shows for more seeds, models and rates.
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
@@ -86,6 +85,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     }
 }
 
+/// Others that use the machine all the time: what held in spite of them is stated, and that it is not the whole truth.
 #[test]
 fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {

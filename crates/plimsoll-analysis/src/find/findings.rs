@@ -9,7 +9,7 @@ use super::gone::Gone;
 use super::log_rate::LogRate;
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
-use super::quota::QuotaSoFar;
+use super::quota::{Quota, QuotaSoFar};
 use super::rejecting::rejections;
 use super::so_far::TrialsSoFar;
 use super::stalls::Stalls;
@@ -197,8 +197,8 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     // Stalls that alone are too many need more than a trial that they happened to spare.
     let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
-    // A load at which none failed by chance is no line.
     let quota = QuotaSoFar::of(history).quota();
+    // A load at which none failed by chance is no line.
     let failing = Failing::seen(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
         stopped_by,
@@ -259,7 +259,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         };
         doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {seen}"));
     }
-    doubts.extend(of_trials(settings, &findings));
+    doubts.extend(of_trials(settings, &findings, quota));
     findings.doubts = doubts;
     findings
 }
@@ -349,7 +349,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
 }
 
 /// What the trials have to say.
-fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
+fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>) -> Doubts {
     let mut doubts = Doubts::default();
     let trials = &sound(findings.attended());
     if let Some(stalls) = &findings.stalls {
@@ -375,7 +375,6 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
         doubts.add(DoubtKind::Void, format!("{voids} of {} trials were void: plimsoll was too slow.", measured.len()));
     }
-    let quota = QuotaSoFar::of(trials).quota();
     if quota.is_none() && trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
         doubts.add(
             DoubtKind::Server,
@@ -390,25 +389,7 @@ fn of_trials(settings: &Settings, findings: &Findings) -> Doubts {
         doubts.add(DoubtKind::Server, format!("{}: no rate holds {promise}.", failing.text()));
     }
     if let Some(quota) = quota {
-        let (granted, refused) = (format::count(quota.granted.round() as u64), format::duration(quota.refused_s * 1e9));
-        let text = match quota.window_s {
-            Some(window_s) => format!(
-                "The server allows {granted} requests in {}, and refuses all others: the line is what that comes to.",
-                format::duration((window_s * 10.0).round() * 1e8)
-            ),
-            None => format!(
-                "The server refused everything for {refused} after {granted} requests, however few were sent, as one does \
-                 that gives an allowance by the clock; no whole window was seen."
-            ),
-        };
-        let text = Sentence::from(text);
-        doubts.add(
-            DoubtKind::Server,
-            match quota.window_s {
-                Some(_) => text,
-                None => text.words(" A larger ").remedy(Remedy::Budget).words(" sees one."),
-            },
-        );
+        doubts.add(DoubtKind::Server, quota.sentence());
     }
     // Who is gone refuses connections, but nothing for being too much.
     match rejected(trials).filter(|_| findings.failing.is_none() && findings.gone.is_none() && quota.is_none()) {

@@ -8,7 +8,9 @@
 use super::normal::{density, upper_tail};
 use super::plans::Planner;
 use super::terms::{Measure, StoppedBy};
+use crate::format;
 use crate::judge::TrialOutcome;
+use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose, RequestFailure};
@@ -133,6 +135,24 @@ impl QuotaSoFar {
 }
 
 impl Quota {
+    /// What the server does, and what follows from it.
+    pub(super) fn sentence(&self) -> Sentence {
+        let granted = format::count(self.granted.round() as u64);
+        match self.window_s {
+            Some(window_s) => Sentence::from(format!(
+                "The server allows {granted} requests in {}, and refuses all others: the line is what that comes to.",
+                format::duration((window_s * 10.0).round() * 1e8)
+            )),
+            None => Sentence::from(format!(
+                "The server refused everything for {} after {granted} requests, however few were sent, as one does that gives an \
+                 allowance by the clock; no whole window was seen. A larger ",
+                format::duration(self.refused_s * 1e9)
+            ))
+            .remedy(Remedy::Budget)
+            .words(" sees one."),
+        }
+    }
+
     /// Lower end, middle and upper end of the rate that meets the success bound, a second: arrivals of a window are no more than its
     /// allowance but for the share that may fail. `None` of a window whose end was not seen.
     pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
@@ -169,10 +189,10 @@ mod tests {
     use plimsoll_model::units::MS;
 
     /// Purpose, start and length in ms, successes a second, share of successes.
-    type Shown = (Purpose, u64, u64, f64, f64);
+    type TrialRow = (Purpose, u64, u64, f64, f64);
 
-    fn check(shown: &[Shown], expect: Option<(f64, Option<f64>)>) {
-        let trials: Vec<TrialOutcome> = shown
+    fn check(rows: &[TrialRow], expect: Option<(f64, Option<f64>)>) {
+        let trials: Vec<TrialOutcome> = rows
             .iter()
             .map(|&(purpose, start_ms, ms, rps, success_rate)| {
                 let mut evidence = Evidence { scheduled: 1000, ..Evidence::default() };
@@ -188,16 +208,16 @@ mod tests {
             })
             .collect();
         let quota = QuotaSoFar::of(&trials).quota();
-        assert_eq!(quota.map(|it| (it.granted.round(), it.window_s)), expect, "{shown:?}");
+        assert_eq!(quota.map(|it| (it.granted.round(), it.window_s)), expect, "{rows:?}");
     }
 
     #[test]
     fn an_allowance_is_told_from_an_overload() {
-        const SPENT: Shown = (Purpose::Peak, 0, 500, 6000.0, 0.2);
-        const SHUT: Shown = (Purpose::Peak, 500, 500, 0.0, 0.0);
-        const OPENS: Shown = (Purpose::Settle, 1000, 9000, 0.2, 0.02);
-        const SPENT_AGAIN: Shown = (Purpose::Peak, 10_000, 1000, 2998.0, 0.3);
-        const OPENS_AGAIN: Shown = (Purpose::Settle, 11_000, 9000, 0.0, 0.02);
+        const SPENT: TrialRow = (Purpose::Peak, 0, 500, 6000.0, 0.2);
+        const SHUT: TrialRow = (Purpose::Peak, 500, 500, 0.0, 0.0);
+        const OPENS: TrialRow = (Purpose::Settle, 1000, 9000, 0.2, 0.02);
+        const SPENT_AGAIN: TrialRow = (Purpose::Peak, 10_000, 1000, 2998.0, 0.3);
+        const OPENS_AGAIN: TrialRow = (Purpose::Settle, 11_000, 9000, 0.0, 0.02);
         check(&[], None);
         check(&[SPENT], None);
         check(&[SPENT, SHUT], None);

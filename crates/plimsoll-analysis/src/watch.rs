@@ -193,7 +193,7 @@ impl Watch {
     /// A watch over a trial of this purpose under this promise.
     pub fn new(purpose: Purpose, plan: &PlanRecord, slo: &Slo) -> Watch {
         let (from_ns, to_ns) = judged_window_ns(plan);
-        let judged = matches!(purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm);
+        let judged = matches!(purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm | Purpose::Soak);
         let scheduled_max = match &plan.load.shape {
             LoadShape::Open { rate, arrivals } => {
                 let expected = rate.max() * (to_ns - from_ns) as f64 / 1e9;

@@ -351,7 +351,7 @@ fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
 /// The load below the line is made once, at the rate that leaves the headroom, within the budget.
 #[test]
 fn headroom_is_measured_below_the_line() {
-    let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0) };
+    let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0), soak_ns: None };
     let asked = Asked::Find(FindAsked { planning, ..search(30 * SECOND) });
     let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
@@ -365,6 +365,35 @@ fn headroom_is_measured_below_the_line() {
     assert!((held[0].run.plan.load.shape.curve().max() / planned.rate_rps - 1.0).abs() < 0.01);
     assert_eq!(needed.instances, (50_000.0 / planned.rate_rps).ceil());
     assert!(needed.instances_min <= needed.instances);
+}
+
+/// A soak says for how long the line held, and in which manner it broke; a line that the soak refutes at once is withdrawn.
+#[test]
+fn a_soak_says_for_how_long_the_line_holds() {
+    use plimsoll_analysis::find::SoakBreakManner as Manner;
+    use simulator::Aging;
+    let nominal = |kind| Model { kind, ..slots(1, 500.0) };
+    let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
+    let asked = Asked::Find(FindAsked { planning, ..search(30 * SECOND) });
+    // A server, for how long it may meet the SLO (s), and the manner in which it breaks it.
+    type SoakCase = (Kind, (f64, f64), fn(Option<Manner>) -> bool);
+    let cases: [SoakCase; 3] = [
+        (Kind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
+        // 50 000 requests are used up by half a minute of search and some 80 s of 490/s.
+        (Kind::Ages(Aging::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| manner == Some(Manner::CompletesLess)),
+        (Kind::Ages(Aging::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
+    ];
+    for (kind, (from_s, to_s), expect) in cases {
+        let recorded = simulator::conduct(&asked, &[nominal(kind)], 1, NO_BURNERS);
+        let experiment = experiment(&asked, &recorded);
+        let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+        let plimsoll_analysis::Finding::Find(found) = concluded.open().1 else { panic!("a search") };
+        let soak = found.soak.clone().expect("a soak");
+        assert!((from_s..=to_s).contains(&soak.met_s), "{kind:?}: {soak:?}");
+        assert!(expect(soak.broke.as_ref().map(|broke| broke.manner)), "{kind:?}: {}", soak.text());
+        let line = found.findings.load_line_rps;
+        assert_eq!((line.confirmed, line.rps > 0.0), (soak.broke.is_none(), soak.met_s > 0.0), "{kind:?}");
+    }
 }
 
 /// What a server does past its line, in a minute: the line is given, or searched.

@@ -100,6 +100,9 @@ pub struct Planning {
     /// A rate for which instances are counted, 1/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub need_rps: Option<f64>,
+    /// For so long the line is loaded after the search, beyond its budget, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak_ns: Option<u64>,
 }
 
 impl Planning {

@@ -103,6 +103,7 @@ impl FindAsked {
             && is_time(self.budget_ns.max(self.first_answer_ns))
             && self.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             && self.planning.headroom.is_none_or(|share| (0.0..1.0).contains(&share))
+            && self.planning.soak_ns.is_none_or(is_time)
             && self.planning.need_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
     }
 }

@@ -39,6 +39,8 @@ pub enum Purpose {
     Hold,
     /// A load in steps past the line, and back.
     Overload,
+    /// A piece of a long load at the line, after a search.
+    Soak,
 }
 
 /// Which of several targets a load is on.

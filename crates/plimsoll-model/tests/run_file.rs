@@ -173,7 +173,7 @@ fn asked(seed: u64) -> Asked {
         arrivals: Arrivals::Constant,
         first_answer_ns: 7,
         profiles: profiles.clone(),
-        planning: Planning { headroom: Some(0.3), need_rps: None },
+        planning: Planning { headroom: Some(0.3), need_rps: None, soak_ns: Some(1_800_000_000_000) },
     };
     match seed % 7 {
         0 => Asked::Run(RunAsked { plan, stop_if: Some("errors>5%".into()), profiles }),

@@ -117,6 +117,7 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Profile => "profile",
         Purpose::Block => "block",
         Purpose::Hold => "hold",
+        Purpose::Soak => "soak",
         Purpose::Overload => "overload",
     }
 }

@@ -235,6 +235,7 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
             "bringing the server into the same state before the next trial".into(),
         ),
         Purpose::Overload => (load, "what it keeps of its line past it, and whether it comes back".into()),
+        Purpose::Soak => (format!("soaking: {load}"), format!("for how long the line holds; {line}")),
         Purpose::Run | Purpose::Level | Purpose::Profile | Purpose::Block | Purpose::Hold => (load, String::new()),
     }
 }
@@ -318,6 +319,7 @@ pub(crate) fn find_report(
     facts.extend(held_by.map(|held_by| ("held by", held_by_text(context, held_by))));
     facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
     facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
+    facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.text())));
     if let Some(peak) = &findings.peak {
         facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users(peak.concurrency))));
     }

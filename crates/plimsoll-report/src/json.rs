@@ -603,6 +603,7 @@ struct FindDocument<'a> {
     held_by: Option<HeldByFields>,
     planned: Option<PlannedFields>,
     needed: Option<NeededFields>,
+    soak: Option<SoakFields>,
     elapsed_s: f64,
     fitted: &'a [String],
     server: ServerFields<'a>,
@@ -623,6 +624,17 @@ struct PlannedFields {
     in_flight: Option<f64>,
     p99_ns: Option<f64>,
     held: bool,
+}
+
+#[derive(Serialize)]
+struct SoakFields {
+    rate_rps: f64,
+    asked_s: f64,
+    met_s: f64,
+    broke: bool,
+    goodput_rps_after: Option<f64>,
+    text: String,
+    void_pieces: usize,
 }
 
 #[derive(Serialize)]
@@ -808,6 +820,15 @@ pub(crate) fn find(
             instances,
             instances_min,
             cores,
+        }),
+        soak: found.soak.as_ref().map(|soak| SoakFields {
+            rate_rps: soak.rate_rps,
+            asked_s: soak.asked_s,
+            met_s: soak.met_s,
+            broke: soak.broke.is_some(),
+            goodput_rps_after: soak.broke.as_ref().map(|broke| broke.goodput_rps),
+            text: soak.text(),
+            void_pieces: soak.void_pieces,
         }),
         held_by: held_by(found).map(|HeldBy { cause, subject, how }| HeldByFields { name: cause.word(), subject, how }),
         elapsed_s: findings.elapsed_s,

@@ -221,6 +221,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             }
             words.value("--budget", exact_duration(find.budget_ns));
             words.optional("--max-rate", find.max_rate);
+            words.optional("--soak", find.planning.soak_ns.map(exact_duration));
             words.optional("--headroom", find.planning.headroom.map(percent));
             words.optional("--need", find.planning.need_rps);
         }

@@ -10,7 +10,7 @@ mod simulator;
 mod truths;
 
 use plimsoll_model::units::SECOND;
-use simulator::{Kind, Model, Noise, Service};
+use simulator::{Aging, Kind, Model, Noise, Service};
 
 const MODELS: [(&str, Kind); 4] = [
     ("M/D/1", Kind::Queue(Service::Constant, 1)),
@@ -20,9 +20,54 @@ const MODELS: [(&str, Kind); 4] = [
 ];
 const CAPACITIES: [f64; 5] = [10.0, 100.0, 1_000.0, 12_000.0, 100_000.0];
 
+/// Servers whose capacity changes with time, their nominal capacity, and what they serve for half an hour.
+const OVER_TIME: [(&str, Kind, f64, f64); 12] = [
+    ("3 000 a minute", Kind::Quota(3_000.0, 60.0), 2_000.0, 50.0),
+    ("500 in 10 s", Kind::Quota(500.0, 10.0), 2_000.0, 50.0),
+    ("5 000 in 5 s", Kind::Quota(5_000.0, 5.0), 5_000.0, 1_000.0),
+    ("credit 20 000, 250 to 50/s", Kind::Ages(Aging::Credit(20_000.0, 0.2)), 250.0, 50.0),
+    ("credit 20 000, 1 000 to 200/s", Kind::Ages(Aging::Credit(20_000.0, 0.2)), 1_000.0, 200.0),
+    ("credit 3 000, 1 000 to 400/s", Kind::Ages(Aging::Credit(3_000.0, 0.4)), 1_000.0, 400.0),
+    ("scales after 20 s, 500 to 1 000/s", Kind::Ages(Aging::Scales(20.0, 2.0)), 500.0, 1_000.0),
+    ("scales after 90 s, 500 to 1 000/s", Kind::Ages(Aging::Scales(90.0, 2.0)), 500.0, 1_000.0),
+    ("cache of 5 000, 400 to 1 000/s", Kind::Ages(Aging::Warms(5_000.0, 0.4)), 1_000.0, 1_000.0),
+    ("cache of 40 000, 400 to 1 000/s", Kind::Ages(Aging::Warms(40_000.0, 0.4)), 1_000.0, 1_000.0),
+    ("leak, half after 100 000", Kind::Ages(Aging::Leaks(100_000.0)), 1_000.0, 0.0),
+    ("leak, half after 1 000 000", Kind::Ages(Aging::Leaks(1_000_000.0)), 1_000.0, 0.0),
+];
+
+#[allow(clippy::print_stdout)]
+fn over_time(seed: u64, budget_s: u64, name: Option<&str>) {
+    for (model_name, kind, capacity, sustained) in OVER_TIME {
+        if name.is_some_and(|name| !model_name.starts_with(name)) {
+            continue;
+        }
+        let noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
+        let model = Model { name: model_name, kind, capacity, noise, client_rps: f64::INFINITY };
+        let findings = simulator::search(model, seed, budget_s * SECOND, None);
+        println!("{model_name}: capacity for half an hour {sustained}/s");
+        if name.is_some() {
+            println!("{}", simulator::tell(&findings, capacity));
+        }
+        let line = findings.load_line_rps;
+        println!(
+            "  line {:.1} ({:.1} to {:.1?}){} seen {} s by {:?} after {:.0} s",
+            line.rps, line.lower, line.upper, if line.confirmed { "" } else { " not confirmed" }, findings.seen_s,
+            findings.stopped_by, findings.elapsed_s
+        );
+        for doubt in findings.doubts.beside().chain(findings.doubts.above()) {
+            println!("  - {doubt:?}");
+        }
+    }
+}
+
 #[allow(clippy::print_stdout)]
 fn main() {
     let args: Vec<String> = std::env::args().skip(2).collect();
+    if std::env::args().nth(1).as_deref() == Some("time") {
+        let number = |at: usize, default: u64| args.get(at).and_then(|a| a.parse().ok()).unwrap_or(default);
+        return over_time(number(0, 1), number(1, 60), args.get(2).map(String::as_str));
+    }
     let number = |at: usize, default: u64| args.get(at).and_then(|a| a.parse().ok()).unwrap_or(default);
     let is = |at: usize, name: &str| args.get(at).is_none_or(|arg| arg == name || arg == "all");
     let (seeds, budget_s) = (number(0, 200), number(1, 60));

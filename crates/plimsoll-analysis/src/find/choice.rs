@@ -3,6 +3,7 @@
 
 use super::belief::{Belief, HIGH, LOW};
 use super::capacity::Capacity;
+use super::chance::{CONFIRMS_NEAR, by_chance, confirmed, walk_dispersion};
 use super::gone::Gone;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::peak;
@@ -34,14 +35,10 @@ const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// At most so many confirming trials.
 const CONFIRMS_MAX: usize = 4;
-/// A confirming trial speaks for a lower end that is at most this much higher.
-const CONFIRMS_NEAR: f64 = 0.98;
 /// After a trial near its own limit that plimsoll could not carry out, this share of its rate is the next.
 const CEILING_STEP: f64 = 0.93;
 /// No rate is tried below this share of the peak.
 const FLOOR_SHARE: f64 = 1.0 / 2000.0;
-/// Standard deviations (one-sided 1 %) by which a confirming trial may exceed what the SLO allows by chance.
-const BY_CHANCE: f64 = 2.33;
 
 /// The choice of the next trial, from what the trials so far say.
 pub(super) struct LoadChoice<'a> {
@@ -263,9 +260,10 @@ impl<'a> LoadChoice<'a> {
             let again = self.line_trial(low, self.known.pace.line_ns);
             return if disputed && self.plans.affords(&again) { Ok(again) } else { Err(ended_by) };
         }
-        let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm).count();
+        let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
+        let confirms = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)).count();
         let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX).then(|| self.confirm(low)).flatten();
-        if (narrow || topped) && tried().next().is_some() {
+        if (narrow || topped) && tried().next().is_some() && confirms < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);
         }
         let contested = line.belief.contested.map(|rate| rate.min(line.rate_max));
@@ -315,47 +313,4 @@ impl<'a> LoadChoice<'a> {
         let longer_ns = spare_ns.min(pace.line_ns) / Plan::TICK_NS * Plan::TICK_NS;
         Some(self.plans.open(Purpose::Confirm, rate, least_ns + longer_ns))
     }
-}
-
-/// Whether a confirming trial at `low` or so close to it showed no more bad requests, and no more backlog, than chance makes of a
-/// rate that meets the SLO, and more of them did than did not; where the server stalls, those that were long enough.
-pub(super) fn confirmed(known: &TrialsSoFar, capacity: Option<&Capacity>, low: f64) -> bool {
-    let dispersion = walk_dispersion(known, capacity);
-    let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
-    let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
-    let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMS_NEAR * low));
-    let whole = near.filter(|trial| trial.planned_ns >= long_ns / 5 * 4 && !limited(trial));
-    let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || by_chance(trial, dispersion);
-    let (all, met) = (whole.clone().count(), whole.filter(meets).count());
-    2 * met > all
-}
-
-/// Dispersion of arrivals and completions together: by how much a backlog wanders.
-fn walk_dispersion(known: &TrialsSoFar, capacity: Option<&Capacity>) -> f64 {
-    known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
-}
-
-/// Whether a load at the line or below it, made after the search, broke the SLO by more than chance.
-pub(super) fn refutes(known: &TrialsSoFar, trial: &TrialOutcome, lower_rps: f64) -> bool {
-    let capacity = LineSoFar::new(known).capacity;
-    let at_most = trial.offered_rps().is_some_and(|rate| rate <= lower_rps);
-    at_most
-        && trial.verdict != Verdict::Pass
-        && !limited(trial)
-        && !within_chance(trial, walk_dispersion(known, capacity.as_ref()))
-}
-
-/// Whether what a trial showed may be chance at a rate that meets the SLO.
-fn by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
-    !trial.stopped && trial.verdict != Verdict::Void && within_chance(trial, dispersion)
-}
-
-/// Whether its late and failed requests, and its backlog, are no more than chance makes of a rate that meets the SLO.
-fn within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
-    let allowed = |bound: &crate::judge::BoundEvidence| {
-        let mean = bound.share * bound.scheduled as f64;
-        bound.bad as f64 <= mean + BY_CHANCE * (mean * bound.bunch_size).sqrt() + bound.bunch_size
-    };
-    let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
-    trial.evidence.bounds.iter().all(allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0
 }

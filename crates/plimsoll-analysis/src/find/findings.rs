@@ -3,7 +3,8 @@
 
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
-use super::choice::{LineSoFar, confirmed};
+use super::chance::confirmed;
+use super::choice::LineSoFar;
 use super::failing::{Failing, FailingHow};
 use super::gone::Gone;
 use super::log_rate::LogRate;

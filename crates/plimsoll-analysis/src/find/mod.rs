@@ -1,12 +1,10 @@
-//! The search for the load line: the highest open-loop rate that a server holds under an SLO for as long as one cares to
-//! look. [`next`] is a pure function of what was measured so far; who calls it carries the plans out.
+//! The search for the load line: the highest mean arrival rate at which a server in steady state meets an SLO. [`next`] is a pure function of what was measured so far; who calls it carries the plans out.
 //!
-//! The search goes through four parts. *Peak*: a closed-loop climb (1, 2, 4, ... users) finds the peak goodput and the
-//! knee. *Climb*: open trials of 1 s double the rate until the SLO breaks, twice, and close in on the line. *Line*:
-//! trials of 5 s at neighbouring loads of a 1 % grid, interleaved, are classified as MLRsearch does (a load is a lower
-//! bound once enough time passed there or above, an upper bound once enough failed there or below; one bad trial in
-//! between decides nothing). *Confirm*: a last trial at the line. What a failing trial shows of the server's capacity
-//! only chooses the next load; the verdicts alone decide.
+//! The search goes through four parts. *Peak*: closed loads with 1, 2, 4, ... users find the peak goodput and the knee. *Saturate*:
+//! closed loads with more users than the server can serve at once tell its capacity ([`Capacity`]), as its queue never empties.
+//! *Line*: open trials at rates where the line may be; all trials together give a distribution of the line ([`belief`]), and the next
+//! trial is made where it narrows that most. *Confirm*: a longer trial at the lower end of the interval. A soak is made afterwards, by
+//! the study ([`soak`]).
 //!
 //! Servers with a memory are brought into a known state first: one that fell behind is let drain, one that rejects (a
 //! limiter with saved-up tokens) is pushed until it rejects again right before each trial.
@@ -16,6 +14,7 @@
 mod at_line;
 mod belief;
 mod capacity;
+mod chance;
 mod choice;
 mod failing;
 mod findings;
@@ -29,6 +28,7 @@ mod plans;
 mod quota;
 mod rejecting;
 mod so_far;
+mod soak;
 mod stalls;
 mod terms;
 
@@ -40,6 +40,7 @@ pub use gate::{Demand, DemandError};
 pub use gone::Gone;
 pub use log_rate::LogRate;
 pub use peak::{Knee, Peak, best};
+pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_pieces};
 pub use stalls::Stalls;
 pub use terms::{Measure, Settings, StoppedBy};
 
@@ -70,7 +71,8 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
 /// Whether `later`, a steady load at the stated line or below it, broke the SLO by more than chance: then no such line holds.
 pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
     let sound = sound(history);
-    line.lower > 0.0 && choice::refutes(&TrialsSoFar::of(settings, &sound), later, line.lower)
+    let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
+    line.lower > 0.0 && at_most && chance::breaks(&TrialsSoFar::of(settings, &sound), later)
 }
 
 /// What the trials say when no further one will be made: of a recorded search, or one that was interrupted.

@@ -4,11 +4,11 @@ use super::recording::{NoFinding, cut_off};
 use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
 use crate::explain::{LoadSignals, Signal};
 use crate::find::AtLine;
-use crate::find::{self, Findings, Settings, StoppedBy};
+use crate::find::{self, Findings, LoadLine, Settings, Soak, StoppedBy};
 use crate::judge::{Verdict, judge};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
-use crate::study::search::{outcome, planned_tag, settings};
+use crate::study::search::{is_after_search, outcome, planned_tag, settings, soak_outcome};
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, FindAsked, Purpose, Run, Trial};
 
@@ -23,6 +23,8 @@ pub struct SearchFinding<'a> {
     pub planned: Option<PlannedLoad>,
     /// How many instances carry the rate asked for.
     pub needed: Option<Needed>,
+    /// What a long load at the line showed, where one was asked for.
+    pub soak: Option<Soak>,
     /// What was seen of the server: what it used at the line, and all loads of the search, in the order of its trials.
     pub server: ServerView<'a>,
 }
@@ -83,6 +85,24 @@ fn needed(asked: &FindAsked, findings: &Findings, each_us: Option<f64>) -> Optio
     })
 }
 
+/// A line is confirmed by a soak that met the SLO, and withdrawn by one that broke it from the start; after a while, it is no line that
+/// holds for ever. Returns what the soak says against it.
+fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
+    if soak.broke.is_none() {
+        if soak.is_over && soak.met_s > 0.0 {
+            findings.seen_s = findings.seen_s.max(soak.met_s);
+            findings.load_line_rps.confirmed = true;
+        }
+        return None;
+    }
+    findings.load_line_rps.confirmed = false;
+    if soak.met_s <= 0.0 {
+        findings.load_line_rps = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
+    }
+    findings.seen_s = soak.met_s;
+    Some(Doubt { kind: DoubtKind::Contradicted, text: format!("the soak broke the SLO: {}", soak.text()).into() })
+}
+
 impl SearchFinding<'_> {
     /// CPU time of the server for each request at the line, us, where it was seen.
     pub fn cpu_us(&self) -> Option<f64> {
@@ -100,10 +120,13 @@ pub(super) fn conclude<'a>(
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
     // The search was over when loads began that are none of its own.
-    let is_after = |trial: &&Trial| matches!(trial.tag.purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload);
+    let is_after = |trial: &&Trial| is_after_search(trial.tag.purpose);
     let began_ns = experiment.trials.iter().find(is_after).map(|trial| trial.start_ns);
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
-    let findings = find::conclude(&settings, &history, elapsed_ns);
+    let mut findings = find::conclude(&settings, &history, elapsed_ns);
+    let pieces: Vec<_> = experiment.trials.iter().filter_map(|trial| soak_outcome(trial, &settings.slo)).collect();
+    let soak = asked.planning.soak_ns.and_then(|asked_ns| Soak::new(&settings, &history, &pieces, asked_ns));
+    let soaked = soak.as_ref().and_then(|soak| heed_soak(&mut findings, soak));
     let runs: Vec<&Run> = whole.iter().map(|trial| &trial.run).collect();
     let (used, from) = match AtLine::of(&findings, &runs) {
         Ok(at) => (Ok(at.used), Some(at.from)),
@@ -119,7 +142,7 @@ pub(super) fn conclude<'a>(
         kind: DoubtKind::Generator,
         text: "the generator was the limit, not the server: the line lies above what it could offer".into(),
     });
-    let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited);
+    let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited).chain(soaked);
     let doubts = doubts.chain(Doubts::noted(&experiment.noted.warnings)).chain(findings.doubts.clone()).collect();
-    Ok(Doubted::new(doubts, SearchFinding { settings, findings, planned, needed, server }))
+    Ok(Doubted::new(doubts, SearchFinding { settings, findings, planned, needed, soak, server }))
 }

@@ -2,9 +2,10 @@
 
 use super::profiling;
 use super::step::{History, Step, Until};
-use crate::find::{self, Findings, LoadLine, Settings};
+use crate::find::{self, Findings, LoadLine, Settings, Soak, soak_pieces};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
+use crate::watch::Watch;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
     Curve, Ending, FindAsked, Load, LoadShape, Plan, PlanRecord, Planning, ProfilesAsked, Purpose, Stop, Tag, Trial,
@@ -22,6 +23,8 @@ pub struct Search {
     /// What is to be planned with the line.
     planning: Planning,
     planned_ns: u64,
+    /// The pieces of the soak so far.
+    soaked: Vec<TrialOutcome>,
     read: usize,
 }
 
@@ -57,6 +60,12 @@ pub fn planned_tag() -> Tag {
     Tag::of(Purpose::Hold)
 }
 
+/// What a piece of the soak showed; `None` of any other load, and of one that the user cut short.
+pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
+    let whole = matches!(&trial.run.ending, Some(Ending::Finished)) || matches!(&trial.run.ending, Some(Ending::Stopped(stop)) if *stop != Stop::Interrupted);
+    (whole && trial.tag.purpose == Purpose::Soak).then(|| judge(Purpose::Soak, trial.start_ns, &trial.run, slo))
+}
+
 /// What a load says to a search; `None` of one that the user cut short, which says nothing about the server, and of those
 /// that are not the search's.
 pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
@@ -65,8 +74,12 @@ pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
         Some(Ending::Finished) => true,
         None => false,
     };
-    let search = !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload);
-    (whole && search).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
+    (whole && !is_after_search(trial.tag.purpose)).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
+}
+
+/// Whether loads of this purpose come after a search.
+pub(crate) fn is_after_search(purpose: Purpose) -> bool {
+    matches!(purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload | Purpose::Soak)
 }
 
 /// What was asked of a search under this promise.
@@ -81,17 +94,19 @@ impl Search {
     /// Nothing is measured yet.
     pub fn new(asked: &FindAsked, slo: Slo) -> Search {
         let (settings, planned_ns, profiles) = (settings(asked, slo), planned_ns(asked), asked.profiles.clone());
-        Search { settings, outcomes: Vec::new(), profiles, planning: asked.planning, planned_ns, read: 0 }
+        let planning = asked.planning;
+        Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soaked: Vec::new(), read: 0 }
     }
 
-    /// Time for all of it, with the load below the line, ns.
+    /// Time for all of it, with the load below the line and the soak, ns.
     pub fn whole_ns(&self) -> u64 {
-        self.settings.budget_ns + takes_ns(self.planned_ns)
+        self.settings.budget_ns + takes_ns(self.planned_ns) + self.planning.soak_ns.unwrap_or(0)
     }
 
     pub(super) fn read(&mut self, trials: &[Trial]) {
         let new = trials.get(self.read..).unwrap_or_default();
         self.outcomes.extend(new.iter().filter_map(|trial| outcome(trial, &self.settings.slo)));
+        self.soaked.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
         self.read = trials.len();
     }
 
@@ -101,8 +116,50 @@ impl Search {
                 let find::Measure { purpose, plan, watch } = *measure;
                 Step::measure(Tag::of(purpose), plan, Until::Shown(Box::new(watch)))
             }
-            find::SearchStep::Stop(_) => self.planned(history),
+            find::SearchStep::Stop(_) => match self.planned(history) {
+                Step::Stop => self.soak(history),
+                planned => planned,
+            },
         }
+    }
+
+    /// The next piece of the long load at the line.
+    fn soak(&self, history: &History) -> Step {
+        let Some(soak_ns) = self.planning.soak_ns else { return Step::Stop };
+        let began_ns = history.trials.iter().find(|trial| is_after_search(trial.tag.purpose)).map(|it| it.start_ns);
+        let line = self.so_far(began_ns.unwrap_or(history.elapsed_ns));
+        if line.lower <= 0.0 || line.rps <= 0.0 {
+            return Step::Stop;
+        }
+        if Soak::new(&self.settings, &self.outcomes, &self.soaked, soak_ns).is_some_and(|soak| soak.is_over) {
+            return Step::Stop;
+        }
+        let piece_ns = soak_pieces(soak_ns).0;
+        let number = self.soaked.len() as u64;
+        // Nothing waits before the first piece; the others go on where the last one ended.
+        let warmup_ns = if number == 0 { PLANNED_WARMUP_NS } else { 0 };
+        let plan = self.steady(line.lower, piece_ns, warmup_ns, number);
+        let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
+        Step::measure(Tag::of(Purpose::Soak), plan, Until::Shown(Box::new(watch)))
+    }
+
+    /// A steady load at this rate.
+    fn steady(&self, rate: f64, length_ns: u64, warmup_ns: u64, number: u64) -> PlanRecord {
+        let base = &self.settings.base;
+        let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
+        let ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
+        let load = Load {
+            seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits() ^ number),
+            shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: self.settings.arrivals },
+            requests_max: None,
+            duration_ns: Some(length_ns),
+            warmup_ns,
+            grace_ns: base.load.grace_ns.min(SECOND),
+            connections_ready: ready,
+            interval_ns: Plan::TICK_NS,
+            newcomers: false,
+        };
+        PlanRecord { load, ..base.clone() }
     }
 
     /// The load that leaves the headroom asked for, once.
@@ -110,21 +167,8 @@ impl Search {
         let line_rps = self.so_far(history.elapsed_ns).rps;
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
-        let (base, rate, length_ns) = (&self.settings.base, line_rps * (1.0 - headroom), self.planned_ns);
-        let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
-        let ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
-        let load = Load {
-            seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits()),
-            shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: self.settings.arrivals },
-            requests_max: None,
-            duration_ns: Some(length_ns),
-            warmup_ns: PLANNED_WARMUP_NS,
-            grace_ns: base.load.grace_ns.min(SECOND),
-            connections_ready: ready,
-            interval_ns: Plan::TICK_NS,
-            newcomers: false,
-        };
-        Step::measure(planned_tag(), PlanRecord { load, ..base.clone() }, Until::End)
+        let plan = self.steady(line_rps * (1.0 - headroom), self.planned_ns, PLANNED_WARMUP_NS, 0);
+        Step::measure(planned_tag(), plan, Until::End)
     }
 
     /// What to do next of the profiles that were asked for, at the line that was found.

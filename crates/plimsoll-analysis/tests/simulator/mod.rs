@@ -81,6 +81,35 @@ pub enum Kind {
     Changes(f64),
     /// A deep queue that stands still now and then.
     Stalls(Stalling),
+    /// M/M/1 whose capacity depends on what it has done so far.
+    Ages(Aging),
+    /// Serves so many requests in every window of so many seconds, and refuses the others.
+    Quota(f64, f64),
+}
+
+/// How the capacity of a server changes over time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Aging {
+    /// After so many requests it is this share of the nominal one.
+    Credit(f64, f64),
+    /// After so many seconds of load it is so many times the nominal one.
+    Scales(f64, f64),
+    /// It rises from this share of the nominal one, over so many requests.
+    Warms(f64, f64),
+    /// After so many requests it is half the nominal one, and falls on.
+    Leaks(f64),
+}
+
+impl Aging {
+    /// Capacity as a multiple of the nominal one.
+    fn speed(self, served: f64, now_s: f64) -> f64 {
+        match self {
+            Aging::Credit(requests, share) => if served < requests { 1.0 } else { share },
+            Aging::Scales(seconds, times) => if now_s < seconds { 1.0 } else { times },
+            Aging::Warms(requests, from) => 1.0 - (1.0 - from) * (-served / requests).exp(),
+            Aging::Leaks(requests) => 1.0 / (1.0 + served / requests),
+        }
+    }
 }
 
 /// How a server stands still: for a time drawn from here to there, after a time in which it works.
@@ -240,7 +269,7 @@ impl Model {
     /// How long the first answer takes.
     pub fn answer_ns(&self) -> u64 {
         match self.kind {
-            Kind::Limiter(_) => MS,
+            Kind::Limiter(_) | Kind::Quota(..) => MS,
             _ => (self.service_s() * 1e9) as u64,
         }
     }
@@ -258,7 +287,7 @@ impl Model {
 
     pub fn arrivals(&self) -> Arrivals {
         match self.kind {
-            Kind::Mm1 | Kind::Mdc(_) | Kind::Queue(..) => Arrivals::Poisson,
+            Kind::Mm1 | Kind::Mdc(_) | Kind::Queue(..) | Kind::Ages(_) | Kind::Quota(..) => Arrivals::Poisson,
             _ => Arrivals::Constant,
         }
     }
@@ -305,6 +334,7 @@ struct Server {
     free_ns: BinaryHeap<Reverse<u64>>,
     tokens: f64,
     tokens_at_ns: u64,
+    served: f64,
     /// Speed in this trial, 1 is nominal.
     speed: f64,
     /// Stalls still to come: (start, end).
@@ -322,6 +352,7 @@ impl Server {
             free_ns: (0..model.servers()).map(|_| Reverse(0)).collect(),
             tokens: burst,
             tokens_at_ns: 0,
+            served: 0.0,
             speed: 1.0,
             stalls: VecDeque::new(),
             own: match model.kind {
@@ -382,6 +413,18 @@ impl Server {
             self.tokens -= f64::from(u8::from(granted));
             return (now_ns + if granted { 1_000_000 } else { 300_000 }, granted);
         }
+        if let Kind::Quota(requests, seconds) = self.model.kind {
+            let window = now_ns / (seconds * 1e9) as u64;
+            if window != self.tokens_at_ns {
+                (self.tokens_at_ns, self.served) = (window, 0.0);
+            }
+            self.served += 1.0;
+            return (now_ns + MS, self.served <= requests);
+        }
+        if let Kind::Ages(aging) = self.model.kind {
+            self.speed = aging.speed(self.served, now_ns as f64 / 1e9);
+            self.served += 1.0;
+        }
         let Reverse(free_ns) = self.free_ns.pop().expect("there is a server");
         let mut start_ns = free_ns.max(now_ns);
         while let Some(&(from, to)) = self.stalls.front() {
@@ -403,7 +446,7 @@ impl Server {
             }
         }
         let draw = match self.model.kind {
-            Kind::Mm1 => self.rng.exponential(),
+            Kind::Mm1 | Kind::Ages(_) => self.rng.exponential(),
             Kind::Queue(service, _) => service.draw(&mut self.rng),
             _ => 1.0,
         };

@@ -70,6 +70,7 @@ pub struct RunArgs {
     plimsoll find --slo 'p99<=50ms' --budget 2m http://localhost:8080/\n  \
     plimsoll find http://localhost:8080/ --pprof     and what each function costs\n  \
     plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
+    plimsoll find --soak 30m http://localhost:8080/       does the line hold for half an hour?\n  \
     plimsoll find --replay access.log http://localhost:8080/   how many times over\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
@@ -97,6 +98,9 @@ pub struct FindArgs {
     /// Afterwards measure what is left when so much of the line stays free, such as 30%: the rate to plan with
     #[arg(long, value_name = "SHARE", help_heading = "Planning")]
     pub headroom: Option<String>,
+    /// Afterwards load the line for this long, such as 30m, and say when and how the SLO broke (beyond --budget)
+    #[arg(long, value_name = "TIME", help_heading = "Planning")]
+    pub soak: Option<String>,
     /// Say how many instances carry this rate, such as 50k
     #[arg(long, value_name = "RATE", help_heading = "Planning")]
     pub need: Option<String>,

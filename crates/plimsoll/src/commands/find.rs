@@ -16,6 +16,9 @@ use plimsoll_model::{Arrivals, Asked, FindAsked, Plan, Planning, Terms};
 use plimsoll_report::chart::heading;
 use plimsoll_report::{format, spelled};
 
+/// A shorter soak sees no more than the search.
+const SOAK_NS_MIN: u64 = 10_000_000_000;
+
 /// What the flags ask for.
 pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
     let planning = planning(args)?;
@@ -81,7 +84,11 @@ fn planning(args: &FindArgs) -> Result<Planning, Failure> {
         rate if rate > 0.0 => Ok(rate),
         _ => Err(Failure::usage("--need: must be more than 0")),
     });
-    Ok(Planning { headroom: headroom.transpose()?, need_rps: need_rps.transpose()? })
+    let soak_ns = args.soak.as_deref().map(|text| positive_time("--soak", text)).transpose()?;
+    if soak_ns.is_some_and(|ns| ns < SOAK_NS_MIN) {
+        return Err(Failure::usage("--soak: must be at least 10s; a longer one sees more, such as 30m"));
+    }
+    Ok(Planning { headroom: headroom.transpose()?, need_rps: need_rps.transpose()?, soak_ns })
 }
 
 /// Searches, reports, and says with which code to end.

@@ -1,0 +1,207 @@
+//! A long load at the line after a search ([`Soak`]): for how long the server met the SLO, and how it broke it. A search of a minute
+//! sees neither a credit that is used up after ten, nor a leak, nor a table that grows.
+//!
+//! The load comes in pieces, one right after the other, each judged as a trial near the line. The SLO is broken where two pieces in a
+//! row break it by more than chance, or all pieces together do.
+//!
+//! Not here: the rate and the pieces' plans ([`crate::study::search`]); when a single trial breaks the SLO ([`super::chance`]).
+
+use super::chance::{all_within_chance, breaks};
+use super::so_far::TrialsSoFar;
+use super::terms::{Settings, limited, sound};
+use crate::format;
+use crate::judge::{TrialOutcome, Verdict};
+use crate::sentence::Sentence;
+use plimsoll_model::RequestFailure;
+use plimsoll_model::units::SECOND;
+
+/// A piece takes this part of the soak, and so long, ns: long enough for a 99th percentile at 20 requests a second, short enough to
+/// tell when the SLO broke.
+const PIECES: u64 = 30;
+const PIECE_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
+/// So many pieces in a row that break the SLO are not chance, and not one disturbance.
+const BREAKS_IN_A_ROW: usize = 2;
+/// Response times that were this many times as long before the break as at first, in pieces that mostly rose, rose by degrees.
+const ROSE: f64 = 1.2;
+const ROSE_STEPS: f64 = 0.75;
+/// A backlog that grows by this share of the arrivals says that the server completes less than is sent.
+const BEHIND: f64 = 0.02;
+
+/// Length of a piece of a soak of `soak_ns`, and how many there are.
+pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
+    let piece_ns = (soak_ns / PIECES).clamp(*PIECE_NS.start(), *PIECE_NS.end()).min(soak_ns.max(1));
+    (piece_ns, soak_ns.div_ceil(piece_ns))
+}
+
+/// What a long load at the line showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Soak {
+    /// Its rate, 1/s.
+    pub rate_rps: f64,
+    /// How long it was to be, s.
+    pub asked_s: f64,
+    /// For how long the server met the SLO, s.
+    pub met_s: f64,
+    /// How the server broke it; `None`: it did not.
+    pub broke: Option<SoakBreak>,
+    /// Pieces that say nothing about the server: plimsoll or others on the machine were the limit.
+    pub void_pieces: usize,
+    /// Enough is known: the SLO broke, or it was met for as long as was asked.
+    pub is_over: bool,
+}
+
+/// How a soak broke the SLO.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SoakBreak {
+    /// What the first piece that broke it showed.
+    pub reason: Sentence,
+    /// Requests that succeeded from then on, 1/s.
+    pub goodput_rps: f64,
+    /// The manner of it.
+    pub manner: SoakBreakManner,
+}
+
+/// In which manner a server breaks an SLO after it met it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SoakBreakManner {
+    /// This share is refused from then on.
+    Refuses(f64),
+    /// This share fails otherwise.
+    Fails(f64),
+    /// The response time rose by degrees before, from and to this median, ns.
+    SlowedDown(u64, u64),
+    /// All at once it completes less than is sent.
+    CompletesLess,
+    /// All at once more requests are late.
+    Late,
+    /// No piece alone, but all of them together.
+    Altogether,
+}
+
+impl Soak {
+    /// What these pieces show, after the search in `history`. `None` without a piece.
+    pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
+        let first = pieces.first()?;
+        let sound = sound(history);
+        let known = TrialsSoFar::of(settings, &sound);
+        let is_void = |piece: &TrialOutcome| piece.verdict == Verdict::Void && (limited(piece) || piece.others.disturbed);
+        let told: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
+        let broken: Vec<bool> = told.iter().map(|piece| breaks(&known, piece)).collect();
+        let at = broken.windows(BREAKS_IN_A_ROW).position(|row| row.iter().all(|it| *it));
+        let whole = soak_pieces(asked_ns).1 as usize;
+        let lone_break_last = broken.last() == Some(&true) && at.is_none();
+        let is_over = at.is_some() || pieces.len() >= whole && !lone_break_last || pieces.len() > whole;
+        let altogether = at.is_none() && is_over && !all_within_chance(&told);
+        let length_s = |pieces: &[&TrialOutcome]| pieces.iter().map(|it| it.duration_ns as f64 / 1e9).sum::<f64>();
+        let met = &told[..at.unwrap_or(told.len())];
+        let broke = match at {
+            Some(at) => Some(SoakBreak {
+                reason: told[at].reason.clone(),
+                goodput_rps: told.last().map_or(0.0, |piece| piece.achieved_rps),
+                manner: manner(met, &told[at..]),
+            }),
+            None => altogether.then(|| SoakBreak {
+                reason: told.iter().zip(&broken).find(|it| *it.1).map_or_else(Sentence::default, |it| it.0.reason.clone()),
+                goodput_rps: told.iter().map(|piece| piece.achieved_rps).sum::<f64>() / told.len().max(1) as f64,
+                manner: SoakBreakManner::Altogether,
+            }),
+        };
+        Some(Soak {
+            rate_rps: first.offered_rps().unwrap_or(0.0),
+            asked_s: asked_ns as f64 / 1e9,
+            met_s: if altogether { 0.0 } else { length_s(met) },
+            broke,
+            void_pieces: pieces.len() - told.len(),
+            is_over,
+        })
+    }
+
+    /// What it showed, in a sentence without its end.
+    pub fn text(&self) -> String {
+        let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
+        let void = match self.void_pieces {
+            0 => String::new(),
+            1 => "; one piece of it was void".to_owned(),
+            many => format!("; {many} pieces of it were void"),
+        };
+        let rate = format::rate(self.rate_rps);
+        let Some(broke) = &self.broke else {
+            return match self.met_s > 0.0 {
+                true => format!("{rate} a second met the SLO for {}{void}", time(self.met_s)),
+                false => format!("{rate} a second: nothing is known of it{void}"),
+            };
+        };
+        let goodput = format::rate(broke.goodput_rps);
+        let how = match broke.manner {
+            SoakBreakManner::Refuses(share) => format!(
+                "then the server refused {} of the requests and {goodput} a second succeeded, as with a credit that is used up",
+                format::share(share)
+            ),
+            SoakBreakManner::Fails(share) => {
+                format!("then {} of the requests failed and {goodput} a second succeeded", format::share(share))
+            }
+            SoakBreakManner::SlowedDown(from_ns, to_ns) => format!(
+                "response times rose by degrees before (p50 {} to {}), as with a leak or data that grow; in the end {goodput} a \
+                 second succeeded",
+                format::duration(from_ns as f64),
+                format::duration(to_ns as f64)
+            ),
+            SoakBreakManner::CompletesLess => format!(
+                "then it completed only {goodput} a second, all at once, as with a credit that is used up or a task that runs beside"
+            ),
+            SoakBreakManner::Late => "then more requests were late than the SLO allows, all at once".to_owned(),
+            SoakBreakManner::Altogether => {
+                return format!("{rate} a second broke the SLO over {} as a whole, in no single stretch{void}", time(self.asked_s));
+            }
+        };
+        match self.met_s > 0.0 {
+            true => format!("{rate} a second met the SLO for {}; {how}{void}", time(self.met_s)),
+            false => format!("{rate} a second broke the SLO from the start: {how}{void}"),
+        }
+    }
+}
+
+/// In which manner it broke. `met`: the pieces before; `broken`: those from the break on.
+fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
+    let scheduled: u64 = broken.iter().map(|piece| piece.evidence.scheduled).sum();
+    let failed = |kind: Option<RequestFailure>| {
+        let of = |piece: &TrialOutcome| match kind {
+            Some(kind) => piece.evidence.failed[kind as usize],
+            None => piece.evidence.failed_count(),
+        };
+        broken.iter().map(|piece| of(piece)).sum::<u64>() as f64 / scheduled.max(1) as f64
+    };
+    let all = failed(None);
+    let refused = failed(Some(RequestFailure::Status));
+    let bounds = || broken.iter().flat_map(|piece| &piece.evidence.bounds);
+    let failing = bounds().any(|bound| bound.bound_ns.is_none() && bound.bad as f64 > bound.share * bound.scheduled as f64);
+    let p50s: Vec<u64> = met.iter().map(|piece| piece.p50_ns).chain(broken.first().map(|piece| piece.p50_ns)).collect();
+    let rises = p50s.windows(2).filter(|pair| pair[1] > pair[0]).count() as f64;
+    let last = met.last().map_or(0, |piece| piece.p50_ns);
+    let rose = met.len() >= 3
+        && rises >= ROSE_STEPS * (p50s.len() - 1) as f64
+        && last as f64 >= ROSE * met[0].p50_ns as f64;
+    if failing && refused >= all / 2.0 && refused > 0.0 {
+        SoakBreakManner::Refuses(refused)
+    } else if rose {
+        SoakBreakManner::SlowedDown(met[0].p50_ns, last)
+    } else if broken.iter().any(|piece| piece.evidence.growth > BEHIND) {
+        SoakBreakManner::CompletesLess
+    } else if failing {
+        SoakBreakManner::Fails(all)
+    } else {
+        SoakBreakManner::Late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_fill_the_soak() {
+        for (soak_s, piece_s, count) in [(1800, 60, 30), (7200, 60, 120), (60, 10, 6), (65, 10, 7), (5, 5, 1), (600, 20, 30)] {
+            assert_eq!(soak_pieces(soak_s * SECOND), (piece_s * SECOND, count), "{soak_s}");
+        }
+    }
+}

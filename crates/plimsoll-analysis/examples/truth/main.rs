@@ -52,8 +52,13 @@ fn over_time(seed: u64, budget_s: u64, name: Option<&str>) {
         let line = findings.load_line_rps;
         println!(
             "  line {:.1} ({:.1} to {:.1?}){} seen {} s by {:?} after {:.0} s",
-            line.rps, line.lower, line.upper, if line.confirmed { "" } else { " not confirmed" }, findings.seen_s,
-            findings.stopped_by, findings.elapsed_s
+            line.rps,
+            line.lower,
+            line.upper,
+            if line.confirmed { "" } else { " not confirmed" },
+            findings.seen_s,
+            findings.stopped_by,
+            findings.elapsed_s
         );
         for doubt in findings.doubts.beside().chain(findings.doubts.above()) {
             println!("  - {doubt:?}");

@@ -4,6 +4,7 @@
 use super::belief::{Belief, HIGH, LOW};
 use super::capacity::Capacity;
 use super::chance::{CONFIRMS_NEAR, by_chance, confirmed, walk_dispersion};
+use super::era::Era;
 use super::gone::Gone;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::peak;
@@ -43,7 +44,10 @@ const FLOOR_SHARE: f64 = 1.0 / 2000.0;
 /// The choice of the next trial, from what the trials so far say.
 pub(super) struct LoadChoice<'a> {
     known: &'a TrialsSoFar<'a>,
+    /// The trials of the server as it is now.
     history: &'a [TrialOutcome],
+    /// All trials of the search.
+    all: &'a [TrialOutcome],
     plans: Planner<'a>,
 }
 
@@ -104,16 +108,17 @@ impl LineSoFar {
 }
 
 impl<'a> LoadChoice<'a> {
-    pub(super) fn new(known: &'a TrialsSoFar<'a>, elapsed_ns: u64) -> LoadChoice<'a> {
-        LoadChoice { known, history: known.history, plans: Planner::new(known, elapsed_ns) }
+    /// `known`: of the trials of the present [`super::era::Era`]. `all`: all trials.
+    pub(super) fn new(known: &'a TrialsSoFar<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
+        LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
     }
 
     /// The next trial, or why there is none.
     pub(super) fn step(&self) -> Result<Measure, StoppedBy> {
-        if Gone::seen(self.history).is_some() {
+        if Gone::seen(self.all).is_some() {
             return Err(StoppedBy::Gone);
         }
-        if let Some(measure) = QuotaSoFar::of(self.history).next(&self.plans) {
+        if let Some(measure) = QuotaSoFar::of(self.all).next(&self.plans) {
             return measure;
         }
         if let Some(measure) = self.peak() {
@@ -139,7 +144,7 @@ impl<'a> LoadChoice<'a> {
 
     /// The next closed-loop trial; `None` once that part is over.
     fn peak(&self) -> Option<Result<Measure, StoppedBy>> {
-        if self.history.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
+        if self.all.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
             return None;
         }
         if peak::nothing_succeeds(self.history) {
@@ -261,10 +266,17 @@ impl<'a> LoadChoice<'a> {
             return if disputed && self.plans.affords(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
-        let confirms = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)).count();
+        let confirms =
+            confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)).count();
         let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX).then(|| self.confirm(low)).flatten();
         if (narrow || topped) && tried().next().is_some() && confirms < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);
+        }
+        if Era::is_suspected(self.history) && self.can_saturate() {
+            let measure = self.saturate();
+            if self.plans.affords(&measure) {
+                return Ok(measure);
+            }
         }
         let contested = line.belief.contested.map(|rate| rate.min(line.rate_max));
         let saturate =

@@ -5,6 +5,7 @@ use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
 use super::chance::confirmed;
 use super::choice::LineSoFar;
+use super::era::Era;
 use super::failing::{Failing, FailingHow};
 use super::gone::Gone;
 use super::log_rate::LogRate;
@@ -187,6 +188,10 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         }
         other => other,
     };
+    let all = history;
+    let era = Era::of(all);
+    let present = Era::present(all, era);
+    let history = &present[..];
     let known = TrialsSoFar::of(settings, history);
     let line = LineSoFar::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
@@ -198,7 +203,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     // Stalls that alone are too many need more than a trial that they happened to spare.
     let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
-    let quota = QuotaSoFar::of(history).quota();
+    let quota = QuotaSoFar::of(all).quota();
     // A load at which none failed by chance is no line.
     let failing = Failing::seen(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
@@ -207,6 +212,10 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     );
     if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
+    }
+    // Of what falls all the time no rate was shown to last.
+    if let Some(era) = era.filter(|era| era.is_trend() && era.falls()) {
+        load_line = LoadLine { upper: Some(era.now_rps), ..LoadLine::NONE };
     }
     if let Some(quota) = quota {
         load_line = match quota.line(&settings.slo, settings.arrivals) {
@@ -260,7 +269,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         };
         doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {seen}"));
     }
-    doubts.extend(of_trials(settings, &findings, quota));
+    doubts.extend(of_trials(settings, &findings, quota, era));
     findings.doubts = doubts;
     findings
 }
@@ -350,7 +359,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
 }
 
 /// What the trials have to say.
-fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>) -> Doubts {
+fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era: Option<Era>) -> Doubts {
     let mut doubts = Doubts::default();
     let trials = &sound(findings.attended());
     if let Some(stalls) = &findings.stalls {
@@ -407,7 +416,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>) -> 
         ),
         None => {}
     }
-    if peak::still_growing(trials) {
+    if quota.is_none() && peak::still_growing(trials) {
         doubts.add(
             DoubtKind::Beyond,
             "Goodput was still growing with the number of users when the climb ended; the peak is higher.",
@@ -423,7 +432,10 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>) -> 
             ),
         );
     }
-    if let Some(drift) = drift(trials) {
+    if let Some(era) = era.filter(|era| quota.is_none() && era.is_told()) {
+        let (kind, text) = era.doubt();
+        doubts.add(kind, text);
+    } else if let Some(drift) = drift(trials) {
         doubts.add(
             DoubtKind::Server,
             format!("The server's capacity drifted by {} during the search.", format::rough_share(drift)),
@@ -434,7 +446,8 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>) -> 
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
     // Not `sum`, which makes -0 of nothing.
     let made = at_line.filter(|(rate, _)| *rate >= line * 0.999).fold(0.0, |total, (rate, s)| total + rate * s);
-    if let Some(needed) = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n) {
+    let unproven = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n && quota.is_none());
+    if let Some(needed) = unproven {
         doubts.add(DoubtKind::Promise, format!(
             "Success>={} is not proven: that takes {} requests without a failure, and the trials at the line made {}.",
             share_syntax(settings.slo.success_min),

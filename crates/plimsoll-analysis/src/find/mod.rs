@@ -16,6 +16,7 @@ mod belief;
 mod capacity;
 mod chance;
 mod choice;
+mod era;
 mod failing;
 mod findings;
 mod gate;
@@ -34,6 +35,7 @@ mod terms;
 
 pub use at_line::AtLine;
 pub use capacity::Capacity;
+pub use era::Era;
 pub use failing::{Failing, FailingHow};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
 pub use gate::{Demand, DemandError};
@@ -61,8 +63,9 @@ pub enum SearchStep {
 /// What to do after the trials in `history`, `elapsed_ns` after the search began. The same arguments always give the
 /// same step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
-    let sound = sound(history);
-    match LoadChoice::new(&TrialsSoFar::of(settings, &sound), elapsed_ns).step() {
+    let all = sound(history);
+    let present = Era::present(&all, Era::of(&all));
+    match LoadChoice::new(&TrialsSoFar::of(settings, &present), &all, elapsed_ns).step() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
         Err(stopped_by) => SearchStep::Stop(Box::new(findings::of(settings, history, elapsed_ns, stopped_by))),
     }
@@ -70,9 +73,10 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
 
 /// Whether `later`, a steady load at the stated line or below it, broke the SLO by more than chance: then no such line holds.
 pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
-    let sound = sound(history);
+    let all = sound(history);
+    let present = Era::present(&all, Era::of(&all));
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
-    line.lower > 0.0 && at_most && chance::breaks(&TrialsSoFar::of(settings, &sound), later)
+    line.lower > 0.0 && at_most && chance::breaks(&TrialsSoFar::of(settings, &present), later)
 }
 
 /// What the trials say when no further one will be made: of a recorded search, or one that was interrupted.

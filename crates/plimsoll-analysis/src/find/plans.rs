@@ -50,11 +50,13 @@ pub(super) struct Planner<'a> {
     pub settings: &'a Settings,
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
+    /// All trials so far, those of another [`super::era::Era`] with them.
+    pub trials_made: usize,
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(known: &'a TrialsSoFar<'a>, elapsed_ns: u64) -> Planner<'a> {
-        Planner { settings: known.settings, history: known.history, elapsed_ns }
+    pub(super) fn new(known: &'a TrialsSoFar<'a>, trials_made: usize, elapsed_ns: u64) -> Planner<'a> {
+        Planner { settings: known.settings, history: known.history, elapsed_ns, trials_made }
     }
 
     /// A closed-loop trial.
@@ -205,7 +207,7 @@ impl<'a> Planner<'a> {
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
         let load = Load {
             // Every trial has arrivals of its own.
-            seed: plimsoll_model::rng::mix(base.load.seed.wrapping_add(self.history.len() as u64)),
+            seed: plimsoll_model::rng::mix(base.load.seed.wrapping_add(self.trials_made as u64)),
             shape,
             requests_max: None,
             duration_ns: Some(length_ns),

@@ -6,7 +6,7 @@
 //! load at once.
 
 use super::normal::{density, upper_tail};
-use super::plans::Planner;
+use super::plans::{Planner, cost_ns};
 use super::terms::{Measure, StoppedBy};
 use crate::format;
 use crate::judge::TrialOutcome;
@@ -31,6 +31,8 @@ const GIVEN_MAX: f64 = 3.0;
 /// An opening is seen up to 0.1 s late by the low load that waits for it, up to 0.1 s later by the tick that has it, and 0.1 s are for
 /// the edges of trials.
 const OPENING_ERROR_S: f64 = 0.3;
+/// The search ends where the length of a window is known to this share.
+const KNOWN: f64 = 0.01;
 
 /// An allowance that is given by the clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +43,8 @@ pub struct Quota {
     pub refused_s: f64,
     /// From one opening to the next, in seconds; `None`: no whole window was seen.
     pub window_s: Option<f64>,
+    /// Whole windows that were seen.
+    pub windows: usize,
     /// What is given is no more than this a second. `None`: nothing opened yet, and the first allowance may have been used up in part
     /// before the search.
     pub rps_max: Option<f64>,
@@ -109,25 +113,46 @@ impl QuotaSoFar {
                 let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
                 Some(if plans.affords(&spend) { Ok(spend) } else { Err(StoppedBy::Budget) })
             }
-            _ => Some(Err(StoppedBy::Width)),
+            _ if self.is_known() => Some(Err(StoppedBy::Width)),
+            _ => {
+                // Another window tells the length of all of them more closely.
+                let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
+                let window_ns = (self.window_s().unwrap_or(0.0) * 1e9) as u64;
+                let takes_ns = cost_ns(&spend.plan).saturating_add(window_ns);
+                Some(if plans.left_ns() > takes_ns { Ok(spend) } else { Err(StoppedBy::Budget) })
+            }
         }
+    }
+
+    /// Mean time from one opening to the next, s; `None` before the second.
+    fn window_s(&self) -> Option<f64> {
+        let ((first_ns, _), (last_ns, _)) = (self.openings.first()?, self.openings.last()?);
+        (last_ns > first_ns).then(|| (last_ns - first_ns) as f64 / 1e9 / (self.openings.len() - 1) as f64)
+    }
+
+    /// Whether the length of a window is known closely enough.
+    fn is_known(&self) -> bool {
+        let windows = self.openings.len().saturating_sub(1) as f64;
+        self.window_s().is_some_and(|window_s| OPENING_ERROR_S <= KNOWN * window_s * windows)
     }
 
     /// The allowance that the trials show; the length of its window is known after two openings.
     pub(super) fn quota(&self) -> Option<Quota> {
         let refused_s = self.refused_ns as f64 / 1e9;
-        let unseen = |granted, rps_max| Some(Quota { granted, refused_s, window_s: None, rps_max });
+        let unseen = |granted, rps_max| Some(Quota { granted, refused_s, window_s: None, windows: 0, rps_max });
+        let whole = self.openings.get(1..).unwrap_or_default();
+        if let Some(window_s) = self.window_s() {
+            let windows = whole.len();
+            let granted = whole.iter().map(|it| it.1).sum::<f64>() / windows as f64;
+            let rps_max = Some(granted / window_s);
+            return Some(Quota { granted, refused_s, window_s: Some(window_s), windows, rps_max });
+        }
         match self.openings[..] {
-            [.., (from_ns, _), (to_ns, granted)] => {
-                let window_s = to_ns.saturating_sub(from_ns) as f64 / 1e9;
-                let rps_max = (window_s > 0.0).then(|| granted / window_s);
-                Some(Quota { granted, refused_s, window_s: Some(window_s), rps_max })
-            }
             // Of this one the whole was used up, and it has not opened again for as long as was waited.
             [_] if self.is_shut && self.waited_ns >= SHUT_NS_MIN => {
                 unseen(self.served, Some(self.served / (self.waited_ns as f64 / 1e9)))
             }
-            [(_, granted)] => unseen(granted, None),
+            [.., (_, granted)] => unseen(granted, None),
             [] if self.is_shut && self.refused_ns >= SHUT_NS_MIN => unseen(self.served, None),
             [] => None,
         }
@@ -162,8 +187,9 @@ impl Quota {
         };
         let window_s = self.window_s?;
         // A window is at least as long as a wait that counts.
+        let error_s = OPENING_ERROR_S / self.windows.max(1) as f64;
         let at = |error_s: f64| arrivals_max / (window_s + error_s).max(OPENING_ERROR_S);
-        Some((at(OPENING_ERROR_S), at(0.0), at(-OPENING_ERROR_S)))
+        Some((at(error_s), at(0.0), at(-error_s)))
     }
 }
 

@@ -84,7 +84,8 @@ impl Soak {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = TrialsSoFar::of(settings, &sound);
-        let is_void = |piece: &TrialOutcome| piece.verdict == Verdict::Void && (limited(piece) || piece.others.disturbed);
+        let is_void =
+            |piece: &TrialOutcome| piece.verdict == Verdict::Void && (limited(piece) || piece.others.disturbed);
         let told: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
         let broken: Vec<bool> = told.iter().map(|piece| breaks(&known, piece)).collect();
         let at = broken.windows(BREAKS_IN_A_ROW).position(|row| row.iter().all(|it| *it));
@@ -101,7 +102,11 @@ impl Soak {
                 manner: manner(met, &told[at..]),
             }),
             None => altogether.then(|| SoakBreak {
-                reason: told.iter().zip(&broken).find(|it| *it.1).map_or_else(Sentence::default, |it| it.0.reason.clone()),
+                reason: told
+                    .iter()
+                    .zip(&broken)
+                    .find(|it| *it.1)
+                    .map_or_else(Sentence::default, |it| it.0.reason.clone()),
                 goodput_rps: told.iter().map(|piece| piece.achieved_rps).sum::<f64>() / told.len().max(1) as f64,
                 manner: SoakBreakManner::Altogether,
             }),
@@ -151,7 +156,10 @@ impl Soak {
             ),
             SoakBreakManner::Late => "then more requests were late than the SLO allows, all at once".to_owned(),
             SoakBreakManner::Altogether => {
-                return format!("{rate} a second broke the SLO over {} as a whole, in no single stretch{void}", time(self.asked_s));
+                return format!(
+                    "{rate} a second broke the SLO over {} as a whole, in no single stretch{void}",
+                    time(self.asked_s)
+                );
             }
         };
         match self.met_s > 0.0 {
@@ -174,13 +182,13 @@ fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let all = failed(None);
     let refused = failed(Some(RequestFailure::Status));
     let bounds = || broken.iter().flat_map(|piece| &piece.evidence.bounds);
-    let failing = bounds().any(|bound| bound.bound_ns.is_none() && bound.bad as f64 > bound.share * bound.scheduled as f64);
+    let failing =
+        bounds().any(|bound| bound.bound_ns.is_none() && bound.bad as f64 > bound.share * bound.scheduled as f64);
     let p50s: Vec<u64> = met.iter().map(|piece| piece.p50_ns).chain(broken.first().map(|piece| piece.p50_ns)).collect();
     let rises = p50s.windows(2).filter(|pair| pair[1] > pair[0]).count() as f64;
     let last = met.last().map_or(0, |piece| piece.p50_ns);
-    let rose = met.len() >= 3
-        && rises >= ROSE_STEPS * (p50s.len() - 1) as f64
-        && last as f64 >= ROSE * met[0].p50_ns as f64;
+    let rose =
+        met.len() >= 3 && rises >= ROSE_STEPS * (p50s.len() - 1) as f64 && last as f64 >= ROSE * met[0].p50_ns as f64;
     if failing && refused >= all / 2.0 && refused > 0.0 {
         SoakBreakManner::Refuses(refused)
     } else if rose {
@@ -200,7 +208,9 @@ mod tests {
 
     #[test]
     fn pieces_fill_the_soak() {
-        for (soak_s, piece_s, count) in [(1800, 60, 30), (7200, 60, 120), (60, 10, 6), (65, 10, 7), (5, 5, 1), (600, 20, 30)] {
+        for (soak_s, piece_s, count) in
+            [(1800, 60, 30), (7200, 60, 120), (60, 10, 6), (65, 10, 7), (5, 5, 1), (600, 20, 30)]
+        {
             assert_eq!(soak_pieces(soak_s * SECOND), (piece_s * SECOND, count), "{soak_s}");
         }
     }

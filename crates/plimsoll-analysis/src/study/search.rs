@@ -62,7 +62,8 @@ pub fn planned_tag() -> Tag {
 
 /// What a piece of the soak showed; `None` of any other load, and of one that the user cut short.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
-    let whole = matches!(&trial.run.ending, Some(Ending::Finished)) || matches!(&trial.run.ending, Some(Ending::Stopped(stop)) if *stop != Stop::Interrupted);
+    let whole = matches!(&trial.run.ending, Some(Ending::Finished))
+        || matches!(&trial.run.ending, Some(Ending::Stopped(stop)) if *stop != Stop::Interrupted);
     (whole && trial.tag.purpose == Purpose::Soak).then(|| judge(Purpose::Soak, trial.start_ns, &trial.run, slo))
 }
 

@@ -104,8 +104,20 @@ impl Aging {
     /// Capacity as a multiple of the nominal one.
     fn speed(self, served: f64, now_s: f64) -> f64 {
         match self {
-            Aging::Credit(requests, share) => if served < requests { 1.0 } else { share },
-            Aging::Scales(seconds, times) => if now_s < seconds { 1.0 } else { times },
+            Aging::Credit(requests, share) => {
+                if served < requests {
+                    1.0
+                } else {
+                    share
+                }
+            }
+            Aging::Scales(seconds, times) => {
+                if now_s < seconds {
+                    1.0
+                } else {
+                    times
+                }
+            }
             Aging::Warms(requests, from) => 1.0 - (1.0 - from) * (-served / requests).exp(),
             Aging::Leaks(requests) => 1.0 / (1.0 + served / requests),
         }

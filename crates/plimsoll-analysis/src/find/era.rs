@@ -1,0 +1,217 @@
+//! Since when the server is what it is now ([`Era`]): a credit that is used up, machines that are added, a cache that fills or a leak
+//! change its capacity during the search. What was measured before says nothing of the line now.
+//!
+//! Saturated trials are split where those before and those after differ most; the split counts where they differ by more than chance and
+//! a disturbance of a trial or two would make. Open trials that fell behind do not count: some servers do less the more they are asked.
+//!
+//! Not here: allowances by the clock ([`super::quota`]); servers of two speeds that alternate, whose interval holds both
+//! ([`super::capacity`]).
+
+use crate::doubts::DoubtKind;
+use crate::format;
+use crate::judge::{TrialOutcome, Verdict};
+use crate::sentence::{Remedy, Sentence};
+use plimsoll_model::Purpose;
+
+/// A smaller change is within what servers wander by.
+const CHANGE_MIN: f64 = 0.1;
+/// And it exceeds so many standard errors of the difference of two medians.
+const CHANGE_ERRORS: f64 = 5.0;
+/// A median's standard error is this times that of a mean (normal).
+const MEDIAN_ERROR: f64 = 1.25;
+/// Before a change and after it, so many trials at least: one in ten is disturbed, three in a row are not. One before is dropped either
+/// way, and of so many a change is told.
+const BEFORE_MIN: usize = 1;
+const AFTER_MIN: usize = 3;
+const TOLD_BEFORE_MIN: usize = 2;
+/// This share of the trials of either side lies on its side of the middle.
+const ON_ITS_SIDE: f64 = 0.8;
+
+/// The time over which the trials speak of one server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Era {
+    /// Number of its first trial.
+    pub first: usize,
+    /// Capacity before the last change, 1/s.
+    pub before_rps: f64,
+    /// And since then.
+    pub now_rps: f64,
+    /// How long the trials since then took, s.
+    pub seconds: f64,
+    /// Trials before the last change.
+    pub trials_before: usize,
+    /// Changes, one after another in the same direction. Two or more are a trend, which may go on.
+    pub changes: usize,
+}
+
+/// A capacity that a trial showed: the number of the trial, completions a second, and their relative standard error.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    trial: usize,
+    rps: f64,
+    error: f64,
+}
+
+impl Era {
+    /// The present one; `None` where the capacity did not change.
+    pub(super) fn of(history: &[TrialOutcome]) -> Option<Era> {
+        let shown: Vec<Shown> = history.iter().enumerate().filter_map(|(at, trial)| Shown::by(at, trial)).collect();
+        let mut rest = &shown[..];
+        let mut era: Option<Era> = None;
+        while let Some((at, before_rps, now_rps)) = split(rest) {
+            let onwards = era.is_some_and(|era| (era.now_rps > era.before_rps) == (now_rps > before_rps));
+            let changes = era.filter(|_| onwards).map_or(1, |era| era.changes + 1);
+            let first = rest[at].trial;
+            let seconds = history[first..].iter().map(|trial| trial.duration_ns as f64 / 1e9).sum();
+            era = Some(Era { first, before_rps, now_rps, seconds, trials_before: at, changes });
+            rest = &rest[at..];
+        }
+        era
+    }
+
+    /// The trials of the present server, and the climb before, which tells how many users it serves at once.
+    pub(super) fn present(history: &[TrialOutcome], era: Option<Era>) -> Vec<TrialOutcome> {
+        let first = era.map_or(0, |era| era.first);
+        let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == Purpose::Peak;
+        history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
+    }
+
+    /// Whether the last trials speak for a change that more saturated trials would show: the last of those differ from the ones before, or
+    /// an open trial after them did.
+    pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
+        let shown: Vec<Shown> = history.iter().enumerate().filter_map(|(at, trial)| Shown::by(at, trial)).collect();
+        let differ = (1..AFTER_MIN).any(|last| {
+            let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= TOLD_BEFORE_MIN) else { return false };
+            let (before, after) = shown.split_at(at);
+            let ratio = |it: &Shown| (it.rps / median(before, |it| it.rps)).ln();
+            let beyond = |it: &Shown| CHANGE_MIN.max(CHANGE_ERRORS * it.error.hypot(median(before, |it| it.error)));
+            let all = |sign: f64| after.iter().all(|it| sign * ratio(it) > beyond(it));
+            all(1.0) || all(-1.0)
+        });
+        let Some(last) = history.iter().rfind(|trial| trial.purpose != Purpose::Settle) else { return false };
+        let all_rps = median(&shown, |it| it.rps);
+        let open = match (shown.is_empty(), last.verdict, last.offered_rps()) {
+            (false, Verdict::Pass, Some(rate)) => rate > all_rps * (1.0 + CHANGE_MIN),
+            (false, Verdict::Fail, Some(rate)) => {
+                let did = last.evidence.saturated_rps.unwrap_or(rate);
+                did < all_rps * (1.0 - CHANGE_MIN)
+                    && did < rate * (1.0 - CHANGE_MIN)
+                    && last.evidence.failed_count() == 0
+            }
+            _ => false,
+        };
+        differ || open
+    }
+
+    /// Whether it is to be told: one trial may have been disturbed.
+    pub(super) fn is_told(&self) -> bool {
+        self.trials_before >= TOLD_BEFORE_MIN
+    }
+
+    /// Whether the capacity changes all the time.
+    pub(super) fn is_trend(&self) -> bool {
+        self.changes > 1
+    }
+
+    /// Whether it falls.
+    pub(super) fn falls(&self) -> bool {
+        self.now_rps < self.before_rps
+    }
+
+    /// What happened, and what that means for the line.
+    pub(super) fn doubt(&self) -> (DoubtKind, Sentence) {
+        let (how, like) = match (self.falls(), self.is_trend()) {
+            (true, false) => ("fell", "as with a credit that is used up"),
+            (true, true) => ("fell again and again, lately", "as with a leak or data that grow"),
+            (false, false) => ("rose", "as with scaling or a cache that is warm now"),
+            (false, true) => ("rose again and again, lately", "as with a cache that fills"),
+        };
+        let then = match self.is_trend() {
+            true => "and it may go on",
+            false => "and trials from before do not count",
+        };
+        let text = format!(
+            "The server's capacity {how} from {} to {} a second during the search, {like}, {then}: the last {} tell. A larger ",
+            format::rate(self.before_rps),
+            format::rate(self.now_rps),
+            format::duration(self.seconds.round() * 1e9),
+        );
+        (DoubtKind::Server, Sentence::from(text).remedy(Remedy::Budget).words(" sees more of it."))
+    }
+}
+
+impl Shown {
+    fn by(trial: usize, outcome: &TrialOutcome) -> Option<Shown> {
+        let evidence = &outcome.evidence;
+        let it = evidence.saturation.filter(|it| it.seconds > 0.0 && it.completed > 0.0)?;
+        let counts = !(evidence.generator_limited || outcome.others.disturbed || evidence.rejecting);
+        let error = (it.dispersion.max(0.0) / it.completed).sqrt().min(1.0);
+        counts.then(|| Shown { trial, rps: it.completed / it.seconds, error })
+    }
+}
+
+/// Where the trials before and after differ most, and their medians; `None` where they do not differ.
+fn split(shown: &[Shown]) -> Option<(usize, f64, f64)> {
+    let last = shown.len().checked_sub(AFTER_MIN)?;
+    let mut best: Option<(f64, (usize, f64, f64))> = None;
+    for at in BEFORE_MIN..=last {
+        let (before, after) = shown.split_at(at);
+        let (from, to) = (median(before, |it| it.rps), median(after, |it| it.rps));
+        let change = (to / from).ln();
+        let error = |side: &[Shown]| MEDIAN_ERROR * median(side, |it| it.error) / (side.len() as f64).sqrt();
+        let is_beyond = change.abs() > CHANGE_MIN.max(CHANGE_ERRORS * error(before).hypot(error(after)));
+        let middle = (from * to).sqrt();
+        let is_above = |it: &&Shown| it.rps > middle;
+        let share = |side: &[Shown]| side.iter().filter(is_above).count() as f64 / side.len() as f64;
+        let (rising, before_above, after_above) = (change > 0.0, share(before), share(after));
+        let on_side = |above: f64, high: bool| if high { above >= ON_ITS_SIDE } else { above <= 1.0 - ON_ITS_SIDE };
+        if !(is_beyond && on_side(after_above, rising) && on_side(before_above, !rising)) {
+            continue;
+        }
+        let weight = change.abs() * (before.len() as f64 * after.len() as f64 / shown.len() as f64).sqrt();
+        if best.is_none_or(|it| weight > it.0) {
+            best = Some((weight, (at, from, to)));
+        }
+    }
+    best.map(|it| it.1)
+}
+
+fn median(shown: &[Shown], of: impl Fn(&Shown) -> f64) -> f64 {
+    let mut values: Vec<f64> = shown.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        _ if values.is_empty() => 0.0,
+        1 => values[middle],
+        _ => 0.5 * (values[middle - 1] + values[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rates: &[f64], error: f64, expect: Option<(usize, f64, f64)>) {
+        let shown: Vec<Shown> =
+            rates.iter().enumerate().map(|(trial, rps)| Shown { trial, rps: *rps, error }).collect();
+        assert_eq!(split(&shown), expect, "{rates:?}");
+    }
+
+    #[test]
+    fn a_change_is_told_from_chance_and_from_disturbances() {
+        const SAME: [f64; 6] = [1000.0; 6];
+        check(&SAME, 0.02, None);
+        check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));
+        check(&[500.0, 500.0, 500.0, 1000.0, 1010.0, 990.0], 0.02, Some((3, 500.0, 1000.0)));
+        // Two at the end may be disturbed, and one before the change as well.
+        check(&[1000.0, 1000.0, 1000.0, 700.0, 700.0], 0.02, None);
+        check(&[1000.0, 1000.0, 700.0, 1000.0, 700.0, 1000.0], 0.02, None);
+        check(&[500.0, 500.0, 500.0, 500.0, 300.0, 1000.0, 1000.0, 1000.0], 0.02, Some((5, 500.0, 1000.0)));
+        // Within what few completions tell.
+        check(&[10.0, 11.0, 8.0, 8.0, 8.0], 0.2, None);
+        check(&[1000.0, 400.0, 400.0, 400.0], 0.02, Some((1, 1000.0, 400.0)));
+        // Two speeds in turn.
+        check(&[1000.0, 1250.0, 1000.0, 1250.0, 1250.0, 1000.0, 1250.0], 0.02, None);
+        check(&[], 0.02, None);
+    }
+}

@@ -208,7 +208,8 @@ fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
     if variance > 0.0 { (error_rps * error_rps / variance).min(1.0) } else { 0.0 }
 }
 
-/// The open trials that count. Where some were disturbed by other processes and enough were not, the latter.
+/// The open trials that count. Where some were disturbed by other processes and enough were not, the latter; and those that met the SLO
+/// in spite of them.
 fn sights(history: &[TrialOutcome]) -> Vec<Sight> {
     let open = || {
         history.iter().filter(|trial| {
@@ -219,7 +220,7 @@ fn sights(history: &[TrialOutcome]) -> Vec<Sight> {
     };
     let quiet = open().filter(|trial| !trial.others.disturbed).count();
     open()
-        .filter(|trial| quiet < 3 || !trial.others.disturbed)
+        .filter(|trial| quiet < 3 || !trial.others.disturbed || trial.verdict == Verdict::Pass)
         .filter_map(|trial| {
             Some(Sight {
                 rate: trial.offered_rps().filter(|rate| *rate > 0.0)?,

@@ -81,7 +81,7 @@ impl QuotaSoFar {
             self.refused_ns = self.refused_ns.max(self.waited_ns);
             if trial.success_rate > 0.0 {
                 if self.waited_ns >= SHUT_NS_MIN {
-                    self.openings.push((trial.start_ns + trial.duration_ns, self.served));
+                    self.openings.push((trial.start_ns.saturating_add(trial.duration_ns), self.served));
                     self.served = 0.0;
                 }
                 (self.is_shut, self.waited_ns) = (false, 0);

@@ -4,10 +4,10 @@
 //! Every question has a deadline; the user may end it; how much may be received is the caller's to bound. Not here: which address
 //! is tried, redirects, connections that are kept.
 
-use crate::target::system_text;
 use plimsoll_model::{CallFault, HttpChoice, TlsFailure, grpc};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::signal;
+use plimsoll_sys::system_text;
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, Piece, ProtocolError, tls};
 use std::io::{self, ErrorKind};

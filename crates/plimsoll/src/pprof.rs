@@ -4,11 +4,12 @@
 
 use crate::failure::Failure;
 use crate::fetch::{BytesLeft, FetchError, Fetched, fetch};
-use crate::target::{Target, shown};
+use crate::target::Target;
 use plimsoll_analysis::profile::{ReadError, read_up_to};
 use plimsoll_model::Plan;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::redact;
+use plimsoll_traffic::target_url::shown;
 use std::sync::Mutex;
 use std::time::Duration;
 

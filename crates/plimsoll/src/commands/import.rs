@@ -5,13 +5,14 @@ use super::check;
 use crate::args::{ImportArgs, ImportKind};
 use crate::failure::{Failure, exit};
 use crate::fetch::{BytesLeft, Fetched, fetch};
-use crate::files::{self, Use};
 use crate::output::{note, print_as_it_is};
 use crate::pictures::write;
-use crate::target::{Target, shown};
+use crate::target::Target;
 use crate::traffic_file::{self, text_of};
+use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
+use plimsoll_traffic::target_url::shown;
 use std::path::Path;
 use std::time::Duration;
 

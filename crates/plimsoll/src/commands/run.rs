@@ -14,13 +14,14 @@ use crate::probes::{Effort, Watcher};
 use crate::quantity::{flag, positive, positive_time};
 use crate::recording::Recording;
 use crate::results::{Results, profiles as taken};
-use crate::runner::{Authoring, ThisMachine};
+use crate::runner::ThisMachine;
 use crate::scripted::{Scripted, ToldFigures, shared};
 use crate::traffic_file;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
+use plimsoll_wire::Authoring;
 use std::path::PathBuf;
 use std::sync::Arc;
 

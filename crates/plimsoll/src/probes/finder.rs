@@ -2,11 +2,11 @@
 
 use crate::base::Base;
 use crate::failure::Failure;
-use crate::target::system_text;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, Holders};
 use plimsoll_sys::probe::process::look_at;
 use plimsoll_sys::probe::unix;
+use plimsoll_sys::system_text;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;

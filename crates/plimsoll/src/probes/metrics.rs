@@ -6,9 +6,10 @@ use super::probe::Probe;
 use super::sink::Sink;
 use crate::failure::Failure;
 use crate::fetch::{BytesLeft, Fetched, fetch};
-use crate::target::{Target, shown};
+use crate::target::Target;
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::{Plan, SeriesKind};
+use plimsoll_traffic::target_url::shown;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //! ended, for each turn of theirs.
 
 use super::machine::{Fitting, on_clock};
-use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, aids};
+use super::{Driven, Glance, OnTick, Runner, Unready, aids};
 use crate::around::AroundLoad;
 use crate::base::Base;
 use crate::failure::Failure;
@@ -12,6 +12,7 @@ use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, prepare_aided};
 use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_sys::group::CpuClocks;
+use plimsoll_wire::Authoring;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

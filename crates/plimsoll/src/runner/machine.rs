@@ -3,7 +3,7 @@
 use super::sources::LoadSources;
 use super::stopped::{MayStop, Stopping};
 use super::together::{self, OtherPart};
-use super::{Authoring, Driven, Glance, OnTick, Runner, Setting, Unready, aids};
+use super::{Driven, Glance, OnTick, Runner, Setting, Unready, aids};
 use crate::around::AroundLoad;
 use crate::base::Base;
 use crate::capacity::{self, Limits};
@@ -16,6 +16,7 @@ use plimsoll_engine::{Prepared, Tick, prepare_aided};
 use plimsoll_model::{ArmIndex, Ending, Injector, Intervention, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::signal;
+use plimsoll_wire::Authoring;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;

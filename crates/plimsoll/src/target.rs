@@ -1,7 +1,8 @@
 //! The target: from a name to addresses, with the rule that load goes nowhere by accident.
 
 use plimsoll_model::addresses::{is_metadata, is_private, reached};
-use plimsoll_model::{Failure, Origin, Plan, redact};
+use plimsoll_model::{Failure, redact};
+use plimsoll_probe::fetch::FetchTarget;
 use plimsoll_sys::probe::listener::is_of_this_machine;
 use plimsoll_sys::{signal, system_text};
 use plimsoll_traffic::target_url::{Url, shown};
@@ -10,48 +11,16 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// A URL taken apart and resolved.
-#[derive(Debug, Clone)]
-pub struct Target {
-    pub origin: Origin,
-    /// Path and query.
-    pub path: String,
-    /// Value of an Authorization header for the user info in the URL.
-    pub authorization: Option<String>,
-    pub addresses: Vec<SocketAddr>,
-}
-
-impl Target {
-    /// Reads a URL of what is fetched over plain HTTP, and resolves its host.
-    pub fn resolve_plain(url: &str, allow_public: bool) -> Result<Target, Failure> {
-        let Url { origin, path, authorization } = Url::read(url)?;
-        let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
-        match origin.scheme != "http" {
-            true => Err(Failure::usage(format!(
-                "'{}': this is fetched over plain HTTP only: give an http:// address",
-                shown(url)
-            ))),
-            false => Ok(Target { origin, path, authorization, addresses }),
-        }
-    }
-}
-
-/// What is asked of the server of a load besides the load: where the load itself goes, whatever its URL says, and with no look-up.
-impl Target {
-    /// The server of a load; it has the user's leave already.
-    pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<Target, Failure> {
-        let origin = plan.traffic.origin.clone();
-        if origin.scheme != "http" {
-            return Err(Failure::usage(format!(
-                "'{origin}': this is fetched over plain HTTP only: give an http:// address of its own"
-            )));
-        }
-        if plan.carriage.unix.is_some() || plan.carriage.addresses.is_empty() {
-            return Err(Failure::usage(
-                "a unix socket has no address to ask there: give an http:// address of its own",
-            ));
-        }
-        Ok(Target { origin, path: "/".to_owned(), authorization, addresses: plan.carriage.addresses.clone() })
+/// Reads a URL of what is fetched over plain HTTP, and resolves its host.
+pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failure> {
+    let Url { origin, path, authorization } = Url::read(url)?;
+    let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
+    match origin.scheme != "http" {
+        true => Err(Failure::usage(format!(
+            "'{}': this is fetched over plain HTTP only: give an http:// address",
+            shown(url)
+        ))),
+        false => Ok(FetchTarget { origin, path, authorization, addresses }),
     }
 }
 
@@ -172,12 +141,12 @@ mod tests {
             ("http://[::]:8080/", "[::1]:8080"),
             ("http://[::ffff:0.0.0.0]:8080/", "127.0.0.1:8080"),
         ] {
-            let target = Target::resolve_plain(url, false).expect(url);
+            let target = resolve_plain(url, false).expect(url);
             assert!(resolved(url, false).expect(url).1, "{url}");
             assert_eq!(target.addresses, [expect.parse().expect("an address")], "{url}");
         }
         assert!(!resolved("http://93.184.216.34/", true).expect("allowed").1);
-        let tls = Target::resolve_plain("https://127.0.0.1/", false).expect_err("not plain");
+        let tls = resolve_plain("https://127.0.0.1/", false).expect_err("not plain");
         assert!(tls.to_string().contains("over plain HTTP"), "{tls}");
     }
 

@@ -10,7 +10,6 @@
 use crate::base::user_info;
 use crate::conduct::Profiler;
 use crate::failure::Failure;
-use crate::fetch::awaited;
 use crate::live::Live;
 use crate::pprof::{Endpoint, PATIENCE};
 use crate::recording::Recording;
@@ -20,6 +19,7 @@ use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
 use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::{ArmIndex, Ending, Plan, ProfileTaken, ProfilesAsked, Remark, Served, Stop, Tag, Terms};
+use plimsoll_probe::fetch::awaited;
 use plimsoll_sys::system_text;
 use std::io::Write;
 use std::path::{Path, PathBuf};

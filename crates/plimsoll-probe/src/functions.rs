@@ -198,7 +198,7 @@ impl Probe for FunctionSampling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probes::sink::Effort;
+    use crate::sink::Effort;
     use plimsoll_sys::clock::thread_cpu_ns;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::probe::Probe;
 use super::sink::Sink;
-use crate::failure::Failure;
+use plimsoll_model::Failure;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::probe::{ProcFile, cgroup};
 use plimsoll_sys::system_text;

@@ -1,6 +1,6 @@
 //! Which processes are the server: those that listen on the target's address, or what `--pid` or `--process` names.
 
-use crate::Watched;
+use crate::watched::Watched;
 use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, Holders};

@@ -30,18 +30,19 @@ mod sockets;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod watched;
 
 pub use finder::{Finder, FoundServer, is_called};
 pub use machine::MachineSeen;
 pub use metrics::served_by;
 pub use probe::LiveServer;
 pub use sink::Effort;
+pub use watched::Watched;
 
-use fetch::FetchTarget;
 use metrics::Metrics;
 use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
-use plimsoll_model::{Plan, Probes, Served};
+use plimsoll_model::{Probes, Served};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 use probe::Probe;
 use sink::Sink;
@@ -56,17 +57,6 @@ const PERIOD_NS: u64 = 100_000_000;
 const SAMPLES_TOGETHER: u32 = 10;
 /// Longest wait for a sample that was asked for: a late one is not worth holding the load up.
 const SAMPLE_WAIT: Duration = Duration::from_millis(200);
-
-/// The target of a load, as it is watched.
-#[derive(Clone, Copy)]
-pub struct Watched<'a> {
-    /// A load on it.
-    pub plan: &'a Plan,
-    /// Whether it is on this machine.
-    pub local: bool,
-    /// Finds another address that is asked besides: the one of a URL, if load may go there.
-    pub resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>,
-}
 
 #[derive(Default)]
 struct SharedState {

@@ -4,8 +4,8 @@
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
 use super::sink::Sink;
-use crate::Watched;
 use crate::fetch::{BytesLeft, FetchTarget, Fetched, fetch};
+use crate::watched::Watched;
 use plimsoll_model::Failure;
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::{Plan, SeriesKind};

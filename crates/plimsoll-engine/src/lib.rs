@@ -43,13 +43,13 @@ pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
 pub use once::{OnceAnswer, OnceRequest};
-pub use prepared::{Aids, Authorship, Prepared, prepare, prepare_aided};
+pub use prepared::{Aids, Prepared, prepare, prepare_aided};
 pub use redirect::{NotFollowed, is_redirect, target_of};
 
 use encoded_route::RouteCompiler;
 use fill::FormValues;
 use plimsoll_model::grpc_message::{MessageText, MessageTexts};
-use plimsoll_model::{HttpChoice, Outcome, Plan, Route, RouteNumber, Stripe};
+use plimsoll_model::{Failure, HttpChoice, Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
 use std::sync::Arc;
@@ -73,6 +73,12 @@ pub enum Error {
     /// The system refused what an event loop needs.
     #[error("the system refused an event loop: {0}")]
     System(#[from] std::io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::start(error.to_string())
+    }
 }
 
 /// The request of a route as the first session would send it. `texts`: of calls' messages, as in [`Aids`].

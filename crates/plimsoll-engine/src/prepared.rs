@@ -11,8 +11,7 @@ use crate::source::Source;
 use crate::worker::Worker;
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::{Carriage, Injector, Plan, Run, Schedule, Stop, Stripe};
-use plimsoll_wire::Author;
-use std::net::SocketAddr;
+use plimsoll_wire::Authorship;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -28,18 +27,6 @@ enum Message {
     Refused(std::io::Error),
     /// What it does of the load.
     Reported(Reported),
-}
-
-/// Who writes what one worker asks, and where its connections go if not where the plan says.
-#[derive(Debug)]
-pub struct Authorship {
-    /// Asked by the worker alone.
-    pub author: Box<dyn Author>,
-    /// Instead of the plan's addresses.
-    pub address: Option<SocketAddr>,
-    /// Set with the reason by whoever sees that the author does not come back: its worker is then given up, and the load ends with
-    /// what the others did.
-    pub given_up: Arc<OnceLock<String>>,
 }
 
 /// Who helps workers with what a plan alone does not tell them.
@@ -313,6 +300,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Arrivals, Curve, LoadShape};
     use plimsoll_sys::clock::monotonic_ns;
+    use plimsoll_wire::Author;
     use std::io::{Read, Write};
     use std::net::TcpListener;
 

@@ -19,6 +19,7 @@ pub mod page;
 pub mod profile;
 pub mod prove_profiles;
 pub mod remedy;
+pub mod spelling;
 pub mod text;
 pub mod traffic;
 pub mod visible;

@@ -6,14 +6,24 @@
 pub mod clock;
 pub mod epoll;
 pub mod file;
+pub mod files;
 pub mod group;
+pub mod output_file;
 pub mod pause;
 pub mod probe;
 pub mod process;
 pub mod sampling;
 pub mod signal;
+pub mod stdout;
 pub mod symbols;
 pub mod tcp;
+
+/// The system's reason in its own words, without the error number.
+pub fn system_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.strip_prefix("failed to lookup address information: ").unwrap_or(text).to_lowercase()
+}
 
 /// The result of a system call that returns a negative number on error.
 fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {

@@ -14,4 +14,5 @@ pub mod logs;
 pub mod modelling;
 pub mod replay;
 pub mod survey;
+pub mod target_url;
 pub mod vegeta;

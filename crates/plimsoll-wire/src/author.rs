@@ -4,7 +4,10 @@
 //! Not here: the language that scripts are written in, when something is asked, and what is counted of it.
 
 use crate::tls::TlsAgreed;
-use plimsoll_model::RequestFailure;
+use plimsoll_model::{Failure, LoadShape, RequestFailure, Stop};
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
 
 /// Says what is asked, batch by batch. Each worker has one of its own.
 pub trait Author: Send + std::fmt::Debug {
@@ -45,6 +48,30 @@ pub trait Author: Send + std::fmt::Debug {
     fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
         let _ = agreed;
     }
+}
+
+/// Who writes what one worker asks, and where its connections go if not where the plan says.
+#[derive(Debug)]
+pub struct Authorship {
+    /// Asked by the worker alone.
+    pub author: Box<dyn Author>,
+    /// Instead of the plan's addresses.
+    pub address: Option<SocketAddr>,
+    /// Set with the reason by whoever sees that the author does not come back: its worker is then given up, and the load ends with
+    /// what the others did.
+    pub given_up: Arc<OnceLock<String>>,
+}
+
+/// Who says what a load asks, where that is not in its plan.
+pub trait Authoring {
+    /// Who writes for each worker, for a load of this shape, and where its connections go.
+    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure>;
+
+    /// Ends a load whose author has failed.
+    fn goes_on(&self) -> ControlFlow<Stop>;
+
+    /// The load has ended.
+    fn unload(&self);
 }
 
 /// An author asks nothing more.

@@ -18,7 +18,7 @@ pub mod h2;
 mod request;
 pub mod tls;
 
-pub use author::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer};
+pub use author::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
 pub use conn::{Conn, Incoming};
 pub use error::{EndError, ExchangeError, ProtocolError};
 pub use fact::{ExchangeNumber, Fact, Piece};

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::fields::{body, header};
 use crate::quantity::{flag, path_text, positive, positive_time};
 use crate::scripted;
-use crate::target::{Url, host_and_port};
+use crate::target::host_and_port;
 use crate::traffic_file;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
@@ -23,6 +23,7 @@ use plimsoll_model::{
     Redact, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
 use plimsoll_traffic::file::{FileLoad, RequestDefaults, TrafficFile};
+use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::OnceLock;
 

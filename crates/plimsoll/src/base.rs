@@ -8,9 +8,11 @@ use crate::capacity::Fixed;
 use crate::connecting;
 use crate::failure::Failure;
 use crate::grpc;
-use crate::target::addresses;
+use crate::target::{addresses, resolve_plain};
 use crate::traffic_file;
 use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
+use plimsoll_probe::Watched;
+use plimsoll_probe::fetch::FetchTarget;
 
 /// A request on a resolved target, and how the generator works.
 #[derive(Debug, Clone)]
@@ -63,6 +65,17 @@ impl Base {
         }
         let fixed = Fixed { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
         Ok(Base { plan, injector, local, allow_public: terms.public, fixed })
+    }
+
+    /// Finds addresses that are asked besides the target.
+    pub fn resolver(&self) -> impl Fn(&str) -> Result<FetchTarget, Failure> + use<> {
+        let allow_public = self.allow_public;
+        move |url| resolve_plain(url, allow_public)
+    }
+
+    /// The target as it is watched.
+    pub fn watched<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> Watched<'a> {
+        Watched { plan: &self.plan, local: self.local, resolve }
     }
 
     /// Who makes a load of its own: no more workers than it has users, or requests.

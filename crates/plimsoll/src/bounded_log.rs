@@ -4,8 +4,8 @@
 //!
 //! Not here: who writes, and what a log says.
 
-use crate::output_file;
 use plimsoll_sys::file::WriteMode;
+use plimsoll_sys::output_file;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};

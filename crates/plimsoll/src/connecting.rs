@@ -4,8 +4,8 @@
 //! Not here: what the flags ask for (`asking`).
 
 use crate::failure::Failure;
-use crate::files::{self, Use};
 use plimsoll_model::{AddressRange, Terms, TlsSpec};
+use plimsoll_sys::files::{self, Use};
 use plimsoll_wire::tls::{ConfigError, certificates};
 use std::net::SocketAddr;
 

@@ -4,10 +4,10 @@
 use crate::args::RequestArgs;
 use crate::failure::Failure;
 use crate::fields;
-use crate::files::{self, Use};
 use crate::output::note;
 use base64::Engine;
 use plimsoll_model::{BodyFrom, Route};
+use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, percent_encoded, words};
 
 /// A body, and where it is from.

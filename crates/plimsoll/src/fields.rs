@@ -1,8 +1,8 @@
 //! A header field and a body as flags say them.
 
 use crate::failure::Failure;
-use crate::files::{self, Use};
 use plimsoll_model::{BodyFrom, redact};
+use plimsoll_sys::files::{self, Use};
 
 /// A body: where it is from, and its bytes.
 pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {

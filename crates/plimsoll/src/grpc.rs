@@ -3,14 +3,14 @@
 //!
 //! Not here: what descriptors say (`plimsoll-traffic`), how calls are carried out.
 
-use crate::client::Question;
 use crate::connecting::tls_refused;
 use crate::failure::Failure;
-use crate::files::{self, Use};
 use plimsoll_engine::{encode_request, tls_client};
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Terms};
+use plimsoll_probe::client::Question;
+use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::tcp::Socket;
 use plimsoll_traffic::grpc::reflection::{Learner, PATHS, ReflectionError};
 use plimsoll_traffic::grpc::{Schema, SchemaError, health};

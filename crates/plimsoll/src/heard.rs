@@ -6,12 +6,10 @@
 use crate::failure::Failure;
 use crate::go_redirect::{GoHop, GoStep};
 use crate::output;
-use crate::runner::Authoring;
-use plimsoll_engine::Authorship;
 use plimsoll_model::{Histogram, LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_wire::tls::TlsAgreed;
-use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer};
+use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

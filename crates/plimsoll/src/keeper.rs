@@ -9,8 +9,8 @@
 //! (`subject`).
 
 use crate::itself;
-use crate::target::system_text;
 use plimsoll_sys::group::{self, Offspring};
+use plimsoll_sys::system_text;
 use plimsoll_sys::{process, signal};
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};

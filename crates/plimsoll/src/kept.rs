@@ -5,14 +5,13 @@
 //! no folder, no link, no file with a name of the user's (`-o`, `sweep --name`).
 
 use plimsoll_model::{Asked, codec};
+pub use plimsoll_sys::output_file::OWN_FOLDER as FOLDER;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where results go that were not given a place.
-pub const FOLDER: &str = "_output/plimsoll";
 /// Runs that are kept there.
 pub const RUNS_KEPT: usize = 50;
 /// A new run file in the folder of results, for a command of this name.

@@ -1,45 +1,10 @@
-//! Standard output, and what could not be written.
+//! What is printed: lines of which no character steers a terminal.
 //!
-//! A result that was measured is not thrown away because one place for it is full or gone: what fails is remembered here,
-//! the command goes on (the run file, the page, the table), and in the end [`failures`] makes the exit code 2. Not here: how
-//! anything looks.
+//! Not here: what becomes of what could not be written (`plimsoll_sys::stdout`), and how anything looks.
 
-use crate::target::system_text;
 use plimsoll_report::visible::lines;
-use std::fs::File;
+pub use plimsoll_sys::stdout::{failed, failures, print_as_it_is, reserve};
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// Sentences about what could not be written, in the order in which it failed.
-static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Standard output, where it is for one document alone.
-static RESERVED: OnceLock<File> = OnceLock::new();
-
-/// Keeps standard output for what is printed here: what code of others prints, such as a script, goes to standard error.
-pub fn reserve() {
-    if let Ok(stdout) = plimsoll_sys::process::move_stdout() {
-        // A process prints one document: a second reservation has nothing to add.
-        let _ = RESERVED.set(stdout);
-    }
-}
-
-fn remembered() -> MutexGuard<'static, Vec<String>> {
-    FAILURES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Remembers that something could not be written; the sentence is told at the end.
-pub fn failed(sentence: String) {
-    let mut sentences = remembered();
-    if !sentences.contains(&sentence) {
-        sentences.push(sentence);
-    }
-}
-
-/// What could not be written so far.
-pub fn failures() -> Vec<String> {
-    remembered().clone()
-}
 
 /// Writes lines to standard output, made visible (what others wrote must not steer a terminal).
 pub fn print(text: &str) {
@@ -49,25 +14,4 @@ pub fn print(text: &str) {
 /// Writes a line to standard error, made visible likewise. Nobody may be there to read it.
 pub fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", lines(line));
-}
-
-/// Writes text that was made visible already, with our own styles in it. After the first failure nothing more is written.
-pub fn print_as_it_is(text: &str) {
-    const PLACE: &str = "standard output";
-    if failures().iter().any(|sentence| sentence.starts_with(PLACE)) {
-        return;
-    }
-    if plimsoll_sys::process::stdout_was_closed() {
-        return failed(format!("{PLACE} is closed: the result could not be written"));
-    }
-    let write = || match RESERVED.get() {
-        Some(mut reserved) => reserved.write_all(text.as_bytes()),
-        None => {
-            let mut stdout = std::io::stdout().lock();
-            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
-        }
-    };
-    if let Err(error) = write() {
-        failed(format!("{PLACE} cannot be written: {}", system_text(&error)));
-    }
 }

@@ -1,9 +1,9 @@
 //! Charts as files: their names, and writing them.
 
 use crate::failure::Failure;
-use crate::output_file;
-use crate::target::system_text;
 use plimsoll_report::chart::picture;
+use plimsoll_sys::output_file;
+use plimsoll_sys::system_text;
 use std::path::Path;
 
 /// Writes the bytes of a picture, and the folder it lies in where there is none.

@@ -3,12 +3,14 @@
 //! Not here: when profiles are taken (`commands::capture`), what they say.
 
 use crate::failure::Failure;
-use crate::fetch::{BytesLeft, FetchError, Fetched, fetch};
-use crate::target::{Target, shown};
+use crate::target::resolve_plain;
 use plimsoll_analysis::profile::{ReadError, read_up_to};
 use plimsoll_model::Plan;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::redact;
+use plimsoll_probe::fetch::FetchTarget;
+use plimsoll_probe::fetch::{BytesLeft, FetchError, Fetched, fetch};
+use plimsoll_traffic::target_url::shown;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -72,7 +74,7 @@ pub fn fetch_profile(
     allow_public: bool,
     say: impl FnOnce(&str),
 ) -> Result<(String, Vec<u8>), Failure> {
-    let target = Target::resolve_plain(url, allow_public)?;
+    let target = resolve_plain(url, allow_public)?;
     let (path, seconds) = profile_path(&target.path, seconds)?;
     let name = format!("{}{}", origin(url), redact::path(path.split('?').next().unwrap_or_default()));
     if seconds > 0 {
@@ -120,7 +122,7 @@ fn refusal(status: u16, body: &[u8]) -> String {
 /// A base under which a server offers its profiles.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    target: Target,
+    target: FetchTarget,
     /// Path of the base, without a slash at its end.
     base: String,
     /// The address of the base, without secrets.
@@ -133,7 +135,7 @@ impl Endpoint {
     /// The base at an address such as `http://localhost:6060/debug/pprof`; of an address without a path, or of `auto`
     /// for the target itself, the usual one.
     pub fn resolve(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
-        let target = Target::resolve_plain(url, allow_public)?;
+        let target = resolve_plain(url, allow_public)?;
         let path = target.path.split('?').next().unwrap_or_default().trim_end_matches('/');
         let base = match path.strip_suffix("/profile").unwrap_or(path) {
             "" => "/debug/pprof".to_owned(),
@@ -145,7 +147,7 @@ impl Endpoint {
 
     /// The usual base on the server that is the target of a load, which may want the same authorization.
     pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
-        let target = Target::of_load(plan, authorization)?;
+        let target = FetchTarget::of_load(plan, authorization)?;
         let base = "/debug/pprof".to_owned();
         let bytes_left = BytesLeft::new(SENT_BYTES_MAX);
         Ok(Endpoint { shown: format!("{}{base}", target.origin), target, base, bytes_left })

@@ -1,6 +1,5 @@
 //! One request before the load, not counted: whether anybody answers there, in HTTP, and over TLS where that is asked.
 
-use crate::client::{AskError, BlockingSocket, Question};
 use crate::connecting::tls_refused;
 use crate::failure::Failure;
 use crate::grpc;
@@ -8,6 +7,7 @@ use plimsoll_model::failed_answer::KEPT_BYTES;
 use plimsoll_model::{
     AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan, Redact, TlsFailure,
 };
+use plimsoll_probe::client::{AskError, BlockingSocket, Question};
 use plimsoll_sys::probe::listener::listening_on;
 use plimsoll_sys::probe::sockets::Asker;
 use plimsoll_sys::tcp::{Socket, is_local};

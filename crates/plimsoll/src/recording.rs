@@ -3,18 +3,18 @@
 
 use crate::failure::Failure;
 use crate::output;
-use crate::output_file;
 use crate::runner::{Driven, Glance, Runner};
-use crate::spelling::words;
-use crate::target::system_text;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{
     Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Probes, Purpose, Remark, Run,
     SampledFunctions, Stop, Tag, Terms, Trial,
 };
+use plimsoll_report::spelling::words;
 use plimsoll_sys::file::WriteMode;
+use plimsoll_sys::output_file;
 use plimsoll_sys::signal;
+use plimsoll_sys::system_text;
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::ops::ControlFlow;

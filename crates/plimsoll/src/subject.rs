@@ -8,11 +8,11 @@ use crate::bounded_log;
 use crate::failure::Failure;
 use crate::keeper::{self, Left};
 use crate::preflight;
-use crate::probes::Finder;
-use crate::target::system_text;
 use plimsoll_model::redact;
+use plimsoll_probe::Finder;
 use plimsoll_sys::group::{self, CpuClocks, Offspring};
 use plimsoll_sys::signal;
+use plimsoll_sys::system_text;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -156,7 +156,7 @@ impl Subject {
                 return Err(Failure::start(format!("interrupted before {} was started", self.name)));
             }
             if Instant::now() >= deadline {
-                let finder = Finder::of_listener(base);
+                let finder = Finder::of_listener(&base.watched(&base.resolver()));
                 let who = finder.first().as_ref().map(|found| {
                     let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
                     format!("{name}, process {},", found.roots.first().unwrap_or(&0))

@@ -1,7 +1,7 @@
 //! ab's command line, as it reads it: flags of one letter, together (`-kn100`) or apart, until the first word that is none, which is
 //! the URL. Not here: what a load makes of them.
 
-use crate::target::{Url, basic};
+use plimsoll_traffic::target_url::{Url, basic};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@
 //! A thread for each connection that is accepted, as many servers of this kind have: the threads wait, the cores are idle. Not here:
 //! speed (that is the plain reference server's), TLS, answers of the server behind that do not say their length.
 
-use crate::target::Url;
+use plimsoll_traffic::target_url::Url;
 use plimsoll_wire::h1::{RequestParser, RequestStep};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -5,10 +5,8 @@
 
 use crate::args::ChangeArgs;
 use crate::failure::Failure;
-use crate::files::{self, Use};
 use crate::quantity::flag;
 use crate::runner::{PLACE, Variant};
-use crate::target::Url;
 use crate::{grpc, preflight};
 use plimsoll_model::expect::Expectations;
 use plimsoll_model::intervention::VARIED_MAX;
@@ -16,6 +14,8 @@ use plimsoll_model::terms::ChangeTerms;
 use plimsoll_model::traffic::Filled;
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet, Terms};
+use plimsoll_sys::files::{self, Use};
+use plimsoll_traffic::target_url::Url;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

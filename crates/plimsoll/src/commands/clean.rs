@@ -4,10 +4,10 @@ use crate::args::CleanArgs;
 use crate::failure::{Failure, exit};
 use crate::kept::{RUNS_KEPT, remove, runs, surplus};
 use crate::output::print;
-use crate::target::system_text;
 use plimsoll_model::units::parse_count;
 use plimsoll_report::format::{bytes, date};
 use plimsoll_report::text::broken;
+use plimsoll_sys::system_text;
 use std::io::IsTerminal;
 
 /// Lists or removes, and says with which code to end.

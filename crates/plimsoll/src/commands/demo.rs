@@ -10,13 +10,14 @@ use crate::live::Live;
 use crate::output::print;
 use crate::quantity::positive_time;
 use crate::subject::Helper;
-use crate::target::{Url, system_text};
 use clap::Parser;
 use plimsoll_analysis::Slo;
 use plimsoll_model::{
     Arrivals, Asked, Carriage, Curve, FindAsked, Load, LoadShape, Origin, Plan, Planning, Request, Route, Terms,
     Traffic,
 };
+use plimsoll_sys::system_text;
+use plimsoll_traffic::target_url::Url;
 use std::net::{Ipv4Addr, TcpListener};
 
 /// What is asked of the server, and what it asks of its store, which takes 20 ms to answer.

@@ -4,7 +4,6 @@
 
 use crate::args::DiffArgs;
 use crate::failure::{Failure, exit};
-use crate::files::{self, Use};
 use crate::pictures::write_chart;
 use crate::results::{RecordedSearch, decode, levels, print, print_json, print_report, searched};
 use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
@@ -13,6 +12,7 @@ use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_d
 use plimsoll_report::{
     DiffSide, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
 };
+use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
 /// What a file holds that can be compared.

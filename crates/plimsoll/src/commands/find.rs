@@ -6,13 +6,13 @@ use crate::args::{FindArgs, all_of, redaction};
 use crate::asking;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
-use crate::probes::Effort;
 use crate::quantity::{flag, positive_time};
 use plimsoll_analysis::find::{self, Demand, Forecast};
 use plimsoll_analysis::{Finding, Settings};
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{parse_number, parse_share};
 use plimsoll_model::{Arrivals, Asked, FindAsked, Plan, Planning, Terms};
+use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::{format, spelled};
 

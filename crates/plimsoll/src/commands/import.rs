@@ -4,14 +4,15 @@
 use super::check;
 use crate::args::{ImportArgs, ImportKind};
 use crate::failure::{Failure, exit};
-use crate::fetch::{BytesLeft, Fetched, fetch};
-use crate::files::{self, Use};
 use crate::output::{note, print_as_it_is};
 use crate::pictures::write;
-use crate::target::{Target, shown};
+use crate::target::resolve_plain;
 use crate::traffic_file::{self, text_of};
+use plimsoll_probe::fetch::{BytesLeft, Fetched, fetch};
+use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
+use plimsoll_traffic::target_url::shown;
 use std::path::Path;
 use std::time::Duration;
 
@@ -87,7 +88,7 @@ fn source(args: &ImportArgs) -> Result<(String, String), Failure> {
     if args.kind != ImportKind::Openapi {
         return Err(Failure::usage(format!("'{}': only a description of an API (openapi) is fetched", shown(source))));
     }
-    let target = Target::resolve_plain(source, args.allow_public)?;
+    let target = resolve_plain(source, args.allow_public)?;
     let name = shown(source);
     match fetch(&target, &target.path, FETCHED_WITHIN, &BytesLeft::new(FETCHED_BYTES_MAX)) {
         Ok(Fetched { status: 200..=299, body }) => text_of(body, &name).map(|text| (name, text)),

@@ -8,7 +8,6 @@ use crate::output::note;
 use crate::pictures::write;
 use crate::quantity::path_text;
 use crate::results::{print_json, print_report};
-use crate::target::Url;
 use crate::traffic_file;
 use plimsoll_model::{Carriage, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
 use plimsoll_report::model::{ModelShown, model_document, model_report};
@@ -16,6 +15,7 @@ use plimsoll_traffic::file::RequestDefaults;
 use plimsoll_traffic::modelling::{
     ModelDistances, ModelNames, RouteFolder, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
 };
+use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -7,7 +7,6 @@ use crate::asking;
 use crate::base::Base;
 use crate::failure::{Failure, exit};
 use crate::live::Live;
-use crate::probes::Effort;
 use crate::quantity::{flag, positive_time};
 use crate::runner::{PlanChange, Variant};
 use plimsoll_analysis::Finding;
@@ -16,6 +15,7 @@ use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::retry::{RETRIES_MAX, retried};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Asked, OverloadAsked, Plan, Terms};
+use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
 

@@ -2,12 +2,9 @@
 
 use crate::args::ProfileArgs;
 use crate::failure::{Failure, exit};
-use crate::files::{self, Use};
 use crate::output::note;
-use crate::output_file;
 use crate::pprof::fetch_profile;
 use crate::results::{print_json, print_report};
-use crate::target::system_text;
 use plimsoll_analysis::profile::{
     Basis, By, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top, tree,
 };
@@ -17,6 +14,9 @@ use plimsoll_report::profile::{
     amount, diff_document, diff_report, diff_unit, profile_document, profile_facts, top_report,
 };
 use plimsoll_report::{Report, text};
+use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::output_file;
+use plimsoll_sys::system_text;
 use regex_lite::{Regex, RegexBuilder};
 use std::path::Path;
 

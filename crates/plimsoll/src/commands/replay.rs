@@ -9,13 +9,13 @@ use crate::fields;
 use crate::logs::{Counts, LogRead, Logs};
 use crate::output::note;
 use crate::quantity::{flag, path_text, positive_time};
-use crate::target::Url;
 use plimsoll_model::completion::FromFile;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
 use plimsoll_model::units::{SECOND, parse_number};
 use plimsoll_model::{LoadShape, Plan, Redact, ReplayFacts, RunAsked, Terms};
 use plimsoll_report::format;
 use plimsoll_traffic::replay::{Gathered, Gathering, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
+use plimsoll_traffic::target_url::Url;
 use std::path::PathBuf;
 
 /// Most and least that time or visitors are multiplied by.

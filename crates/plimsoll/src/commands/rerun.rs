@@ -14,15 +14,15 @@ use crate::kept::FOLDER;
 use crate::output::{note, print};
 use crate::quantity::path_text;
 use crate::results;
-use crate::spelling::words;
-use crate::target::Url;
 use plimsoll_model::completion::{
     FromFile, GivenUrl, Incomplete, Missing, Supplied, body_file, complete, logs, missing, other_body_file,
     script_file, traffic_file,
 };
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
+use plimsoll_report::spelling::words;
 use plimsoll_sys::signal;
+use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 

@@ -10,17 +10,18 @@ use crate::conduct::{Conduct, Done};
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
-use crate::probes::{Effort, Watcher};
 use crate::quantity::{flag, positive, positive_time};
 use crate::recording::Recording;
 use crate::results::{Results, profiles as taken};
-use crate::runner::{Authoring, ThisMachine};
+use crate::runner::ThisMachine;
 use crate::scripted::{Scripted, ToldFigures, shared};
 use crate::traffic_file;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
+use plimsoll_probe::{Effort, Watcher};
+use plimsoll_wire::Authoring;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -182,7 +183,7 @@ pub fn measure(
     // Profiles are kept beside a run file, so there has to be one.
     let named = terms.output.file.as_ref().map(PathBuf::from);
     let path = named.or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
-    let watcher = Watcher::begin(&terms.probes, &base, Effort::Little)?;
+    let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
     let profiles_asked = profiles.as_ref().map(Capture::asked);
     let asked = Asked::Run(RunAsked { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;

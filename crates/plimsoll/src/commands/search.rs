@@ -13,7 +13,6 @@ use crate::conduct::Conduct;
 use crate::failure::{Failure, exit};
 use crate::kept;
 use crate::live::Live;
-use crate::probes::{self, Effort, Watcher};
 use crate::quantity::flag;
 use crate::recording::Recording;
 use crate::results::page::write_beside;
@@ -25,6 +24,7 @@ use crate::traffic_file;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Arrivals, Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Planning, Terms};
+use plimsoll_probe::{self as probes, Effort, Watcher};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -119,7 +119,7 @@ impl PreparedSearch {
         let noted = Noted { warnings, fitted };
         let profiles = Capture::of(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
-        let watcher = Watcher::begin(&terms.probes, &base, effort)?;
+        let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), effort)?;
         let (variants, may_stop) = (BTreeMap::new(), Vec::new());
         Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, watcher, variants, may_stop })
     }

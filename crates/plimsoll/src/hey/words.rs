@@ -3,7 +3,7 @@
 use crate::go_flags::{go_duration_ns, go_flags};
 use crate::go_redirect::GoHop;
 use crate::go_request::{GoRequest, canonical};
-use crate::target::{Url, basic};
+use plimsoll_traffic::target_url::{Url, basic};
 
 /// What is asked, as hey understands it.
 #[derive(Debug, Clone, PartialEq)]

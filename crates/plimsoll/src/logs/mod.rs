@@ -4,8 +4,8 @@
 mod unpack;
 
 use crate::failure::Failure;
-use crate::target::system_text;
 use plimsoll_model::redact;
+use plimsoll_sys::system_text;
 use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineRoom, Stamp, find_format};
 use std::io::Read;
 use std::path::{Path, PathBuf};

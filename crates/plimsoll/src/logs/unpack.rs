@@ -1,9 +1,9 @@
 //! The bytes of a log, whether it is a file or standard input, plain or packed (gzip, Zstandard): what it is tell its first
 //! bytes. Unpacking has a thread of its own, so that it costs the reader nothing while there is a core for it.
 
-use crate::target::system_text;
 use flate2::bufread::MultiGzDecoder;
 use plimsoll_model::foreign;
+use plimsoll_sys::system_text;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use std::fs::File;

@@ -1,11 +1,11 @@
 //! Profiles taken at loads, as a page shows them: with flame graphs, drawn from the files beside the run file.
 
-use crate::files::{self, Use};
 use plimsoll_analysis::Doubted;
 use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
 use plimsoll_report::Report;
 use plimsoll_report::flame::{Flame, inline_svg};
 use plimsoll_report::load_profiles::{Profiles, profiles_report};
+use plimsoll_sys::files::{self, Use};
 
 /// Frames of a flame graph inside a page: a page of a normal run stays below 1 MB.
 const PAGE_FRAMES_MAX: usize = 4000;

@@ -9,7 +9,6 @@ pub mod profiles;
 pub mod prove_profiles;
 
 use crate::failure::Failure;
-use crate::files::{self, Use};
 pub use crate::output::print;
 use crate::output::{note, print_as_it_is};
 use plimsoll_analysis::finding::SearchFinding;
@@ -19,6 +18,7 @@ use plimsoll_analysis::{Doubted, Finding, Findings, conclude};
 use plimsoll_model::codec::{self, Decoded};
 use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::{Around, Report, SearchTarget, Shown, TakenProfiles, json, text};
+use plimsoll_sys::files::{self, Use};
 use std::io::IsTerminal;
 use std::path::Path;
 

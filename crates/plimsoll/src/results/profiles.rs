@@ -1,6 +1,5 @@
 //! What the profiles say that were taken at low load and at the load in question, and where they lie: beside the run file.
 
-use crate::files::{self, Use};
 use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
 use plimsoll_analysis::study::profiling::level_tag;
 use plimsoll_analysis::{Doubt, DoubtKind, Doubted, Doubts, Sentence, Summary};
@@ -9,6 +8,7 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
 use plimsoll_report::load_profiles::{KeptProfile, KindSum, KindSums, Profiles};
 use plimsoll_report::{TakenProfiles, format};
+use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
 /// Name in file names and documents, name in addresses.

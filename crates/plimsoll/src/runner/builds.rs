@@ -2,16 +2,17 @@
 //! ended, for each turn of theirs.
 
 use super::machine::{Fitting, on_clock};
-use super::{Authoring, Driven, Glance, OnTick, Runner, Unready, aids};
+use super::{Driven, Glance, OnTick, Runner, Unready, aids};
 use crate::around::AroundLoad;
 use crate::base::Base;
 use crate::failure::Failure;
-use crate::probes::{Finder, MachineSeen};
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, prepare_aided};
 use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_probe::{Finder, MachineSeen};
 use plimsoll_sys::group::CpuClocks;
+use plimsoll_wire::Authoring;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

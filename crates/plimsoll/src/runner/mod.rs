@@ -17,8 +17,9 @@ pub use setting::{PLACE, Setting};
 use crate::failure::Failure;
 use crate::grpc;
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Aids, Authorship, Tick};
-use plimsoll_model::{Injector, LoadShape, Plan, Probes, Run, Stop};
+use plimsoll_engine::{Aids, Tick};
+use plimsoll_model::{Injector, Plan, Probes, Run, Stop};
+use plimsoll_wire::Authoring;
 use std::ops::ControlFlow;
 
 /// Is told every tick, with what was seen of the target; may end the load.
@@ -47,18 +48,6 @@ pub enum Unready {
     Unheld(String),
     /// Nothing can be measured.
     Failed(Failure),
-}
-
-/// Who says what a load asks, where that is not in its plan.
-pub trait Authoring {
-    /// Who writes for each worker, for a load of this shape, and where its connections go.
-    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure>;
-
-    /// Ends a load whose author has failed.
-    fn goes_on(&self) -> ControlFlow<Stop>;
-
-    /// The load has ended.
-    fn unload(&self);
 }
 
 /// Who helps the workers of a load: those who write what is asked, where it is not in the plan, and those who know its messages.

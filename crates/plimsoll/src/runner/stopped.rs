@@ -6,13 +6,13 @@
 
 use crate::base::Base;
 use crate::failure::Failure;
-use crate::probes::{Finder, is_called};
 use crate::stopper;
-use crate::target::system_text;
 use plimsoll_model::Terms;
+use plimsoll_probe::{Finder, is_called};
 use plimsoll_sys::pause::{Pausable, own_user};
 use plimsoll_sys::probe::listener::{behind, families, processes};
 use plimsoll_sys::probe::process::Stat;
+use plimsoll_sys::system_text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -59,7 +59,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<MayStop>, Failure>
     if !base.local || base.plan.carriage.unix.is_some() {
         return Err(no("the target is not on this machine, by an address of it: leave the flag out".to_owned()));
     }
-    let finder = Finder::new(&terms.probes, base)?;
+    let finder = Finder::new(&terms.probes, &base.watched(&base.resolver()))?;
     let server = finder.first().clone().map_err(|why| no(format!("the server's processes are not known: {why}")))?;
     let unread = |error: std::io::Error| no(format!("the processes cannot be looked at: {}", system_text(&error)));
     let all = processes().map_err(unread)?;

@@ -4,11 +4,11 @@
 //! Not here: what the other process does (`part`), and which loads are made so.
 
 use crate::part::{self, Task};
-use crate::target::system_text;
 use plimsoll_engine::{Collector, Prepared, Reported, Tick};
 use plimsoll_model::codec::{self, Frame, MAGIC};
 use plimsoll_model::{Ending, Injector, Plan, Remark, Run, Schedule, Stop, redact};
 use plimsoll_sys::signal;
+use plimsoll_sys::system_text;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;

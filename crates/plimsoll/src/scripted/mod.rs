@@ -8,14 +8,14 @@ mod told;
 pub use told::ToldFigures;
 
 use crate::failure::{Failure, exit, presentable};
-use crate::files::{self, Use};
 use crate::output;
-use crate::runner::Authoring;
 use crate::target;
-use plimsoll_engine::Authorship;
 use plimsoll_model::{LoadShape, Plan, ScriptTerms, Stop, Terms, redact};
 use plimsoll_script::{Dialect, Hanging, Program, PulseWatch, Reach, Script, ScriptError};
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::files::{self, Use};
+use plimsoll_traffic::target_url;
+use plimsoll_wire::{Authoring, Authorship};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,7 +71,7 @@ struct Network {
 
 impl Reach for Network {
     fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String> {
-        let port = service.parse().ok().or_else(|| target::default_port(service));
+        let port = service.parse().ok().or_else(|| target_url::default_port(service));
         let port = port.ok_or("Servname not supported")?;
         let found = target::addresses(host, port, self.allow_public);
         found.map(|(addresses, _)| addresses).map_err(|failure| presentable(&failure.to_string()))
@@ -109,7 +109,7 @@ impl Scripted {
         let may_exit = url.is_some();
         let url = url.map_or_else(|| url_of(plan), str::to_owned);
         let mut program = Program::of_url(&url)
-            .ok_or_else(|| Failure::usage(format!("'{}' is not a URL", crate::target::shown(&url))))?;
+            .ok_or_else(|| Failure::usage(format!("'{}' is not a URL", plimsoll_traffic::target_url::shown(&url))))?;
         program.name.clone_from(file);
         program.may_exit = may_exit;
         program.text = (!file.is_empty()).then_some(text);
@@ -240,5 +240,5 @@ pub fn shared(scripted: Scripted) -> Arc<dyn Authoring> {
 fn url_of(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
     let target = plan.traffic.routes.first().map_or("/", |route| &route.request.target);
-    format!("{}://{}{target}", origin.scheme, target::host_of(origin))
+    format!("{}://{}{target}", origin.scheme, target_url::host_of(origin))
 }

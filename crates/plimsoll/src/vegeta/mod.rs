@@ -10,10 +10,10 @@ mod words;
 
 use crate::failure::{Failure, exit};
 use crate::output;
-use crate::output_file;
-use crate::target::system_text;
 use place::{opened, refuse_bytes_on_terminal, unwritten};
 use plimsoll_report::{attacks_page, page};
+use plimsoll_sys::output_file;
+use plimsoll_sys::system_text;
 use plimsoll_traffic::vegeta::{VegetaCourse, VegetaFigures, VegetaReader, VegetaResult, VegetaWriter};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};

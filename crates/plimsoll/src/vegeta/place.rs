@@ -1,8 +1,8 @@
 //! Where results are written: a file, or standard output. Not here: their encodings.
 
 use crate::failure::Failure;
-use crate::output_file;
-use crate::target::system_text;
+use plimsoll_sys::output_file;
+use plimsoll_sys::system_text;
 use plimsoll_traffic::vegeta::VegetaEncoding;
 use std::io::{IsTerminal, Write};
 

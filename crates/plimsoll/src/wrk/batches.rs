@@ -4,11 +4,9 @@
 //! Not here: what is asked (the script's to say), and how figures are printed.
 
 use crate::failure::Failure;
-use crate::runner::Authoring;
 use crate::scripted::{Scripted, ToldFigures};
-use plimsoll_engine::Authorship;
 use plimsoll_model::{Histogram, LoadShape, Stop};
-use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer, LostAnswer};
+use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 

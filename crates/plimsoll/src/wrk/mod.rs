@@ -41,7 +41,7 @@ pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
     let scripted = Scripted::of_url(Some(asked.url()), &question.plan, &terms)?;
     if let (false, Some(scripted)) = (asked.json, &scripted) {
-        let url = crate::target::typed(asked.url());
+        let url = plimsoll_traffic::target_url::typed(asked.url());
         scripted.announce(announced(asked.duration_ns, &url, asked.threads, asked.connections));
     }
     let batches = scripted.clone().filter(|_| asked.batch_latency).map(Batches::of);

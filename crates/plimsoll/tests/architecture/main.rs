@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Crate, and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
     ("plimsoll-engine", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire"]),
+    ("plimsoll-probe", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire"]),
     ("plimsoll-analysis", &["plimsoll-model"]),
     ("plimsoll-traffic", &["plimsoll-model"]),
     ("plimsoll-script", &["plimsoll-model", "plimsoll-wire"]),
@@ -26,6 +27,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
             "plimsoll-sys",
             "plimsoll-wire",
             "plimsoll-engine",
+            "plimsoll-probe",
             "plimsoll-analysis",
             "plimsoll-report",
             "plimsoll-traffic",

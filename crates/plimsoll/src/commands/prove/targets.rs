@@ -4,12 +4,12 @@
 use super::super::preflight;
 use crate::base::Base;
 use crate::failure::Failure;
-use crate::probes::{Finder, FoundServer};
 use crate::runner::builds::BuildTarget;
 use crate::scripted::{Scripted, shared};
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
 use plimsoll_model::{Arm, Criterion, HttpChoice, Plan, Terms};
+use plimsoll_probe::{Finder, FoundServer};
 use plimsoll_report::spelled;
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
@@ -27,7 +27,7 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
             targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
             continue;
         }
-        let finder = Finder::of_listener(&base);
+        let finder = Finder::of_listener(&base.watched(&base.resolver()));
         if let (Criterion::Cpu, Err(reason)) = (criterion, finder.first()) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }

@@ -15,7 +15,7 @@ impl OptionalFile {
     /// The parsed content; else the reason.
     pub fn read<T>(&self, buffer: &mut Vec<u8>, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, String> {
         let source = self.source.as_ref().map_err(String::clone)?;
-        let text = source.read(buffer).map_err(|error| crate::target::system_text(&error))?;
+        let text = source.read(buffer).map_err(|error| plimsoll_sys::system_text(&error))?;
         parse(text).ok_or_else(|| "in a form that is not known".to_owned())
     }
 }
@@ -23,6 +23,6 @@ impl OptionalFile {
 fn reason(path: &str, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => format!("{path} is not there"),
-        _ => format!("{path}: {}", crate::target::system_text(error)),
+        _ => format!("{path}: {}", plimsoll_sys::system_text(error)),
     }
 }

@@ -3,7 +3,6 @@
 //!
 //! Not here: what a record has (`plimsoll_model::terms`), and how words are read (`args`, `asking`).
 
-use crate::target::default_port;
 use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, START_NS_MAX};
 use plimsoll_model::units::{SECOND, exact_duration};
@@ -11,6 +10,7 @@ use plimsoll_model::{
     Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape, PlanRecord,
     Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
 };
+use plimsoll_traffic::target_url::default_port;
 
 /// Defaults of flags that are left out where they are meant.
 const TIMEOUT_NS: u64 = 30 * SECOND;

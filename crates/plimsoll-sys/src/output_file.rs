@@ -3,14 +3,15 @@
 //!
 //! Not here: what is in them, and standard output.
 
-use crate::kept;
-use plimsoll_sys::file::{WriteMode, is_link, open};
+use crate::file::{WriteMode, is_link, open};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Where results go that were not given a place.
+pub const OWN_FOLDER: &str = "_output/plimsoll";
 /// Where the system keeps devices: links there are its own (`/dev/stdout`).
 const DEVICES: [&str; 2] = ["/dev/", "/proc/"];
 
@@ -38,7 +39,7 @@ fn is_device(path: &Path) -> bool {
 /// Makes the folder of a file where there is none. The folder of results that nobody named is never behind a link.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
-    if parent.starts_with(kept::FOLDER) {
+    if parent.starts_with(OWN_FOLDER) {
         let folders: Vec<&Path> = parent.ancestors().filter(|folder| !folder.as_os_str().is_empty()).collect();
         if let Some(link) = folders.into_iter().find(|folder| metadata(folder).is_some_and(|it| it.is_symlink())) {
             return Err(io::Error::other(format!("the folder '{}': {}", link.display(), refused(link))));

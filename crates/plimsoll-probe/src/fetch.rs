@@ -3,10 +3,8 @@
 //! Not here: how it is asked (`client`), redirects, TLS.
 
 use crate::client::{AskError, Question};
-use crate::target::Target;
-use plimsoll_model::HttpChoice;
-use plimsoll_model::Origin;
 use plimsoll_model::traffic::bracketed;
+use plimsoll_model::{Failure, HttpChoice, Origin, Plan};
 use plimsoll_sys::signal;
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::EncodedRequest;
@@ -24,10 +22,44 @@ const LOOK: Duration = Duration::from_millis(200);
 /// A connection that takes longer comes to nothing.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// A URL taken apart and resolved.
+#[derive(Debug, Clone)]
+pub struct FetchTarget {
+    /// What is connected to.
+    pub origin: Origin,
+    /// Path and query.
+    pub path: String,
+    /// Value of an Authorization header for the user info in the URL.
+    pub authorization: Option<String>,
+    /// Where it is, in the order in which they are tried.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// What is asked of the server of a load besides the load: where the load itself goes, whatever its URL says, and with no look-up.
+impl FetchTarget {
+    /// The server of a load; it has the user's leave already.
+    pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
+        let origin = plan.traffic.origin.clone();
+        if origin.scheme != "http" {
+            return Err(Failure::usage(format!(
+                "'{origin}': this is fetched over plain HTTP only: give an http:// address of its own"
+            )));
+        }
+        if plan.carriage.unix.is_some() || plan.carriage.addresses.is_empty() {
+            return Err(Failure::usage(
+                "a unix socket has no address to ask there: give an http:// address of its own",
+            ));
+        }
+        Ok(FetchTarget { origin, path: "/".to_owned(), authorization, addresses: plan.carriage.addresses.clone() })
+    }
+}
+
 /// An answer: its status, and its content whatever the status.
 #[derive(Debug)]
 pub struct Fetched {
+    /// The status of the answer.
     pub status: u16,
+    /// Its content.
     pub body: Vec<u8>,
 }
 
@@ -75,7 +107,7 @@ impl FetchError {
 ///
 /// # Errors
 /// [`FetchError`] of the last address, with the address in its text.
-pub fn fetch(target: &Target, path: &str, timeout: Duration, left: &BytesLeft) -> Result<Fetched, FetchError> {
+pub fn fetch(target: &FetchTarget, path: &str, timeout: Duration, left: &BytesLeft) -> Result<Fetched, FetchError> {
     let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
         return Err(FetchError::other(

@@ -6,12 +6,12 @@
 use super::probe::Probe;
 use super::server::Tables;
 use super::sink::{Extent, Seldom, Sink};
-use crate::target::system_text;
 use plimsoll_model::{SampledStack, SampledStretch, foreign};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbers_in;
 use plimsoll_sys::sampling::{self, CpuSampler, PERIOD_NS, SamplingRecord};
 use plimsoll_sys::symbols::Symbols;
+use plimsoll_sys::system_text;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -198,7 +198,7 @@ impl Probe for FunctionSampling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probes::sink::Effort;
+    use crate::sink::Effort;
     use plimsoll_sys::clock::thread_cpu_ns;
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::probe::Probe;
 use super::sink::Sink;
-use crate::failure::Failure;
-use crate::target::system_text;
+use plimsoll_model::Failure;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::probe::{ProcFile, cgroup};
+use plimsoll_sys::system_text;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";

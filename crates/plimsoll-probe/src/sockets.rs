@@ -6,10 +6,10 @@ use super::peers::Peers;
 use super::probe::Probe;
 use super::server::Tables;
 use super::sink::{Seldom, Sink};
-use crate::target::system_text;
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::sockets::{Asker, Filter, SendTime, SocketRow, Version, states};
+use plimsoll_sys::system_text;
 use std::collections::HashMap;
 use std::io;
 

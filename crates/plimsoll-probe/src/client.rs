@@ -4,10 +4,10 @@
 //! Every question has a deadline; the user may end it; how much may be received is the caller's to bound. Not here: which address
 //! is tried, redirects, connections that are kept.
 
-use crate::target::system_text;
 use plimsoll_model::{CallFault, HttpChoice, TlsFailure, grpc};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::signal;
+use plimsoll_sys::system_text;
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, Piece, ProtocolError, tls};
 use std::io::{self, ErrorKind};
@@ -155,11 +155,13 @@ fn interrupted() -> io::Error {
 /// What answered.
 #[derive(Clone, Debug)]
 pub struct FirstReply {
+    /// Its status.
     pub status: u16,
     /// gRPC's, if there is one.
     pub grpc_status: Option<u16>,
     /// What was said with that, and what is wrong with the messages although the server says `OK`.
     pub call_message: Vec<u8>,
+    /// What is wrong with its messages.
     pub call_fault: Option<CallFault>,
     /// Over HTTP/2.
     pub is_h2: bool,
@@ -182,7 +184,9 @@ impl FirstReply {
 /// What is asked, and how long the answer may take.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
+    /// What is asked.
     pub request: &'a EncodedRequest,
+    /// The client's side of TLS, where that is spoken.
     pub tls: Option<&'a tls::Client>,
     /// What is spoken without TLS; over TLS what is agreed on.
     pub http: HttpChoice,

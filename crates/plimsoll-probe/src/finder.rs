@@ -1,12 +1,12 @@
 //! Which processes are the server: those that listen on the target's address, or what `--pid` or `--process` names.
 
-use crate::base::Base;
-use crate::failure::Failure;
-use crate::target::system_text;
+use crate::watched::Watched;
+use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, Holders};
 use plimsoll_sys::probe::process::look_at;
 use plimsoll_sys::probe::unix;
+use plimsoll_sys::system_text;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -43,13 +43,13 @@ pub struct Finder {
 
 impl Finder {
     /// Looks for the server. That a named process is not there is an error; that nobody is seen to listen is not.
-    pub fn new(terms: &ProbesTerms<String>, base: &Base) -> Result<Finder, Failure> {
+    pub fn new(terms: &ProbesTerms<String>, watched: &Watched) -> Result<Finder, Failure> {
         let wanted = match (terms.pid, &terms.process) {
             (Some(pid), _) => ServerBy::Pid(pid),
             (None, Some(name)) => ServerBy::Name(name.clone()),
             (None, None) => ServerBy::Listener,
         };
-        let mut finder = Finder::wanting(wanted, base);
+        let mut finder = Finder::wanting(wanted, watched);
         finder.first = finder.look();
         match (&finder.wanted, &finder.first) {
             (ServerBy::Listener, _) | (_, Ok(_)) => {}
@@ -59,16 +59,16 @@ impl Finder {
     }
 
     /// Looks for who listens on the target's address.
-    pub fn of_listener(base: &Base) -> Finder {
-        let mut finder = Finder::wanting(ServerBy::Listener, base);
+    pub fn of_listener(watched: &Watched) -> Finder {
+        let mut finder = Finder::wanting(ServerBy::Listener, watched);
         finder.first = finder.look();
         finder
     }
 
-    fn wanting(wanted: ServerBy, base: &Base) -> Finder {
-        let (addresses, unix) = (base.plan.carriage.addresses.clone(), base.plan.carriage.unix.clone());
+    fn wanting(wanted: ServerBy, watched: &Watched) -> Finder {
+        let (addresses, unix) = (watched.plan.carriage.addresses.clone(), watched.plan.carriage.unix.clone());
         // A unix socket is always of this machine.
-        let local = base.local || unix.is_some();
+        let local = watched.local || unix.is_some();
         Finder { wanted, addresses, unix, local, first: Err(String::new()) }
     }
 

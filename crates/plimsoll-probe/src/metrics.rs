@@ -4,9 +4,9 @@
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
 use super::sink::Sink;
-use crate::failure::Failure;
-use crate::fetch::{BytesLeft, Fetched, fetch};
-use crate::target::{Target, shown};
+use crate::fetch::{BytesLeft, FetchTarget, Fetched, fetch};
+use crate::watched::Watched;
+use plimsoll_model::Failure;
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::{Plan, SeriesKind};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 const SERIES_MAX: usize = 150;
 
 pub struct Metrics {
-    target: Target,
+    target: FetchTarget,
     known: BTreeSet<String>,
     left_out: usize,
     /// Decided at the first answer, so that the same series come all along.
@@ -30,15 +30,15 @@ pub struct Metrics {
 
 impl Metrics {
     /// Asks once: what is named must be there; without a name it is the target of the load `plan`.
-    pub fn new(named: Option<&str>, plan: &Plan, allow_public: bool) -> Result<Metrics, Failure> {
+    pub fn new(named: Option<&str>, watched: &Watched) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
-        let url = named.map_or_else(|| format!("{}/", plan.traffic.origin), str::to_owned);
+        let url = named.map_or_else(|| format!("{}/", watched.plan.traffic.origin), str::to_owned);
         let url = url.as_str();
         // The target of the load has its leave already; any other address needs it as profiles do. Nothing is asked where an
         // answer leads to elsewhere.
         let target = match named {
-            Some(url) => Target::resolve_plain(url, allow_public),
-            None => Target::of_load(plan, None),
+            Some(url) => (watched.resolve)(url),
+            None => FetchTarget::of_load(watched.plan, None),
         };
         let mut target = target.map_err(|failure| flagged(failure.to_string()))?;
         let bare = target.path == "/";
@@ -57,7 +57,7 @@ impl Metrics {
         let tried = || {
             flagged(format!(
                 "'{}': {}: name the address where the server tells of itself, or leave --metrics out",
-                shown(url),
+                redact::url(url, Redact::All),
                 reasons.join("; ")
             ))
         };
@@ -69,12 +69,15 @@ impl Metrics {
 
 /// Where the target of a load tells of itself, if it does; for somebody who did not ask.
 pub fn served_by(plan: &Plan) -> Option<String> {
-    let Metrics { target, .. } = Metrics::new(None, plan, true).ok()?;
+    // The target itself has its leave, and nothing else is asked.
+    let resolve = |url: &str| Err(Failure::usage(url));
+    let watched = Watched { plan, local: true, resolve: &resolve };
+    let Metrics { target, .. } = Metrics::new(None, &watched).ok()?;
     Some(format!("{}{}", plan.traffic.origin, target.path))
 }
 
 /// Asks for the first time: a page that tells of nothing like a runtime is taken whole.
-fn first_answer(target: &Target, path: &str) -> Result<Take, String> {
+fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
     for take in [Take::Runtime, Take::All] {
         if !ask(target, path, take)?.is_empty() {
             return Ok(take);
@@ -84,7 +87,7 @@ fn first_answer(target: &Target, path: &str) -> Result<Take, String> {
 }
 
 /// Asks for metrics; the error is the end of a sentence that begins with the path.
-fn ask(target: &Target, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
+fn ask(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
     let Fetched { status, body } =
         fetch(target, path, TIMEOUT, &BytesLeft::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
     if status != 200 {
@@ -125,6 +128,6 @@ impl Probe for Metrics {
     }
 }
 
-fn shown_path(target: &Target) -> String {
+fn shown_path(target: &FetchTarget) -> String {
     redact::target(&target.path, Redact::All)
 }

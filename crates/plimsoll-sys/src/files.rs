@@ -1,7 +1,7 @@
 //! Files that are named on the command line, read up to a stated size: `/dev/zero`, a pipe that never ends or the wrong file
 //! cost a sentence, not the memory of the machine. Not here: what is in them.
 
-use crate::target::system_text;
+use crate::{signal, system_text};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -12,6 +12,9 @@ use std::time::Duration;
 const ENDLESS_MAX: u64 = 64 << 20;
 /// How often it is looked whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The first bytes of a run file, as `plimsoll_model::codec` writes them.
+pub const RUN_FILE: [u8; 7] = *b"PLIMSOL";
 
 /// What a file is for, and thereby how much of it is read at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +75,7 @@ impl Use {
     /// The first bytes of every such file.
     fn magic(self) -> &'static [u8] {
         match self {
-            Use::RunFile => &plimsoll_model::codec::MAGIC[..7],
+            Use::RunFile => &RUN_FILE,
             _ => &[],
         }
     }
@@ -130,7 +133,7 @@ fn patiently(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) ->
     loop {
         match receiver.recv_timeout(LOOK) {
             Ok(read) => return read,
-            Err(RecvTimeoutError::Timeout) if plimsoll_sys::signal::interrupted() => {
+            Err(RecvTimeoutError::Timeout) if signal::interrupted() => {
                 return Err("was not read to its end: interrupted".into());
             }
             Err(RecvTimeoutError::Timeout) => {}

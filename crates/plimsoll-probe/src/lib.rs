@@ -1,11 +1,17 @@
 //! Watching the target while the load runs: a thread of its own reads, ten times a second, what the kernel tells of the
 //! server's processes, the host, control groups and sockets ([`Watcher`]).
 //!
-//! A reading that fails is a gap with its reason, never a failed run. What the readings cost is part of them. Not here:
-//! what they mean.
+//! A reading that fails is a gap with its reason, never a failed run. What the readings cost is part of them. What is asked of a
+//! server over HTTP beside any load is here, too ([`client`], [`fetch`]).
+//!
+//! This crate does not know what readings mean, which load runs and how it is carried out, nor how anything looks.
+
+#![forbid(unsafe_code)]
 
 mod cgroup;
+pub mod client;
 mod downstream;
+pub mod fetch;
 mod finder;
 mod functions;
 mod host;
@@ -24,16 +30,17 @@ mod sockets;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod watched;
 
 pub use finder::{Finder, FoundServer, is_called};
 pub use machine::MachineSeen;
 pub use metrics::served_by;
 pub use probe::LiveServer;
 pub use sink::Effort;
+pub use watched::Watched;
 
-use crate::base::Base;
-use crate::failure::Failure;
 use metrics::Metrics;
+use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_model::{Probes, Served};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
@@ -101,25 +108,26 @@ pub struct Watcher {
 impl Watcher {
     /// Begins to watch what was asked for: the process that listens on the target's address, or what is named.
     /// `None` where nothing is wanted. What is named must be there.
-    pub fn begin(terms: &ProbesTerms<String>, base: &Base, effort: Effort) -> Result<Option<Watcher>, Failure> {
+    pub fn begin(terms: &ProbesTerms<String>, watched: &Watched, effort: Effort) -> Result<Option<Watcher>, Failure> {
         if terms.none {
             return Ok(None);
         }
-        let finder = Finder::new(terms, base)?;
+        let finder = Finder::new(terms, watched)?;
         let cgroup = terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?;
         let named = terms.metrics.as_ref().map(|served| match served {
             Served::ByTarget => None,
             Served::At(urls) => urls.first().map(String::as_str),
         });
-        let metrics = named.map(|named| Metrics::new(named, &base.plan, base.allow_public)).transpose()?;
+        let metrics = named.map(|named| Metrics::new(named, watched)).transpose()?;
         let live = LiveServer::unseen();
         let shared = Arc::new(Shared { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();
         let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
         {
-            let (shared, live, addresses) = (Arc::clone(&shared), live.clone(), base.plan.carriage.addresses.clone());
+            let (shared, live, addresses) =
+                (Arc::clone(&shared), live.clone(), watched.plan.carriage.addresses.clone());
             // Where its process is seen here, it is on this machine, whatever the address says.
-            let local = base.local || finder.first().is_ok();
+            let local = watched.local || finder.first().is_ok();
             let watch = move || {
                 // Its own table of files: thousands of threads' files must not be taken from the load's connections.
                 // Refused in some containers: then the table is shared, which is no reason not to look.

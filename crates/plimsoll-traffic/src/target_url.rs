@@ -1,0 +1,182 @@
+//! The URL of a target as people write it: what is connected to, what is asked there, and how it may be shown.
+//!
+//! Not here: its addresses.
+
+use plimsoll_model::redact::{self, Redact, percent_decoded};
+use plimsoll_model::traffic::bracketed;
+use plimsoll_model::{Failure, Origin};
+use std::net::Ipv6Addr;
+
+/// A URL taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// What is connected to.
+    pub origin: Origin,
+    /// Path and query.
+    pub path: String,
+    /// Value of an Authorization header for the user info in the URL.
+    pub authorization: Option<String>,
+}
+
+impl Url {
+    /// Reads a URL. The error never repeats user info or a query.
+    pub fn read(url: &str) -> Result<Url, Failure> {
+        let shown = shown(url);
+        let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL plimsoll can use: {why}"));
+        let whole = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        let whole = whole.split('#').next().unwrap_or_default();
+        let (scheme, rest) = whole.split_once("://").unwrap_or_default();
+        let scheme = scheme.to_ascii_lowercase();
+        let default_port = default_port(&scheme)
+            .ok_or_else(|| bad("write http://HOST:PORT/PATH or https://HOST:PORT/PATH (of gRPC: grpc://, grpcs://)"))?;
+        let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (user_info, authority) = match authority.rsplit_once('@') {
+            Some((user_info, authority)) => (Some(user_info), authority),
+            None => (None, authority),
+        };
+        // The colons of an IPv6 address stand in brackets.
+        let (host, port_text) = match authority.rfind(']').map(|end| authority.split_at(end + 1)) {
+            Some((host, port)) => (host, port.strip_prefix(':').unwrap_or(port)),
+            None => authority.split_once(':').unwrap_or((authority, "")),
+        };
+        let host = host_in_ascii(host).map_err(bad)?;
+        let port = match port_text {
+            "" => default_port,
+            port => port.parse().ok().filter(|p| *p > 0).ok_or_else(|| bad("its port is not 1 to 65535"))?,
+        };
+        // A name without a password has its colon all the same (RFC 7617, 2).
+        let authorization = user_info.filter(|user_info| !user_info.is_empty()).map(|user_info| {
+            let mut pair = percent_decoded(user_info);
+            if !pair.contains(&b':') {
+                pair.push(b':');
+            }
+            basic(pair)
+        });
+        let slash = if target.starts_with('/') { "" } else { "/" };
+        let path = format!("{slash}{}", target_in_ascii(target));
+        Ok(Url { origin: Origin { scheme, host, port }, path, authorization })
+    }
+}
+
+/// A host as it is looked up and sent: a name beyond ASCII as IDNA has it, an address without its brackets.
+fn host_in_ascii(host: &str) -> Result<String, &'static str> {
+    let no_host = "its host is no name and no address";
+    if host.is_empty() || host == "[]" {
+        return Err("it names no host");
+    }
+    if let Some(inner) = host.strip_prefix('[') {
+        let inner = inner.strip_suffix(']').ok_or(no_host)?;
+        let address = inner.split('%').next().unwrap_or_default();
+        return if address.parse::<Ipv6Addr>().is_ok() { Ok(inner.to_owned()) } else { Err(no_host) };
+    }
+    let is_written = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=".contains(c);
+    if host.chars().all(is_written) {
+        return Ok(host.to_owned());
+    }
+    match url::Host::parse(host) {
+        Ok(url::Host::Domain(name)) => Ok(name),
+        _ => Err(no_host),
+    }
+}
+
+/// Path and query with what cannot stand in them percent-encoded, as browsers do it (WHATWG URL, percent-encode sets).
+fn target_in_ascii(target: &str) -> String {
+    let mut out = String::with_capacity(target.len());
+    let mut in_query = false;
+    for byte in target.bytes() {
+        in_query |= byte == b'?';
+        let is_kept = byte.is_ascii_graphic() && !b"\"<>".contains(&byte) && (in_query || !b"`{}".contains(&byte));
+        match is_kept {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// Value of an Authorization header for a name and its password, with a colon between them.
+pub fn basic(user_info: impl AsRef<[u8]>) -> String {
+    use base64::Engine;
+    format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user_info))
+}
+
+/// What a field `Host` says: the port only where it is not the scheme's own.
+pub fn host_of(origin: &Origin) -> String {
+    let host = bracketed(&origin.host);
+    match default_port(&origin.scheme) == Some(origin.port) {
+        true => host.into_owned(),
+        false => format!("{host}:{}", origin.port),
+    }
+}
+
+/// The port of a URL without one.
+pub fn default_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" | "grpc" => Some(80),
+        "https" | "grpcs" => Some(443),
+        _ => None,
+    }
+}
+
+/// The URL as it may stand in a message: without any query value.
+pub fn shown(url: &str) -> String {
+    redact::url(url, Redact::All)
+}
+
+/// The URL as its user has typed it, for his own terminal: without user info and what bears the name of a secret.
+pub fn typed(url: &str) -> String {
+    let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
+    let (scheme, rest) =
+        before.split_once("://").map_or(("", before), |(scheme, rest)| (&before[..scheme.len() + 3], rest));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let mut out = format!("{scheme}{}{path}", authority.rsplit('@').next().unwrap_or_default());
+    for (number, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+        out.push(if number == 0 { '?' } else { '&' });
+        match pair.split_once('=').filter(|(name, _)| redact::is_secret_name(name)) {
+            Some((name, _)) => out.push_str(&format!("{name}={}", redact::REDACTED)),
+            None => out.push_str(pair),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_beyond_ascii_are_those_of_idna() {
+        for (host, expect) in [
+            ("b\u{fc}cher.example", Some("xn--bcher-kva.example")),
+            ("B\u{dc}CHER.example", Some("xn--bcher-kva.example")),
+            ("b%C3%BCcher.example", Some("xn--bcher-kva.example")),
+            ("\u{4f8b}\u{3048}.jp", Some("xn--r8jz45g.jp")),
+            ("Host_1.test", Some("Host_1.test")),
+            ("[::1]", Some("::1")),
+            ("[::g]", None),
+            ("a b", None),
+            ("a^b", None),
+            ("\u{ad}", None),
+            ("", None),
+        ] {
+            assert_eq!(host_in_ascii(host).ok().as_deref(), expect, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_shown_as_typed_but_for_secrets_by_name() {
+        for (url, expect) in [
+            ("http://h:1/a?q=A7f-x&page=2", "http://h:1/a?q=A7f-x&page=2"),
+            ("http://u:p@h/a/b@c", "http://h/a/b@c"),
+            ("h/?token=x&a", "h/?token=[redacted]&a"),
+        ] {
+            assert_eq!(typed(url), expect);
+        }
+    }
+
+    #[test]
+    fn errors_and_reports_hide_secrets() {
+        let error = Url::read("ftp://me:s3cret@h/?k=s3cret").expect_err("no such scheme");
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+}

@@ -3,9 +3,8 @@
 //! `PLIMSOLL_SEED` shifts the seeds; failures print the seed and the trials. The whole table over 200 seeds is printed
 //! by `examples/truth`.
 
-mod simulator;
-mod truths;
-
+use crate::simulator::{self, Kind, Model, Noise, Service};
+use crate::truths::Coverage;
 use plimsoll_analysis::find::{Measure, SearchStep, Settings, StoppedBy, conclude, forecast, next};
 use plimsoll_analysis::judge::{Evidence, Offered};
 use plimsoll_analysis::watch::judged_window_ns;
@@ -15,8 +14,6 @@ use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{LoadShape, Purpose};
 use proptest::prelude::*;
-use simulator::{Kind, Model, Noise, Service};
-use truths::Coverage;
 
 const DISTURBED: Noise = Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 };
 const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };

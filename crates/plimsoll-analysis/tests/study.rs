@@ -1,15 +1,13 @@
 //! What studies do next, on simulated servers: which load a comparison takes, what a sweep measures and measures again, and
 //! that what was recorded alone decides.
 
-mod simulator;
-
+use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
 use plimsoll_analysis::levels::measured;
 use plimsoll_analysis::series::visits_error;
 use plimsoll_analysis::study::{Broken, History, Step, Study};
 use plimsoll_analysis::{Finding, NoFinding, conclude};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
-use simulator::{Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
 
 const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
 

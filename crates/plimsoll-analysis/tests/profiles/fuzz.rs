@@ -1,7 +1,7 @@
 //! The seeded fuzz test of the profile readers, and the canary: a driver that cannot fail proves nothing.
 
-use crate::driver::sensible;
-use crate::encode::{Plain, PlainSample, Spelling, encode};
+use super::driver::sensible;
+use super::encode::{Plain, PlainSample, Spelling, encode};
 use plimsoll_analysis::profile::{ReadError, read};
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder};
 use plimsoll_model::rng::Rng;
@@ -129,7 +129,7 @@ fn drive(read: impl Fn(&[u8]) -> Result<Profile, ReadError>, seed: u64, rounds: 
 
 #[test]
 fn any_bytes_are_read_or_refused() {
-    drive(read, crate::seed(), ROUNDS).unwrap_or_else(|what| panic!("{what}"));
+    drive(read, super::seed(), ROUNDS).unwrap_or_else(|what| panic!("{what}"));
 }
 
 /// The profile again, with its samples changed by `change` (stack from the leaf, values).

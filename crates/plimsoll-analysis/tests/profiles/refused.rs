@@ -1,6 +1,6 @@
 //! What is no profile, or only part of one, is refused with a reason.
 
-use crate::encode::{Plain, PlainSample, Spelling, bytes, encode, varint};
+use super::encode::{Plain, PlainSample, Spelling, bytes, encode, varint};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_analysis::profile::{read, read_up_to};

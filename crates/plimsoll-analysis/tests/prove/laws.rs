@@ -1,6 +1,6 @@
 //! What must hold for any values.
 
-use crate::truth::{COPIES, QUIET, World};
+use super::truth::{COPIES, QUIET, World};
 use plimsoll_analysis::prove::{
     Block, BlockAmount, ComparisonEnd, ConfidenceInterval, ProveVerdict, ProvedEffect, conclude, order,
 };

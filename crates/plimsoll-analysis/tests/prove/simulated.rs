@@ -2,7 +2,7 @@
 //! `bench/run`; these are the same comparisons, fewer of them, with bounds that a correct method crosses less than once in ten
 //! thousand runs.
 
-use crate::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
+use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
 use plimsoll_analysis::Others;
 use plimsoll_analysis::prove::{
     Block, BlockAmount, Compared, ComparisonEnd, Criterion, LedgerTimes, ProveVerdict, Reason, RouteMeasure,
@@ -13,7 +13,7 @@ use plimsoll_model::rng::Rng;
 type RouteVerdict = Compared<RouteMeasure>;
 
 fn seeds(count: u64) -> std::ops::Range<u64> {
-    crate::seed()..crate::seed() + count
+    super::seed()..super::seed() + count
 }
 
 fn on(machine: Machine) -> World {
@@ -103,7 +103,7 @@ fn as_many_blocks_as_are_asked_for_do() {
 
 #[test]
 fn a_large_effect_ends_the_comparison_early() {
-    let proof = World { ratio: 1.35, ..COPIES }.prove(crate::seed(), BLOCKS);
+    let proof = World { ratio: 1.35, ..COPIES }.prove(super::seed(), BLOCKS);
     assert_eq!((proof.verdict, &proof.stopped_by), (ProveVerdict::Better, &ComparisonEnd::Verdict), "{proof:?}");
     assert!(proof.blocks <= 20, "{proof:?}");
     assert!(proof.measures[0].ratio > 1.2 && proof.measures.len() == 3, "{proof:?}");
@@ -114,7 +114,7 @@ fn a_quantile_without_its_requests_is_not_compared() {
     let world = World { primary: Criterion::P99, ..on(QUIET) };
     // 140 requests a load: 1 000 are on either side after eight blocks.
     for (blocks, measures) in [(5, 1), (12, 2)] {
-        let proof = world.prove(crate::seed(), blocks);
+        let proof = world.prove(super::seed(), blocks);
         assert_eq!(proof.measures.len(), measures, "{proof:?}");
         assert_eq!(matches!(proof.reason, Some(Reason::NotTaken(_))), blocks == 5, "{proof:?}");
         assert!(proof.blocks_more.is_some() == (proof.verdict == ProveVerdict::Inconclusive));
@@ -171,9 +171,9 @@ fn blocks_that_others_disturbed_count() {
         ..Others::default()
     };
     let settings = COPIES.rules(BLOCKS);
-    let quiet = on(QUIET).blocks(crate::seed(), BLOCKS);
+    let quiet = on(QUIET).blocks(super::seed(), BLOCKS);
     let mut blocks = quiet.clone();
-    let mut rng = Rng::new(crate::seed());
+    let mut rng = Rng::new(super::seed());
     for block in blocks.iter_mut().step_by(3) {
         let reading = &mut block.readings[rng.below(2) as usize];
         reading.goodput.of *= 0.5;

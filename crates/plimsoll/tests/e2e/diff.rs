@@ -1,6 +1,6 @@
 //! `plimsoll diff`: tables, charts, and what cannot be compared.
 
-use crate::rig::{baseline, folder, plimsoll};
+use crate::rig::{folder, plimsoll, recorded};
 use std::path::Path;
 
 fn is_picture(path: &Path) -> bool {
@@ -10,22 +10,18 @@ fn is_picture(path: &Path) -> bool {
 
 #[test]
 fn recordings_are_compared_and_drawn() {
-    let server = baseline(1);
     let folder = folder("diff");
-    let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
-    for name in ["one", "two"] {
-        let done = plimsoll(&["sweep", &url, "-c", "1,2", "--for", "500ms", "--name", name, "--dir", dir, "--quiet"]);
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        assert!(is_picture(&folder.join(format!("{name}_qps_ttlb.png"))));
-        assert!(is_picture(&folder.join(format!("{name}_successrate.png"))));
-    }
-    let (one, two) = (folder.join("one.plimsoll"), folder.join("two.dat"));
-    let (one, two) = (one.to_str().expect("text"), two.to_str().expect("text"));
+    let dir = folder.to_str().expect("text");
+    let one = recorded("sweep-a");
+    let two = folder.join("sweep-b.dat");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/sweep-b.dat");
+    std::fs::copy(kept, &two).expect("copied");
+    let (one, two) = (one.as_str(), two.to_str().expect("text"));
     let done = plimsoll(&["diff", one, two, "--dir", dir]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stdout.contains("prove nothing beyond the spread seen inside each"), "{}", done.stdout);
-    assert!(is_picture(&folder.join("one_two.qps.ttlb.diff.png")));
-    assert!(is_picture(&folder.join("one_two.success_rate.diff.png")));
+    assert!(is_picture(&folder.join("sweep-a_sweep-b.qps.ttlb.diff.png")));
+    assert!(is_picture(&folder.join("sweep-a_sweep-b.success_rate.diff.png")));
     let document = plimsoll(&["diff", one, two, "--dir", dir, "--json"]).json();
     assert_eq!(document["schema"], "plimsoll.diff/1");
     assert_eq!(document["levels"].as_array().map(Vec::len), Some(2));
@@ -39,14 +35,11 @@ fn recordings_are_compared_and_drawn() {
 
 #[test]
 fn what_cannot_be_compared_is_said_in_one_sentence() {
-    let server = baseline(1);
     let folder = folder("not-compared");
     let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
-    let url = format!("{}/healthz", server.url);
-    let open = plimsoll(&["run", &url, "--rate", "100", "-d", "300ms", "--quiet", "-o", &at("open.plimsoll")]);
-    assert_eq!(open.code, 0, "{}", open.stderr);
-    let stages = plimsoll(&["run", &url, "-c", "1@100ms,2@100ms", "--quiet", "-o", &at("stages.plimsoll")]);
-    assert_eq!(stages.code, 0, "{}", stages.stderr);
+    for (kept, name) in [("open", "open.plimsoll"), ("users", "stages.plimsoll")] {
+        std::fs::copy(recorded(kept), at(name)).expect("copied");
+    }
     std::fs::write(at("good.dat"), "200 13000 15.2 100\n").expect("written");
     std::fs::write(at("bad.dat"), "200 13000 15.2 100\n500 fast 15.2 100\n").expect("written");
     std::fs::write(at("bytes.dat"), [0xff, 0xfe, 0x00]).expect("written");

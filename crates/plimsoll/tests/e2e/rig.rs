@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// No command of these tests takes longer than this on any machine.
@@ -37,15 +37,23 @@ impl Done {
     }
 }
 
-/// The binary with arguments, in a folder of its own.
+/// The binary with arguments, in a folder of its own. ^C has its usual effect: a suite that a shell starts in its background ignores
+/// it, and so would everything that the suite starts.
 pub fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,QUIT", env!("CARGO_BIN_EXE_plimsoll")]);
     command.args(arguments).current_dir(folder("work")).stdin(Stdio::null());
     command
 }
 
-/// Runs the binary to its end.
+/// One search, comparison or explanation at a time: two that measure beside each other disturb each other, and say so.
+static MEASURING: Mutex<()> = Mutex::new(());
+
+/// Runs the binary to its end; a command that measures waits until no other does.
 pub fn plimsoll(arguments: &[&str]) -> Done {
+    let measures = arguments.first().is_some_and(|word| ["find", "prove", "explain", "overload"].contains(word));
+    let refused = arguments.iter().any(|word| *word == "--help");
+    let _turn = (measures && !refused).then(|| MEASURING.lock().unwrap_or_else(PoisonError::into_inner));
     finish(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
 }
 
@@ -117,6 +125,16 @@ pub fn assert_ledger_closes(document: &Value, what: &str) {
     let sum = succeeded + failed + number(document, "ledger.unsent") + number(document, "ledger.in_flight");
     assert_eq!(number(document, "ledger.scheduled"), sum, "{what}: {:#}", document["ledger"]);
     assert_eq!(number(document, "requests"), succeeded + failed, "{what}");
+}
+
+/// A copy of a run file that `scripts/record` made, in a fresh folder, as the command line has it. For tests of what is made of a run;
+/// how it is made is the matter of others.
+pub fn recorded(name: &str) -> String {
+    let file = format!("{name}.plimsoll");
+    let copy = place("recorded", &file);
+    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded")).join(file);
+    std::fs::copy(&kept, &copy).unwrap_or_else(|error| panic!("{}: {error} (scripts/record)", kept.display()));
+    copy
 }
 
 /// A fresh folder for one use, under the build's own temporary folder.

@@ -1,0 +1,6 @@
+//! All tests of this crate from outside, in one executable: linking is what takes time.
+
+#![forbid(unsafe_code)]
+
+mod scripts;
+mod servers;

@@ -70,7 +70,7 @@ pub(super) fn all_within_chance(trials: &[&TrialOutcome]) -> bool {
             scheduled: each().map(|bound| bound.scheduled).sum(),
             bad: each().map(|bound| bound.bad).sum(),
             bunch_size: each().map(|bound| bound.bunch_size).fold(1.0, f64::max),
-            ..first.clone()
+            ..*first
         })
     })
 }

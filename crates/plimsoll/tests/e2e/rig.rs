@@ -52,7 +52,7 @@ static MEASURING: Mutex<()> = Mutex::new(());
 /// Runs the binary to its end; a command that measures waits until no other does.
 pub fn plimsoll(arguments: &[&str]) -> Done {
     let measures = arguments.first().is_some_and(|word| ["find", "prove", "explain", "overload"].contains(word));
-    let refused = arguments.iter().any(|word| *word == "--help");
+    let refused = arguments.contains(&"--help");
     let _turn = (measures && !refused).then(|| MEASURING.lock().unwrap_or_else(PoisonError::into_inner));
     finish(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
 }

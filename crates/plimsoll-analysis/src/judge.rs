@@ -333,7 +333,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             }
         }
     }
-    if purpose != Purpose::Settle {
+    if purpose != Purpose::Settle && !breaks_success_by_refusals(&outcome, run, slo) {
         heed_others(&mut outcome);
     }
     outcome
@@ -346,6 +346,19 @@ fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
         Some(Ending::Stopped(Stop::Shown(_))) if ended.requests() > 0 => ended.success_rate().min(1.0),
         _ => ledger.success_rate().min(1.0),
     }
+}
+
+/// Whether the statuses of a failed trial alone break the SLO, in a way that no interference explains: the server did not accept the
+/// request as it is (400..=499), and that was not for its lateness or for the load.
+fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> bool {
+    let totals = run.totals();
+    let of_load = [408, 425, 429];
+    let refused = totals.whole.statuses.iter().filter(|(status, _)| {
+        (400..=499).contains(status) && !of_load.contains(status) && !run.plan.traffic.succeeds(*status)
+    });
+    let refused: u64 = refused.map(|(_, times)| times).sum();
+    let allowed = (1.0 - slo.success_min) * totals.whole.ledger.scheduled as f64;
+    outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 
 /// Makes void what others spoilt. That the generator was short of a core is then theirs too.
@@ -857,6 +870,31 @@ mod tests {
                 "{name}: {:?}",
                 outcome.reason
             );
+        }
+    }
+
+    #[test]
+    fn what_the_server_refuses_is_no_interference() {
+        // (status, of a hundred each tick, verdict beside others)
+        for (status, failed, expect) in [
+            (404, 50, Verdict::Fail),
+            (401, 2, Verdict::Fail),
+            (503, 50, Verdict::Void),
+            (429, 50, Verdict::Void),
+            (408, 50, Verdict::Void),
+        ] {
+            let mut run = run(&[(1000.0, 10)], |_| {
+                let mut interval = tick(100 - failed, 2, 1);
+                let figures = interval.routes.of_mut(0);
+                figures.ledger.failed[RequestFailure::Status as usize] = failed;
+                figures.statuses.add(200, 100 - failed);
+                figures.statuses.add(status, failed);
+                interval
+            });
+            run.probes = beside(1.3, 1.0);
+            let outcome = judged(&run);
+            assert_eq!(outcome.verdict, expect, "{status}: {outcome:?}");
+            assert_eq!(outcome.reason.contains("disturbed"), expect == Verdict::Void, "{status}: {:?}", outcome.reason);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Whether others disturbed a load ([`Others`]): CPU that neither the server, nor what it calls, nor the kernel's own
 //! threads, nor plimsoll used, time that the host of a virtual machine took, and waiting for a core. One rule, fixed
 //! beforehand, for every command; it knows nothing of what the load measured, so that no outcome can decide what counts.
+//! One exception: a load of which every answer failed measured nothing that interference could lower. A 404 is no disturbance.
 //!
 //! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the server and plimsoll used,
 //! *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the server's threads and ours waited for a core in
@@ -12,7 +13,7 @@
 
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Probes, Run};
+use plimsoll_model::{Ledger, Probes, Run};
 
 /// Cores that others may use in any case: a tick of the kernel's accounts more or less, at both ends of the shortest
 /// loads, and what a quiet machine does besides, stay far below.
@@ -150,7 +151,7 @@ impl Others {
         if steal_share > STEAL_MAX && whole.stolen_ns >= STEAL_NS_MIN {
             reasons.push(format!("the host of this machine took {:.0} % of its time (steal)", steal_share * 100.0));
         }
-        others.disturbed = !reasons.is_empty();
+        others.disturbed = !reasons.is_empty() && !only_failed_answers(&run.ledger());
         if others.disturbed {
             others.reason = Some(reasons.join(", and "));
         }
@@ -209,6 +210,11 @@ fn mean(loads: &[&Others], of: fn(&Others) -> Option<f64>) -> Option<f64> {
     (weight > 0.0).then(|| sum / weight)
 }
 
+/// Whether no request succeeded although most of those that ended were answered.
+fn only_failed_answers(ledger: &Ledger) -> bool {
+    ledger.succeeded == 0 && 2 * ledger.answered() > ledger.requests()
+}
+
 /// Why the server's CPU time is not known.
 fn unseen(probes: &Probes) -> String {
     match (probes.series.contains_key("server.cpu"), probes.unseen.first()) {
@@ -249,7 +255,9 @@ fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan, Series, SeriesKind, SeriesSample};
+    use plimsoll_model::{
+        Curve, Interval, LoadShape, Plan, RequestFailure, RouteFigures, Series, SeriesKind, SeriesSample,
+    };
 
     /// Cores used during each tenth of a second, on a machine of so many cores.
     struct Scene {
@@ -454,6 +462,30 @@ mod tests {
         let mut brief = run(&QUIET);
         brief.window_ns = (100 * MS, 200 * MS);
         assert!(Others::of(&brief).reason.is_some_and(|why| why.contains("too short")));
+    }
+
+    #[test]
+    fn answers_that_all_fail_are_no_interference() {
+        let loud = Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET };
+        for (succeeded, failed, kind, expect) in [
+            (0, 90, RequestFailure::Status, false),
+            (0, 90, RequestFailure::Expectation, false),
+            (0, 90, RequestFailure::Timeout, true),
+            (1, 90, RequestFailure::Status, true),
+            (90, 0, RequestFailure::Status, true),
+        ] {
+            let mut run = run(&loud);
+            let mut figures = RouteFigures::default();
+            figures.ledger.scheduled = succeeded + failed;
+            figures.ledger.succeeded = succeeded;
+            figures.ledger.failed[kind as usize] = failed;
+            run.push(0, Interval { routes: figures.into(), ..Interval::default() });
+            let others = Others::of(&run);
+            assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
+            // What others used is known all the same.
+            assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
+            assert_eq!(others.doubt().is_some(), expect);
+        }
     }
 
     #[test]

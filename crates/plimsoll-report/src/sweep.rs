@@ -114,7 +114,7 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let before = before.max_by(|a, b| a.load.total_cmp(&b.load));
     let growing = matches!((most, before), (Some(most), Some(before)) if most.load == peak.load && most.rps > before.rps * GROWING);
     let end = match (limited, growing) {
-        (true, _) => "; the generator was the limit there: the server's own peak is higher",
+        (true, _) => "; the server's own peak is higher",
         (false, true) => "; goodput was still growing there: more users may get more",
         (false, false) => "",
     };

@@ -2,10 +2,10 @@
 //!
 //! Not here: its addresses.
 
+use crate::import::host_in_ascii;
 use plimsoll_model::redact::{self, Redact, percent_decoded};
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{Failure, Origin};
-use std::net::Ipv6Addr;
 
 /// A URL taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,27 +55,6 @@ impl Url {
         let slash = if target.starts_with('/') { "" } else { "/" };
         let path = format!("{slash}{}", target_in_ascii(target));
         Ok(Url { origin: Origin { scheme, host, port }, path, authorization })
-    }
-}
-
-/// A host as it is looked up and sent: a name beyond ASCII as IDNA has it, an address without its brackets.
-fn host_in_ascii(host: &str) -> Result<String, &'static str> {
-    let no_host = "its host is no name and no address";
-    if host.is_empty() || host == "[]" {
-        return Err("it names no host");
-    }
-    if let Some(inner) = host.strip_prefix('[') {
-        let inner = inner.strip_suffix(']').ok_or(no_host)?;
-        let address = inner.split('%').next().unwrap_or_default();
-        return if address.parse::<Ipv6Addr>().is_ok() { Ok(inner.to_owned()) } else { Err(no_host) };
-    }
-    let is_written = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=".contains(c);
-    if host.chars().all(is_written) {
-        return Ok(host.to_owned());
-    }
-    match url::Host::parse(host) {
-        Ok(url::Host::Domain(name)) => Ok(name),
-        _ => Err(no_host),
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod curl;
 pub(crate) mod draft;
 mod har;
+mod host;
 mod jmx;
 mod nodes;
 mod openapi;
@@ -15,6 +16,7 @@ mod sound;
 
 pub use draft::{Imported, LeftOut};
 pub use har::har;
+pub use host::host_in_ascii;
 pub use jmx::jmx;
 pub use openapi::openapi;
 pub use postman::postman;

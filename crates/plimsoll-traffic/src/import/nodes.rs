@@ -1,6 +1,7 @@
 //! Trees of foreign documents: what they hold is looked for, and what is of another kind is as if it were not there. And URLs,
 //! as they stand in such documents.
 
+use super::host::host_in_ascii;
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
 use plimsoll_model::redact::percent_decoded;
 use std::fmt::Write;
@@ -85,6 +86,14 @@ pub fn origin_is_sound(url: &str) -> bool {
     is_written
         && url::Url::parse(url)
             .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.port() != Some(0))
+        // As the target is read.
+        && self::url(url).is_some_and(|parts| {
+            let host = match parts.authority.rfind(']') {
+                Some(end) => &parts.authority[..=end],
+                None => parts.authority.split(':').next().unwrap_or_default(),
+            };
+            host_in_ascii(host).is_ok()
+        })
 }
 
 /// The parts of an absolute URL of HTTP.
@@ -215,6 +224,9 @@ mod tests {
             ("http://a b/", false),
             ("ftp://h/", false),
             ("http://a^b/", false),
+            ("http://[1,2]/", false),
+            ("http://\u{200b}/", false),
+            ("http://%zz/", false),
         ] {
             assert_eq!(origin_is_sound(text), expect, "{text}");
         }

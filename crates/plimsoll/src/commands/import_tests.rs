@@ -7,8 +7,12 @@ use plimsoll_model::rng::Rng;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Documents of each kind: ten thousand in all.
-const CASES: u64 = 2_500;
+/// Documents of each kind, unless `PROPTEST_CASES` says how many.
+const CASES: u64 = 1_000;
+
+fn cases() -> u64 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES)
+}
 
 /// Texts that mean something somewhere, or nothing anywhere.
 const ODD: [&str; 52] = [
@@ -524,9 +528,6 @@ fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// At most one document in so many may be made into something that is refused. It is to be none.
-const REFUSED_EACH: u64 = 200;
-
 #[test]
 fn whatever_is_imported_is_read_or_says_what_it_lacks() {
     type Draw = fn(&mut Drawn) -> String;
@@ -538,16 +539,16 @@ fn whatever_is_imported_is_read_or_says_what_it_lacks() {
     ];
     for (kind, draw) in kinds {
         let (mut asked, mut refused) = (0, Vec::new());
-        for seed in 0..CASES {
+        for seed in 0..cases() {
             let document = draw(&mut Drawn(Rng::new(seed)));
             match is_asked(kind, &document) {
                 Ok(is_asked) => asked += u64::from(is_asked),
                 Err(why) => refused.push((seed, why)),
             }
         }
-        assert!(refused.len() as u64 * REFUSED_EACH <= CASES, "{kind:?}: {refused:?}");
+        assert!(refused.is_empty(), "{kind:?}: {} of {}: {refused:#?}", refused.len(), cases());
         // Enough of them are something to be asked.
-        assert!(asked * 20 > CASES, "{kind:?}: {asked}");
+        assert!(asked * 20 > cases(), "{kind:?}: {asked}");
     }
 }
 

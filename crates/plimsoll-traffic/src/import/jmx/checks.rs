@@ -182,7 +182,10 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
     let text = values.fixed(element.property("EXPECTED_VALUE").unwrap_or_default()).ok_or("its value is filled in")?;
     let value = match text.trim() {
         word @ ("true" | "false") => word.to_owned(),
-        number if crate::file::json::is_number(number) => number.to_owned(),
+        number if crate::file::json::is_number(number) => match number.parse::<f64>() {
+            Ok(value) if value.is_finite() => number.to_owned(),
+            _ => return Err(format!("its value {number} is beyond the numbers that are compared")),
+        },
         text => toml_line(text.trim_matches('"')),
     };
     expect.json.push((path, value));

@@ -1,0 +1,47 @@
+//! The host of a URL as it is looked up and sent. Not here: ports, and whether anybody is there.
+
+use std::net::Ipv6Addr;
+
+/// A name beyond ASCII as IDNA has it, an address without its brackets. The error says what is wrong with it.
+pub fn host_in_ascii(host: &str) -> Result<String, &'static str> {
+    let no_host = "its host is no name and no address";
+    if host.is_empty() || host == "[]" {
+        return Err("it names no host");
+    }
+    if let Some(inner) = host.strip_prefix('[') {
+        let inner = inner.strip_suffix(']').ok_or(no_host)?;
+        let address = inner.split('%').next().unwrap_or_default();
+        return if address.parse::<Ipv6Addr>().is_ok() { Ok(inner.to_owned()) } else { Err(no_host) };
+    }
+    let is_written = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=".contains(c);
+    if host.chars().all(is_written) {
+        return Ok(host.to_owned());
+    }
+    match url::Host::parse(host) {
+        Ok(url::Host::Domain(name)) => Ok(name),
+        Ok(url::Host::Ipv4(address)) => Ok(address.to_string()),
+        _ => Err(no_host),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_in_ascii;
+
+    #[test]
+    fn hosts_are_names_or_addresses() {
+        for (host, expect) in [
+            ("localhost", Some("localhost")),
+            ("b\u{fc}cher.example", Some("xn--bcher-kva.example")),
+            ("[::1]", Some("::1")),
+            ("\u{ff11}27.0.0.1", Some("127.0.0.1")),
+            ("", None),
+            ("[]", None),
+            ("[1, 2]", None),
+            ("a b", None),
+            ("\u{200b}", None),
+        ] {
+            assert_eq!(host_in_ascii(host).ok().as_deref(), expect, "{host}");
+        }
+    }
+}

@@ -99,6 +99,30 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
     }
 }
 
+/// A capacity that changes during the search is named, and what was before does not count; what falls on has no line.
+#[test]
+fn a_server_that_changes_has_the_line_that_it_has_now() {
+    use simulator::Aging;
+    // A server of 1 000/s, its line now (0: none is stated), and what is said.
+    let cases: [(Kind, f64, &str); 5] = [
+        (Kind::Ages(Aging::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
+        (Kind::Ages(Aging::Credit(3_000.0, 0.4)), 391.0, ""),
+        (Kind::Ages(Aging::Scales(20.0, 2.0)), 1991.0, "capacity rose from"),
+        (Kind::Quota(500.0, 10.0), 46.5, "allows 500 requests in 10.0 s"),
+        (Kind::Ages(Aging::Leaks(20_000.0)), 0.0, "fell again and again"),
+    ];
+    for (kind, expect_rps, text) in cases {
+        let model = Model { name: "over time", kind, capacity: 1000.0, noise: QUIET, client_rps: f64::INFINITY };
+        let findings = simulator::search(model, seed(), 60 * SECOND, None);
+        let line = findings.load_line_rps;
+        let tell = || format!("{kind:?}\n{}", simulator::tell(&findings, expect_rps.max(1.0)));
+        assert!(line.lower <= expect_rps * 1.03 && line.rps <= expect_rps * 1.05, "{}", tell());
+        assert!(expect_rps <= 0.0 || line.upper.is_some_and(|upper| upper >= 0.95 * expect_rps), "{}", tell());
+        let said = findings.doubts.beside().chain(findings.doubts.above()).any(|doubt| doubt.contains(text));
+        assert!(text.is_empty() || said, "{}", tell());
+    }
+}
+
 /// Others that come and go: the trials that they spoil are made again, and the bracket holds the line.
 #[test]
 fn burners_that_come_and_go_do_not_move_the_line() {

@@ -4,7 +4,7 @@
 //! Not here: where the line is ([`super::belief`]).
 
 use super::capacity::Capacity;
-use super::choice::LineSoFar;
+use super::line_so_far::LineSoFar;
 use super::so_far::TrialsSoFar;
 use super::terms::limited;
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};

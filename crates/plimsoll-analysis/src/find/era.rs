@@ -46,7 +46,7 @@ pub struct Era {
 
 /// A capacity that a trial showed: the number of the trial, completions a second, and their relative standard error.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct ShownCapacity {
     trial: usize,
     rps: f64,
     error: f64,
@@ -55,18 +55,27 @@ struct Shown {
 impl Era {
     /// The present one; `None` where the capacity did not change.
     pub(super) fn of(history: &[TrialOutcome]) -> Option<Era> {
-        let shown: Vec<Shown> = history.iter().enumerate().filter_map(|(at, trial)| Shown::by(at, trial)).collect();
-        let mut rest = &shown[..];
-        let mut era: Option<Era> = None;
-        while let Some((at, before_rps, now_rps)) = split(rest) {
-            let onwards = era.is_some_and(|era| (era.now_rps > era.before_rps) == (now_rps > before_rps));
-            let changes = era.filter(|_| onwards).map_or(1, |era| era.changes + 1);
-            let first = rest[at].trial;
-            let seconds = history[first..].iter().map(|trial| trial.duration_ns as f64 / 1e9).sum();
-            era = Some(Era { first, before_rps, now_rps, seconds, trials_before: at, changes });
-            rest = &rest[at..];
-        }
-        era
+        let shown: Vec<ShownCapacity> =
+            history.iter().enumerate().filter_map(|(at, trial)| ShownCapacity::by(at, trial)).collect();
+        let splits = splits(&shown);
+        let last = *splits.last()?;
+        let level = |from: usize, to: usize| median(&shown[from..to], |it| it.rps);
+        let ends = || splits.iter().copied().skip(1).chain([shown.len()]);
+        let levels: Vec<f64> = [level(0, splits[0])]
+            .into_iter()
+            .chain(splits.iter().zip(ends()).map(|(from, to)| level(*from, to)))
+            .collect();
+        let rises: Vec<bool> = levels.windows(2).map(|pair| pair[1] > pair[0]).collect();
+        let changes = rises.iter().rev().take_while(|rise| Some(*rise) == rises.last()).count();
+        let first = shown[last].trial;
+        Some(Era {
+            first,
+            before_rps: levels[levels.len() - 2],
+            now_rps: levels[levels.len() - 1],
+            seconds: history[first..].iter().map(|trial| trial.duration_ns as f64 / 1e9).sum(),
+            trials_before: last - splits.len().checked_sub(2).map_or(0, |at| splits[at]),
+            changes,
+        })
     }
 
     /// The trials of the present server, and the climb before, which tells how many users it serves at once.
@@ -79,12 +88,14 @@ impl Era {
     /// Whether the last trials speak for a change that more saturated trials would show: the last of those differ from the ones before, or
     /// an open trial after them did.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
-        let shown: Vec<Shown> = history.iter().enumerate().filter_map(|(at, trial)| Shown::by(at, trial)).collect();
+        let shown: Vec<ShownCapacity> =
+            history.iter().enumerate().filter_map(|(at, trial)| ShownCapacity::by(at, trial)).collect();
         let differ = (1..AFTER_MIN).any(|last| {
             let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= TOLD_BEFORE_MIN) else { return false };
             let (before, after) = shown.split_at(at);
-            let ratio = |it: &Shown| (it.rps / median(before, |it| it.rps)).ln();
-            let beyond = |it: &Shown| CHANGE_MIN.max(CHANGE_ERRORS * it.error.hypot(median(before, |it| it.error)));
+            let ratio = |it: &ShownCapacity| (it.rps / median(before, |it| it.rps)).ln();
+            let beyond =
+                |it: &ShownCapacity| CHANGE_MIN.max(CHANGE_ERRORS * it.error.hypot(median(before, |it| it.error)));
             let all = |sign: f64| after.iter().all(|it| sign * ratio(it) > beyond(it));
             all(1.0) || all(-1.0)
         });
@@ -140,32 +151,44 @@ impl Era {
     }
 }
 
-impl Shown {
-    fn by(trial: usize, outcome: &TrialOutcome) -> Option<Shown> {
+impl ShownCapacity {
+    fn by(trial: usize, outcome: &TrialOutcome) -> Option<ShownCapacity> {
         let evidence = &outcome.evidence;
         let it = evidence.saturation.filter(|it| it.seconds > 0.0 && it.completed > 0.0)?;
         let counts = !(evidence.generator_limited || outcome.others.disturbed || evidence.rejecting);
         let error = (it.dispersion.max(0.0) / it.completed).sqrt().min(1.0);
-        counts.then(|| Shown { trial, rps: it.completed / it.seconds, error })
+        counts.then(|| ShownCapacity { trial, rps: it.completed / it.seconds, error })
     }
 }
 
+/// All places where the capacity changed, in order. A trial that was under way when it did makes no two changes of one.
+fn splits(shown: &[ShownCapacity]) -> Vec<usize> {
+    let Some((at, ..)) = split(shown) else { return Vec::new() };
+    let after = splits(&shown[at..]).into_iter().map(|more| at + more);
+    let mut all: Vec<usize> = splits(&shown[..at]).into_iter().chain([at]).chain(after).collect();
+    for place in (1..all.len()).rev() {
+        if all[place] - all[place - 1] < TOLD_BEFORE_MIN {
+            all.remove(place - 1);
+        }
+    }
+    all
+}
+
 /// Where the trials before and after differ most, and their medians; `None` where they do not differ.
-fn split(shown: &[Shown]) -> Option<(usize, f64, f64)> {
+fn split(shown: &[ShownCapacity]) -> Option<(usize, f64, f64)> {
     let last = shown.len().checked_sub(AFTER_MIN)?;
     let mut best: Option<(f64, (usize, f64, f64))> = None;
     for at in BEFORE_MIN..=last {
         let (before, after) = shown.split_at(at);
         let (from, to) = (median(before, |it| it.rps), median(after, |it| it.rps));
         let change = (to / from).ln();
-        let error = |side: &[Shown]| MEDIAN_ERROR * median(side, |it| it.error) / (side.len() as f64).sqrt();
+        let error = |side: &[ShownCapacity]| MEDIAN_ERROR * median(side, |it| it.error) / (side.len() as f64).sqrt();
         let is_beyond = change.abs() > CHANGE_MIN.max(CHANGE_ERRORS * error(before).hypot(error(after)));
         let middle = (from * to).sqrt();
-        let is_above = |it: &&Shown| it.rps > middle;
-        let share = |side: &[Shown]| side.iter().filter(is_above).count() as f64 / side.len() as f64;
-        let (rising, before_above, after_above) = (change > 0.0, share(before), share(after));
-        let on_side = |above: f64, high: bool| if high { above >= ON_ITS_SIDE } else { above <= 1.0 - ON_ITS_SIDE };
-        if !(is_beyond && on_side(after_above, rising) && on_side(before_above, !rising)) {
+        let on_side = |side: &[ShownCapacity], high: bool| {
+            side.iter().filter(|it| (it.rps > middle) == high).count() as f64 >= ON_ITS_SIDE * side.len() as f64
+        };
+        if !(is_beyond && on_side(after, change > 0.0) && on_side(before, change < 0.0)) {
             continue;
         }
         let weight = change.abs() * (before.len() as f64 * after.len() as f64 / shown.len() as f64).sqrt();
@@ -176,7 +199,7 @@ fn split(shown: &[Shown]) -> Option<(usize, f64, f64)> {
     best.map(|it| it.1)
 }
 
-fn median(shown: &[Shown], of: impl Fn(&Shown) -> f64) -> f64 {
+fn median(shown: &[ShownCapacity], of: impl Fn(&ShownCapacity) -> f64) -> f64 {
     let mut values: Vec<f64> = shown.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -192,8 +215,8 @@ mod tests {
     use super::*;
 
     fn check(rates: &[f64], error: f64, expect: Option<(usize, f64, f64)>) {
-        let shown: Vec<Shown> =
-            rates.iter().enumerate().map(|(trial, rps)| Shown { trial, rps: *rps, error }).collect();
+        let shown: Vec<ShownCapacity> =
+            rates.iter().enumerate().map(|(trial, rps)| ShownCapacity { trial, rps: *rps, error }).collect();
         assert_eq!(split(&shown), expect, "{rates:?}");
     }
 

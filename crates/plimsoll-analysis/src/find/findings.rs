@@ -4,10 +4,10 @@
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
 use super::chance::confirmed;
-use super::choice::LineSoFar;
 use super::era::Era;
 use super::failing::{Failing, FailingHow};
 use super::gone::Gone;
+use super::line_so_far::LineSoFar;
 use super::log_rate::LogRate;
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};

@@ -21,6 +21,7 @@ mod failing;
 mod findings;
 mod gate;
 mod gone;
+mod line_so_far;
 mod log_rate;
 mod normal;
 mod pace;

@@ -21,6 +21,8 @@ const PIECES: u64 = 30;
 const PIECE_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
 /// So many pieces in a row that break the SLO are not chance, and not one disturbance.
 const BREAKS_IN_A_ROW: usize = 2;
+/// At most so many pieces more where only the last one broke it.
+const LONE_BREAK_PIECES_MAX: usize = 2;
 /// Response times that were this many times as long before the break as at first, in pieces that mostly rose, rose by degrees.
 const ROSE: f64 = 1.2;
 const ROSE_STEPS: f64 = 0.75;
@@ -42,6 +44,8 @@ pub struct Soak {
     pub asked_s: f64,
     /// For how long the server met the SLO, s.
     pub met_s: f64,
+    /// Length of the pieces that say something about the server, s.
+    pub seconds: f64,
     /// How the server broke it; `None`: it did not.
     pub broke: Option<SoakBreak>,
     /// Pieces that say nothing about the server: plimsoll or others on the machine were the limit.
@@ -64,17 +68,17 @@ pub struct SoakBreak {
 /// In which manner a server breaks an SLO after it met it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SoakBreakManner {
-    /// This share is refused from then on.
+    /// This share is answered with an error status from then on.
     Refuses(f64),
     /// This share fails otherwise.
     Fails(f64),
     /// The response time rose by degrees before, from and to this median, ns.
     SlowedDown(u64, u64),
-    /// All at once it completes less than is sent.
+    /// It completes less than is sent.
     CompletesLess,
-    /// All at once more requests are late.
+    /// More requests are late.
     Late,
-    /// No piece alone, but all of them together.
+    /// No two pieces in a row, but all of them together.
     Altogether,
 }
 
@@ -84,39 +88,38 @@ impl Soak {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = TrialsSoFar::of(settings, &sound);
-        let is_void =
-            |piece: &TrialOutcome| piece.verdict == Verdict::Void && (limited(piece) || piece.others.disturbed);
-        let told: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
-        let broken: Vec<bool> = told.iter().map(|piece| breaks(&known, piece)).collect();
+        // Pieces that say nothing about the server.
+        let is_void = |piece: &TrialOutcome| piece.verdict == Verdict::Void || limited(piece);
+        let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
+        let broken: Vec<bool> = valid.iter().map(|piece| breaks(&known, piece)).collect();
         let at = broken.windows(BREAKS_IN_A_ROW).position(|row| row.iter().all(|it| *it));
-        let whole = soak_pieces(asked_ns).1 as usize;
+        let planned = soak_pieces(asked_ns).1 as usize;
         let lone_break_last = broken.last() == Some(&true) && at.is_none();
-        let is_over = at.is_some() || pieces.len() >= whole && !lone_break_last || pieces.len() > whole;
-        let altogether = at.is_none() && is_over && !all_within_chance(&told);
-        let length_s = |pieces: &[&TrialOutcome]| pieces.iter().map(|it| it.duration_ns as f64 / 1e9).sum::<f64>();
-        let met = &told[..at.unwrap_or(told.len())];
+        let most = planned + LONE_BREAK_PIECES_MAX;
+        let is_over = at.is_some() || pieces.len() >= most || pieces.len() >= planned && !lone_break_last;
+        let altogether = at.is_none() && is_over && !all_within_chance(&valid);
+        let met = &valid[..at.unwrap_or(valid.len())];
+        let worst = valid.iter().max_by(|a, b| a.evidence.excess.total_cmp(&b.evidence.excess));
         let broke = match at {
             Some(at) => Some(SoakBreak {
-                reason: told[at].reason.clone(),
-                goodput_rps: told.last().map_or(0.0, |piece| piece.achieved_rps),
-                manner: manner(met, &told[at..]),
+                reason: valid[at].reason.clone(),
+                goodput_rps: valid.last().map_or(0.0, |piece| piece.achieved_rps),
+                manner: manner(met, &valid[at..]),
             }),
             None => altogether.then(|| SoakBreak {
-                reason: told
-                    .iter()
-                    .zip(&broken)
-                    .find(|it| *it.1)
-                    .map_or_else(Sentence::default, |it| it.0.reason.clone()),
-                goodput_rps: told.iter().map(|piece| piece.achieved_rps).sum::<f64>() / told.len().max(1) as f64,
+                reason: worst.map_or_else(Sentence::default, |piece| piece.reason.clone()),
+                goodput_rps: valid.iter().map(|piece| piece.achieved_rps).sum::<f64>() / valid.len().max(1) as f64,
                 manner: SoakBreakManner::Altogether,
             }),
         };
+        let length_s = |pieces: &[&TrialOutcome]| pieces.iter().map(|it| it.duration_ns as f64 / 1e9).sum::<f64>();
         Some(Soak {
             rate_rps: first.offered_rps().unwrap_or(0.0),
             asked_s: asked_ns as f64 / 1e9,
             met_s: if altogether { 0.0 } else { length_s(met) },
+            seconds: length_s(&valid),
             broke,
-            void_pieces: pieces.len() - told.len(),
+            void_pieces: pieces.len() - valid.len(),
             is_over,
         })
     }
@@ -133,13 +136,13 @@ impl Soak {
         let Some(broke) = &self.broke else {
             return match self.met_s > 0.0 {
                 true => format!("{rate} a second met the SLO for {}{void}", time(self.met_s)),
-                false => format!("{rate} a second: nothing is known of it{void}"),
+                false => format!("{rate} a second: no piece of it says anything about the server{void}"),
             };
         };
         let goodput = format::rate(broke.goodput_rps);
         let how = match broke.manner {
             SoakBreakManner::Refuses(share) => format!(
-                "then the server refused {} of the requests and {goodput} a second succeeded, as with a credit that is used up",
+                "then the server answered {} of the requests with an error status and {goodput} a second succeeded, as with a credit that is used up",
                 format::share(share)
             ),
             SoakBreakManner::Fails(share) => {
@@ -152,19 +155,22 @@ impl Soak {
                 format::duration(to_ns as f64)
             ),
             SoakBreakManner::CompletesLess => format!(
-                "then it completed only {goodput} a second, all at once, as with a credit that is used up or a task that runs beside"
+                "then it completed only {goodput} a second, as with a credit that is used up or a background task"
             ),
-            SoakBreakManner::Late => "then more requests were late than the SLO allows, all at once".to_owned(),
+            SoakBreakManner::Late => "then more requests were late than the SLO allows".to_owned(),
             SoakBreakManner::Altogether => {
                 return format!(
-                    "{rate} a second broke the SLO over {} as a whole, in no single stretch{void}",
-                    time(self.asked_s)
+                    "{rate} a second broke the SLO over {} as a whole, in no two pieces in a row{void}",
+                    time(self.seconds)
                 );
             }
         };
         match self.met_s > 0.0 {
             true => format!("{rate} a second met the SLO for {}; {how}{void}", time(self.met_s)),
-            false => format!("{rate} a second broke the SLO from the start: {how}{void}"),
+            false => {
+                let how = how.strip_prefix("then ").unwrap_or(&how);
+                format!("{rate} a second broke the SLO from the start: {how}{void}")
+            }
         }
     }
 }

@@ -132,6 +132,7 @@ fn remove_files() {
 /// A value that each flag takes, other than its default.
 fn sample(command: &str, id: &str) -> String {
     let text = match (command, id) {
+        (_, "soak") => "30m",
         (_, "method") => "PUT",
         (_, "curl") => "curl http://127.0.0.1:1/items -H 'Accept: text/html' -m 3",
         (_, "headers") => "Accept: text/html",

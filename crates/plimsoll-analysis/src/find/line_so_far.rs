@@ -1,0 +1,70 @@
+//! Where the line lies by all trials so far, and which rates can be tried at all ([`LineSoFar`]).
+//!
+//! Not here: which trial comes next ([`super::choice`]).
+
+use super::belief::{Belief, LOW};
+use super::capacity::Capacity;
+use super::plans::round_rate;
+use super::so_far::TrialsSoFar;
+use super::terms::{RATE_MIN, StoppedBy, limited};
+use crate::judge::TrialOutcome;
+
+/// After a trial near its own limit that plimsoll could not carry out, this share of its rate is the next.
+const CEILING_STEP: f64 = 0.93;
+
+/// Where the line lies, by all trials, and what limits the rates that can be tried.
+#[derive(Debug)]
+pub(super) struct LineSoFar {
+    pub capacity: Option<Capacity>,
+    /// The distribution of the line.
+    pub belief: Belief,
+    /// The highest rate that can be tried, and why a search that sustains it ends.
+    pub rate_max: f64,
+    pub topped_by: StoppedBy,
+}
+
+impl LineSoFar {
+    pub(super) fn new(known: &TrialsSoFar) -> LineSoFar {
+        let history = known.history;
+        let first = history.iter().find(|trial| trial.concurrency() == Some(1));
+        let service_s = first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9);
+        let capacity = Capacity::new(history, service_s);
+        let belief = Belief::new(
+            history,
+            capacity.as_ref(),
+            &known.settings.slo,
+            known.settings.arrivals.dispersion(),
+            service_s,
+        );
+        let mut line = LineSoFar { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
+        if let Some(most) = known.settings.max_rate {
+            line.rate_max = most;
+        }
+        // What plimsoll could not make.
+        let void = history.iter().filter(|trial| limited(trial)).filter_map(TrialOutcome::offered_rps);
+        let lowest = void.fold(f64::INFINITY, f64::min) * CEILING_STEP;
+        let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && limited(trial));
+        let made = history.iter().filter(|trial| trial.concurrency().is_some()).map(|trial| trial.achieved_rps);
+        let own = if lowest.is_finite() {
+            round_rate(lowest).max(RATE_MIN)
+        } else if closed_limited && line.capacity.is_none() {
+            round_rate(made.fold(0.0, f64::max) * CEILING_STEP).max(RATE_MIN)
+        } else {
+            f64::INFINITY
+        };
+        if own < line.rate_max {
+            (line.rate_max, line.topped_by) = (own, StoppedBy::Client);
+        }
+        line
+    }
+
+    /// The rate that the line lies below with this probability, as far as rates can be tried.
+    pub(super) fn quantile(&self, p: f64) -> f64 {
+        self.belief.quantile(p).min(self.rate_max)
+    }
+
+    /// Whether the line lies above what can be tried.
+    pub(super) fn is_topped(&self) -> bool {
+        self.belief.quantile(LOW) >= self.rate_max
+    }
+}

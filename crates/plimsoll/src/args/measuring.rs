@@ -70,7 +70,7 @@ pub struct RunArgs {
     plimsoll find --slo 'p99<=50ms' --budget 2m http://localhost:8080/\n  \
     plimsoll find http://localhost:8080/ --pprof     and what each function costs\n  \
     plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
-    plimsoll find --soak 30m http://localhost:8080/       does the line hold for half an hour?\n  \
+    plimsoll find --soak 30m http://localhost:8080/   does it last?\n  \
     plimsoll find --replay access.log http://localhost:8080/   how many times over\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {

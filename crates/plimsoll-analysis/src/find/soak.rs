@@ -88,8 +88,11 @@ impl Soak {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = TrialsSoFar::of(settings, &sound);
-        // Pieces that say nothing about the server.
-        let is_void = |piece: &TrialOutcome| piece.verdict == Verdict::Void || limited(piece);
+        // Where pieces met the SLO in spite of others on the machine, those do not explain that it breaks; else they may.
+        let in_spite = pieces.iter().any(|piece| piece.others.disturbed && piece.verdict == Verdict::Pass);
+        let is_void = |piece: &TrialOutcome| {
+            limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.others.disturbed)
+        };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
         let broken: Vec<bool> = valid.iter().map(|piece| breaks(&known, piece)).collect();
         let at = broken.windows(BREAKS_IN_A_ROW).position(|row| row.iter().all(|it| *it));
@@ -211,6 +214,57 @@ fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::{BoundEvidence, Offered};
+    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
+
+    fn settings() -> Settings {
+        let base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        let slo = crate::slo::Slo::default();
+        let arrivals = Arrivals::Poisson;
+        Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
+    }
+
+    /// A piece of 10 s at 100/s: `+` met the SLO, `-` did not, small letters beside others on the machine (`p` and `m`).
+    fn piece(sign: char) -> TrialOutcome {
+        let (is_met, disturbed) = (matches!(sign, '+' | 'p'), matches!(sign, 'p' | 'm'));
+        let verdict = match (is_met, disturbed) {
+            (true, _) => Verdict::Pass,
+            (false, true) => Verdict::Void,
+            (false, false) => Verdict::Fail,
+        };
+        let mut trial = TrialOutcome::of_a_second(Purpose::Soak, Offered::Rate(100.0), verdict);
+        trial.duration_ns = 10 * SECOND;
+        trial.others.disturbed = disturbed;
+        trial.evidence.scheduled = 1000;
+        let bad = if is_met { 0 } else { 500 };
+        trial.evidence.bounds =
+            vec![BoundEvidence { bound_ns: Some(500_000_000), share: 0.01, scheduled: 1000, bad, bunch_size: 1.0 }];
+        trial
+    }
+
+    /// Of a soak of a minute: seconds that met the SLO, whether it broke, void pieces, whether it is over.
+    fn check(signs: &str, expect: (f64, bool, usize, bool)) {
+        let pieces: Vec<TrialOutcome> = signs.chars().map(piece).collect();
+        let soak = Soak::new(&settings(), &[], &pieces, 60 * SECOND).expect("pieces");
+        let got = (soak.met_s, soak.broke.is_some(), soak.void_pieces, soak.is_over);
+        assert_eq!(got, expect, "{signs}: {}", soak.text());
+    }
+
+    #[test]
+    fn a_soak_breaks_by_two_pieces_in_a_row() {
+        check("++", (20.0, false, 0, false));
+        check("++++++", (60.0, false, 0, true));
+        check("++--", (20.0, true, 0, true));
+        check("--", (0.0, true, 0, true));
+        // One at the end is tried again.
+        check("+++++-", (60.0, false, 0, false));
+        check("+++++--", (50.0, true, 0, true));
+        // One alone in a minute is too many late requests for the whole, but no moment at which it broke.
+        check("++-+++", (0.0, true, 0, true));
+        // Others on the machine explain a break only where nothing was met beside them.
+        check("++mm++", (40.0, false, 2, true));
+        check("ppmm", (20.0, true, 0, true));
+    }
 
     #[test]
     fn pieces_fill_the_soak() {

@@ -386,7 +386,9 @@ fn builds_are_compared_by_request() {
     };
     let (list, order) = (p50(&routes[0]), p50(&routes[1]));
     assert_eq!((&order["verdict"], &order["primary"]), (&"worse".into(), &false.into()), "{order:#}");
-    assert!(number(&order, "ratio") > 2.0 && number(&list, "ratio") < 2.0, "{routes:#?}");
+    // B's list is answered by cores that have gone to rest meanwhile: it may take twice as long, but not as many times as the order.
+    let (list_ratio, order_ratio) = (number(&list, "ratio"), number(&order, "ratio"));
+    assert!(order_ratio > 2.0 && list_ratio < order_ratio / 2.0, "{routes:#?}");
     assert!(
         number(&order, "p") <= 0.05 && routes[1]["requests"][0].as_f64().is_some_and(|asked| asked > 10.0),
         "{routes:#?}"

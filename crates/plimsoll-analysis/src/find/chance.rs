@@ -4,7 +4,6 @@
 //! Not here: where the line is ([`super::belief`]).
 
 use super::capacity::Capacity;
-use super::line_so_far::LineSoFar;
 use super::so_far::TrialsSoFar;
 use super::terms::limited;
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
@@ -13,7 +12,7 @@ use plimsoll_model::Purpose;
 /// Standard deviations (one-sided 1 %) by which a confirming trial may exceed what the SLO allows by chance.
 const BY_CHANCE: f64 = 2.33;
 /// A confirming trial speaks for a lower end that is at most this much higher.
-pub(super) const CONFIRMS_NEAR: f64 = 0.98;
+const CONFIRMS_NEAR: f64 = 0.98;
 
 /// Whether a confirming trial at `low`, close to it or above showed no more bad requests, and no more backlog, than chance makes of a
 /// rate that meets the SLO, and more of them did than did not at a rate that is not above; where the server stalls, those that were
@@ -25,9 +24,13 @@ pub(super) fn confirmed(known: &TrialsSoFar, capacity: Option<&Capacity>, low: f
     let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMS_NEAR * low));
     let whole = near.filter(|trial| trial.planned_ns >= long_ns / 5 * 4 && !limited(trial));
     let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || by_chance(trial, dispersion);
-    let at_most = |trial: &&TrialOutcome| trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low);
-    let broke = whole.clone().filter(|trial| at_most(trial) && !meets(trial)).count();
+    let broke = whole.clone().filter(|trial| is_at_most(trial, low) && !meets(trial)).count();
     whole.filter(meets).count() > broke
+}
+
+/// Whether a confirming trial was at `low`, close to it or below: then it may speak against it.
+pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
+    trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)
 }
 
 /// Dispersion of arrivals and completions together: by how much a backlog wanders.
@@ -36,10 +39,8 @@ pub(super) fn walk_dispersion(known: &TrialsSoFar, capacity: Option<&Capacity>) 
 }
 
 /// Whether a load that was made after the search broke the SLO by more than chance. A load that others disturbed says so too: it
-/// was not the server's own limit, but the rate did not hold.
-pub(super) fn breaks(known: &TrialsSoFar, trial: &TrialOutcome) -> bool {
-    let capacity = LineSoFar::new(known).capacity;
-    let dispersion = walk_dispersion(known, capacity.as_ref());
+/// was not the server's own limit, but the rate did not hold. `dispersion`: by [`walk_dispersion`] of the search.
+pub(super) fn breaks(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !limited(trial) && !within_chance(trial, dispersion)
 }
 

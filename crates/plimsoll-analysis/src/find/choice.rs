@@ -2,7 +2,7 @@
 //! capacity, then open ones at rates where the line may be, and one that confirms it.
 
 use super::belief::{HIGH, LOW};
-use super::chance::{CONFIRMS_NEAR, by_chance, confirmed, walk_dispersion};
+use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
 use super::era::Era;
 use super::gone::Gone;
 use super::line_so_far::LineSoFar;
@@ -208,8 +208,7 @@ impl<'a> LoadChoice<'a> {
             return if disputed && self.plans.affords(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
-        let confirms =
-            confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)).count();
+        let confirms = confirms.filter(|trial| is_at_most(trial, low)).count();
         let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX).then(|| self.confirm(low)).flatten();
         if (narrow || topped) && tried().next().is_some() && confirms < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);

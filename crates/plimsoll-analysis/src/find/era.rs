@@ -10,6 +10,7 @@
 use crate::doubts::DoubtKind;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
+use crate::prove::stats;
 use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::Purpose;
 
@@ -55,8 +56,7 @@ struct ShownCapacity {
 impl Era {
     /// The present one; `None` where the capacity did not change.
     pub(super) fn of(history: &[TrialOutcome]) -> Option<Era> {
-        let shown: Vec<ShownCapacity> =
-            history.iter().enumerate().filter_map(|(at, trial)| ShownCapacity::by(at, trial)).collect();
+        let shown = ShownCapacity::all(history);
         let splits = splits(&shown);
         let last = *splits.last()?;
         let level = |from: usize, to: usize| median(&shown[from..to], |it| it.rps);
@@ -88,8 +88,7 @@ impl Era {
     /// Whether the last trials speak for a change that more saturated trials would show: the last of those differ from the ones before, or
     /// an open trial after them did.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
-        let shown: Vec<ShownCapacity> =
-            history.iter().enumerate().filter_map(|(at, trial)| ShownCapacity::by(at, trial)).collect();
+        let shown = ShownCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
             let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= TOLD_BEFORE_MIN) else { return false };
             let (before, after) = shown.split_at(at);
@@ -152,6 +151,11 @@ impl Era {
 }
 
 impl ShownCapacity {
+    /// Those of all trials that count, in order.
+    fn all(history: &[TrialOutcome]) -> Vec<ShownCapacity> {
+        history.iter().enumerate().filter_map(|(at, trial)| ShownCapacity::by(at, trial)).collect()
+    }
+
     fn by(trial: usize, outcome: &TrialOutcome) -> Option<ShownCapacity> {
         let evidence = &outcome.evidence;
         let it = evidence.saturation.filter(|it| it.seconds > 0.0 && it.completed > 0.0)?;
@@ -200,14 +204,8 @@ fn split(shown: &[ShownCapacity]) -> Option<(usize, f64, f64)> {
 }
 
 fn median(shown: &[ShownCapacity], of: impl Fn(&ShownCapacity) -> f64) -> f64 {
-    let mut values: Vec<f64> = shown.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() % 2 {
-        _ if values.is_empty() => 0.0,
-        1 => values[middle],
-        _ => 0.5 * (values[middle - 1] + values[middle]),
-    }
+    let values: Vec<f64> = shown.iter().map(of).collect();
+    stats::median(&values).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -26,15 +26,13 @@ pub(super) struct LineSoFar {
 impl LineSoFar {
     pub(super) fn new(known: &TrialsSoFar) -> LineSoFar {
         let history = known.history;
-        let first = history.iter().find(|trial| trial.concurrency() == Some(1));
-        let service_s = first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9);
-        let capacity = Capacity::new(history, service_s);
+        let capacity = known.capacity();
         let belief = Belief::new(
             history,
             capacity.as_ref(),
             &known.settings.slo,
             known.settings.arrivals.dispersion(),
-            service_s,
+            known.service_s(),
         );
         let mut line = LineSoFar { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
         if let Some(most) = known.settings.max_rate {

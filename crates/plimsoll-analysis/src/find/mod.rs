@@ -76,8 +76,10 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
 pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
     let all = sound(history);
     let present = Era::present(&all, Era::of(&all));
+    let known = TrialsSoFar::of(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
-    line.lower > 0.0 && at_most && chance::breaks(&TrialsSoFar::of(settings, &present), later)
+    let dispersion = chance::walk_dispersion(&known, known.capacity().as_ref());
+    line.lower > 0.0 && at_most && chance::breaks(later, dispersion)
 }
 
 /// What the trials say when no further one will be made: of a recorded search, or one that was interrupted.

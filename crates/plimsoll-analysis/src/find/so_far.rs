@@ -1,6 +1,7 @@
 //! What a step of the search knows before it looks for anything ([`TrialsSoFar`]): what is asked, the trials so far, and what all of them
 //! together say of stalls and of the pace. It is worked out once a step, since it reads every trial.
 
+use super::capacity::Capacity;
 use super::pace::Pace;
 use super::stalls::{Silences, Stalls};
 use super::terms::Settings;
@@ -26,5 +27,16 @@ impl<'a> TrialsSoFar<'a> {
         };
         let pace = Pace::after(settings, history, stalls.as_ref());
         TrialsSoFar { settings, history, stalls, pace }
+    }
+
+    /// Mean service time of a single user, s; 0 before the first load.
+    pub(super) fn service_s(&self) -> f64 {
+        let first = self.history.iter().find(|trial| trial.concurrency() == Some(1));
+        first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9)
+    }
+
+    /// What the server does while requests always wait.
+    pub(super) fn capacity(&self) -> Option<Capacity> {
+        Capacity::new(self.history, self.service_s())
     }
 }

@@ -6,12 +6,11 @@
 //!
 //! Not here: the rate and the pieces' plans ([`crate::study::search`]); when a single trial breaks the SLO ([`super::chance`]).
 
-use super::chance::{all_within_chance, breaks};
+use super::chance::{all_within_chance, breaks, walk_dispersion};
 use super::so_far::TrialsSoFar;
 use super::terms::{Settings, limited, sound};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
-use crate::sentence::Sentence;
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
@@ -57,8 +56,6 @@ pub struct Soak {
 /// How a soak broke the SLO.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakBreak {
-    /// What the first piece that broke it showed.
-    pub reason: Sentence,
     /// Requests that succeeded from then on, 1/s.
     pub goodput_rps: f64,
     /// The manner of it.
@@ -94,7 +91,8 @@ impl Soak {
             limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.others.disturbed)
         };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
-        let broken: Vec<bool> = valid.iter().map(|piece| breaks(&known, piece)).collect();
+        let dispersion = walk_dispersion(&known, known.capacity().as_ref());
+        let broken: Vec<bool> = valid.iter().map(|piece| breaks(piece, dispersion)).collect();
         let at = broken.windows(BREAKS_IN_A_ROW).position(|row| row.iter().all(|it| *it));
         let planned = soak_pieces(asked_ns).1 as usize;
         let lone_break_last = broken.last() == Some(&true) && at.is_none();
@@ -102,15 +100,12 @@ impl Soak {
         let is_over = at.is_some() || pieces.len() >= most || pieces.len() >= planned && !lone_break_last;
         let altogether = at.is_none() && is_over && !all_within_chance(&valid);
         let met = &valid[..at.unwrap_or(valid.len())];
-        let worst = valid.iter().max_by(|a, b| a.evidence.excess.total_cmp(&b.evidence.excess));
         let broke = match at {
             Some(at) => Some(SoakBreak {
-                reason: valid[at].reason.clone(),
                 goodput_rps: valid.last().map_or(0.0, |piece| piece.achieved_rps),
                 manner: manner(met, &valid[at..]),
             }),
             None => altogether.then(|| SoakBreak {
-                reason: worst.map_or_else(Sentence::default, |piece| piece.reason.clone()),
                 goodput_rps: valid.iter().map(|piece| piece.achieved_rps).sum::<f64>() / valid.len().max(1) as f64,
                 manner: SoakBreakManner::Altogether,
             }),

@@ -62,20 +62,23 @@ pub fn planned_tag() -> Tag {
 
 /// What a piece of the soak showed; `None` of any other load, and of one that the user cut short.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
-    let whole = matches!(&trial.run.ending, Some(Ending::Finished))
-        || matches!(&trial.run.ending, Some(Ending::Stopped(stop)) if *stop != Stop::Interrupted);
-    (whole && trial.tag.purpose == Purpose::Soak).then(|| judge(Purpose::Soak, trial.start_ns, &trial.run, slo))
+    judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
 }
 
 /// What a load says to a search; `None` of one that the user cut short, which says nothing about the server, and of those
 /// that are not the search's.
 pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
+    judged_if(trial, slo, |purpose| !is_after_search(purpose))
+}
+
+/// A load of such a purpose, judged by the SLO; `None` of any other, and of one that the user cut short.
+fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<TrialOutcome> {
     let whole = match &trial.run.ending {
         Some(Ending::Stopped(stop)) => *stop != Stop::Interrupted,
         Some(Ending::Finished) => true,
         None => false,
     };
-    (whole && !is_after_search(trial.tag.purpose)).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
+    (whole && is_meant(trial.tag.purpose)).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
 }
 
 /// Whether loads of this purpose come after a search.

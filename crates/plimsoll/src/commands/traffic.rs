@@ -11,7 +11,7 @@ use plimsoll_report::traffic::{LogShown, TrafficContext, traffic_page, traffic_r
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
 use plimsoll_traffic::survey::{Figures, Survey};
-use regex_lite::Regex;
+use regex::Regex;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -98,8 +98,10 @@ fn a_recorded_study_is_told_alike_everywhere() {
             assert_eq!(again.json()[field], document[field], "{field}");
         }
         assert!(plimsoll(&["show", &path]).stdout.contains(&format!("{cause}: ")));
-        let page = plimsoll(&["report", &path, "--format", "html", "-o", "-"]);
-        assert!(page.code == 0 && page.stdout.contains(cause), "{}", page.stderr);
+        let page = path.replace(".plimsoll", ".html");
+        let report = plimsoll(&["report", &path, "-o", &page]);
+        assert!(report.code == 0, "{}", report.stderr);
+        assert!(std::fs::read_to_string(page).expect("a page").contains(cause));
         let svg = plimsoll(&["report", &path, "--chart", "evidence"]).stdout;
         assert!(svg.starts_with("<svg ") && svg.contains("What changes from a low load"), "{svg}");
     }

@@ -2,7 +2,7 @@
 //! file and the way out.
 
 pub use plimsoll_model::failure::{Failure, exit};
-use plimsoll_report::visible::steers;
+use plimsoll_model::steering::steers;
 
 /// Characters of a quotation in a message: what is longer was not meant to be read again.
 const QUOTED_MAX: usize = 100;

@@ -3,10 +3,8 @@
 
 #![forbid(unsafe_code)]
 
-mod ab;
 mod args;
 mod around;
-mod as_run;
 mod asking;
 mod base;
 mod baseline;
@@ -20,12 +18,7 @@ mod curl;
 mod examples;
 mod failure;
 mod fields;
-mod go_flags;
-mod go_redirect;
-mod go_request;
 mod grpc;
-mod heard;
-mod hey;
 mod itself;
 mod keeper;
 mod kept;
@@ -41,6 +34,7 @@ mod quantity;
 mod recording;
 mod refused;
 mod results;
+mod run_door;
 mod runner;
 mod scripted;
 mod secrets;
@@ -48,15 +42,15 @@ mod stopper;
 mod subject;
 mod target;
 mod traffic_file;
-mod vegeta;
-mod wrk;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
 use failure::{Failure, exit, presentable};
+use plimsoll_compat::{ab, hey, vegeta, wrk};
 use plimsoll_report::text::broken;
 use plimsoll_script::Dialect;
+use run_door::RunDoor;
 use secrets::Hidden;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -118,11 +112,11 @@ fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
         plimsoll_sys::signal::catch_interrupts();
     }
     Some(match name {
-        "wrk" => wrk::carry_out(&words, Dialect::Wrk),
-        "wrk2" => wrk::carry_out(&words, Dialect::Wrk2),
-        "ab" => ab::carry_out(&words),
-        "hey" => hey::carry_out(&words),
-        _ => vegeta::carry_out(&words),
+        "wrk" => wrk::carry_out(&words, Dialect::Wrk, &RunDoor),
+        "wrk2" => wrk::carry_out(&words, Dialect::Wrk2, &RunDoor),
+        "ab" => ab::carry_out(&words, &RunDoor),
+        "hey" => hey::carry_out(&words, &RunDoor),
+        _ => vegeta::carry_out(&words, &RunDoor),
     })
 }
 
@@ -149,11 +143,11 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Model(args) => commands::model::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
-        Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk),
-        Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2),
-        Command::Vegeta(args) => vegeta::carry_out(&args.words),
-        Command::Ab(args) => ab::carry_out(&args.words),
-        Command::Hey(args) => hey::carry_out(&args.words),
+        Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk, &RunDoor),
+        Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2, &RunDoor),
+        Command::Vegeta(args) => vegeta::carry_out(&args.words, &RunDoor),
+        Command::Ab(args) => ab::carry_out(&args.words, &RunDoor),
+        Command::Hey(args) => hey::carry_out(&args.words, &RunDoor),
         replay @ Command::Replay(_) => {
             // Logs are read first, which may take long: who interrupts that wants it to end.
             let asked = experiment::asked(replay)?;

@@ -2,7 +2,7 @@
 //!
 //! Not here: what becomes of what could not be written (`plimsoll_sys::stdout`), and how anything looks.
 
-use plimsoll_report::visible::lines;
+use plimsoll_model::steering::lines;
 pub use plimsoll_sys::stdout::{failed, failures, print_as_it_is, reserve};
 use std::io::Write;
 

@@ -14,13 +14,14 @@ use crate::quantity::{flag, positive, positive_time};
 use crate::recording::Recording;
 use crate::results::{Results, profiles as taken};
 use crate::runner::ThisMachine;
-use crate::scripted::{Scripted, ToldFigures, shared};
+use crate::scripted::{Scripted, shared};
 use crate::traffic_file;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
 use plimsoll_probe::{Effort, Watcher};
+use plimsoll_script::run_figures::RunFigures;
 use plimsoll_wire::Authoring;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -142,7 +143,7 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let succeeded = Summary::of(measured.run()).whole.ledger.succeeded > 0;
     let results = Results::of(&measured.experiment, measured.path.as_deref())?;
     results.print(terms.output.json, true);
-    let failed = scripted.and_then(|scripted| scripted.done(&ToldFigures::of(measured.run())));
+    let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::of(measured.run())));
     let tidied = measured.path.as_deref().and_then(kept::tidy);
     let live = &mut measured.live;
     for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(taken::note)).chain(tidied) {

@@ -3,14 +3,11 @@
 //!
 //! Not here: the contract of scripts (`plimsoll_script`), and what a command line says of one.
 
-mod told;
-
-pub use told::ToldFigures;
-
 use crate::failure::{Failure, exit, presentable};
 use crate::output;
 use crate::target;
 use plimsoll_model::{LoadShape, Plan, ScriptTerms, Stop, Terms, redact};
+use plimsoll_script::run_figures::RunFigures;
 use plimsoll_script::{Dialect, Hanging, Program, PulseWatch, Reach, Script, ScriptError};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::files::{self, Use};
@@ -146,7 +143,7 @@ impl Scripted {
     }
 
     /// Calls `done` for the load that has ended with these figures. Returns what went wrong in the script, in the load or here.
-    pub fn done(&self, told: &ToldFigures) -> Option<ScriptError> {
+    pub fn done(&self, told: &RunFigures) -> Option<ScriptError> {
         let script = self.script()?;
         let done = script.done(&told.summary, told.latency_us().clone(), told.requests.clone());
         script.failure().or(done.err())

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Crate, and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
@@ -20,6 +20,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("plimsoll-traffic", &["plimsoll-model"]),
     ("plimsoll-script", &["plimsoll-model", "plimsoll-wire"]),
     ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis", "plimsoll-traffic"]),
+    ("plimsoll-compat", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-script", "plimsoll-traffic"]),
     (
         "plimsoll",
         &[
@@ -32,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "plimsoll-report",
             "plimsoll-traffic",
             "plimsoll-script",
+            "plimsoll-compat",
         ],
     ),
 ];

@@ -1,23 +1,23 @@
 //! `plimsoll vegeta`: attacks, what vegeta's results say in the shape of its own reports, and their encodings. Results are read as they
 //! come, however many there are.
 //!
-//! Not here: the encodings and figures themselves (`plimsoll_traffic::vegeta`), flags as Go reads them (`words`), layout (`printed`).
+//! Not here: the encodings and figures themselves (`plimsoll_traffic::vegeta`), flags as Go reads them (`words`), layout (`render`).
 
 mod attack;
 mod place;
-mod printed;
+mod render;
 mod words;
 
-use crate::failure::{Failure, exit};
 use crate::output;
+use crate::run_verb::RunVerb;
 use place::{opened, refuse_bytes_on_terminal, unwritten};
-use plimsoll_report::{attacks_page, page};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::vegeta::{VegetaCourse, VegetaFigures, VegetaReader, VegetaResult, VegetaWriter};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
-use words::{EncodeAsked, PlotAsked, ReportAsked, ReportShape, VegetaAsked, understood};
+use words::{EncodeOptions, PlotOptions, ReportOptions, ReportShape, VegetaCommand, parse};
 
 const USAGE: &str = "Usage: plimsoll vegeta <command> [flags] [FILE...]
 
@@ -43,31 +43,31 @@ Results come from the files named, or from stdin: JSON, CSV or gob.
 ";
 
 /// Carries out what the words after the name ask for.
-pub fn carry_out(words: &[String]) -> Result<u8, Failure> {
-    match understood(words).map_err(Failure::usage)? {
-        VegetaAsked::Usage => output::print(USAGE),
-        VegetaAsked::Version => {
+pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+    match parse(words).map_err(Failure::usage)? {
+        VegetaCommand::Usage => output::print(USAGE),
+        VegetaCommand::Version => {
             output::print(&format!("plimsoll {} (the command line of vegeta)\n", env!("CARGO_PKG_VERSION")));
         }
-        VegetaAsked::Attack(asked) => return attack::carry_out(*asked),
-        VegetaAsked::Report(asked) => report(&asked)?,
-        VegetaAsked::Plot(asked) => plot(&asked)?,
-        VegetaAsked::Encode(asked) => encode(&asked)?,
+        VegetaCommand::Attack(asked) => return attack::carry_out(*asked, run),
+        VegetaCommand::Report(asked) => report(&asked)?,
+        VegetaCommand::Plot(asked) => plot(&asked, run)?,
+        VegetaCommand::Encode(asked) => encode(&asked)?,
     }
     Ok(exit::DONE)
 }
 
-fn report(asked: &ReportAsked) -> Result<(), Failure> {
+fn report(asked: &ReportOptions) -> Result<(), Failure> {
     let mut figures = VegetaFigures::new(&asked.buckets_ns);
     each_result(&asked.files, &mut |result| {
         figures.add(&result);
         Ok(())
     })?;
     let text = match asked.shape {
-        ReportShape::Text => printed::text(&mut figures),
-        ReportShape::Json => printed::json(&mut figures),
-        ReportShape::Histogram => printed::histogram(&figures),
-        ReportShape::Plot => printed::plot(&mut figures),
+        ReportShape::Text => render::text(&mut figures),
+        ReportShape::Json => render::json(&mut figures),
+        ReportShape::Histogram => render::histogram(&figures),
+        ReportShape::Plot => render::plot(&mut figures),
     };
     match &asked.output {
         None => output::print(&text),
@@ -76,14 +76,13 @@ fn report(asked: &ReportAsked) -> Result<(), Failure> {
     Ok(())
 }
 
-fn plot(asked: &PlotAsked) -> Result<(), Failure> {
+fn plot(asked: &PlotOptions, run: &dyn RunVerb) -> Result<(), Failure> {
     let mut course = VegetaCourse::default();
     each_result(&asked.files, &mut |result| {
         course.add(&result);
         Ok(())
     })?;
-    let title = if asked.title.is_empty() { "vegeta" } else { &asked.title };
-    let page = page::render(&attacks_page(&course, &asked.title, asked.points_max), title);
+    let page = run.vegeta_page(&course, &asked.title, asked.points_max);
     match &asked.output {
         // Its own text is visible already.
         None => output::print_as_it_is(&page),
@@ -92,7 +91,7 @@ fn plot(asked: &PlotAsked) -> Result<(), Failure> {
     Ok(())
 }
 
-fn encode(asked: &EncodeAsked) -> Result<(), Failure> {
+fn encode(asked: &EncodeOptions) -> Result<(), Failure> {
     refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
     let (out, place) = opened(asked.output.as_deref())?;
     let mut out = BufWriter::new(out);

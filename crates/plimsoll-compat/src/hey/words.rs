@@ -7,7 +7,7 @@ use plimsoll_traffic::target_url::{Url, basic};
 
 /// What is asked, as hey understands it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HeyAsked {
+pub struct HeyOptions {
     pub url: String,
     pub requests: u64,
     pub workers: u64,
@@ -45,8 +45,8 @@ const AGENT: &str = "hey/0.0.1";
 const TIMEOUT_S_MAX: u64 = 3600;
 
 /// Understands the words after `hey`; `None` where help is asked for.
-pub fn understood(words: &[String]) -> Result<Option<HeyAsked>, String> {
-    let mut asked = HeyAsked {
+pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
+    let mut asked = HeyOptions {
         url: String::new(),
         requests: 200,
         workers: 50,
@@ -194,7 +194,7 @@ impl HeadSaid {
     }
 }
 
-impl HeyAsked {
+impl HeyOptions {
     /// What is asked first, of a host and path.
     pub fn first(&self, host: &str, path: &str) -> GoHop {
         GoHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
@@ -245,11 +245,11 @@ impl HeyAsked {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Option<HeyAsked>, String> {
-        understood(&line.split(' ').map(|word| word.replace('~', " ")).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<Option<HeyOptions>, String> {
+        parse(&line.split(' ').map(|word| word.replace('~', " ")).collect::<Vec<_>>())
     }
 
-    fn load(line: &str) -> HeyAsked {
+    fn load(line: &str) -> HeyOptions {
         read(line).expect("understood").expect("a load")
     }
 
@@ -305,8 +305,8 @@ mod tests {
         ];
         let mut understood_n = 0;
         for seed in 0..30_000 {
-            let words = crate::examples::mangled(seed, &flags);
-            if let Ok(Some(asked)) = understood(&words) {
+            let words = crate::mangled_words::mangled(seed, &flags);
+            if let Ok(Some(asked)) = parse(&words) {
                 understood_n += 1;
                 let written = String::from_utf8(asked.request(&asked.first("h", "/"), b"")).expect("text");
                 assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");

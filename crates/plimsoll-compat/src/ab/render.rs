@@ -1,20 +1,20 @@
 //! A load as ab prints it, line for line, and its two files: percentages (`-e`) and a line for each request (`-g`). Figures in, text
 //! out. Not here: where the figures come from.
 
-use super::words::AbAsked;
-use crate::heard::{FirstAnswer, HeardRow, HeardTally};
+use super::words::AbOptions;
+use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};
 use plimsoll_model::{Histogram, RequestFailure};
 use plimsoll_wire::tls::TlsAgreed;
 use std::fmt::Write;
 use std::net::IpAddr;
 
 /// What is printed of a load.
-pub struct AbPrinted<'a> {
-    pub asked: &'a AbAsked,
+pub struct AbReport<'a> {
+    pub asked: &'a AbOptions,
     pub host: &'a str,
     pub port: u16,
     pub path: &'a str,
-    pub tally: &'a HeardTally,
+    pub tally: &'a ResponseTally,
     pub first: &'a FirstAnswer,
     /// Over TLS.
     pub agreed: Option<&'a TlsAgreed>,
@@ -39,7 +39,7 @@ pub fn announced(host: &str, has_heartbeat: bool) -> String {
 }
 
 /// After how many requests one line of progress is shown; `None`: not at all.
-pub fn heartbeat(asked: &AbAsked) -> Option<u64> {
+pub fn heartbeat(asked: &AbOptions) -> Option<u64> {
     (!asked.is_quiet && asked.requests > 150).then_some((asked.requests / 10).max(100))
 }
 
@@ -48,8 +48,8 @@ fn ms(ns: f64) -> u64 {
 }
 
 /// Everything after the load.
-pub fn printed(load: &AbPrinted) -> String {
-    let AbPrinted { asked, tally, first, seconds, .. } = *load;
+pub fn render(load: &AbReport) -> String {
+    let AbReport { asked, tally, first, seconds, .. } = *load;
     let mut text = format!(
         "\n\nServer Software:        {}\nServer Hostname:        {}\nServer Port:            {}\n",
         first.server, load.host, load.port
@@ -131,7 +131,7 @@ fn tls(agreed: &TlsAgreed, host: &str) -> String {
 }
 
 /// The table of times, with doubts about it.
-fn times(asked: &AbAsked, tally: &HeardTally) -> String {
+fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
     let all: [(&str, &str, &Histogram); 4] = [
         ("Connect:", "the initial connection time", &tally.connect),
         ("Processing:", "the processing time", &tally.processing),
@@ -188,7 +188,7 @@ pub fn percentages(total: &Histogram) -> String {
 }
 
 /// A line for each request in order of its time, for gnuplot. `wall_us`: what the wall clock shows where that of the load shows 0.
-pub fn gnuplot(rows: &mut [HeardRow], wall_us: u64) -> String {
+pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
     rows.sort_by_key(|row| row.total_us);
     let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();
     for row in rows {
@@ -212,7 +212,7 @@ fn day(unix_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     // `2026-11-22 13:48:27 UTC`
-    let date = plimsoll_analysis::format::date(unix_s * 1000);
+    let date = plimsoll_model::calendar::date(unix_s * 1000);
     let mut parts = date.split(['-', ' ']);
     let mut next = || parts.next().unwrap_or_default();
     let (year, month, day, time) = (next(), next(), next(), next());
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_load_is_printed_line_for_line() {
-        let mut tally = HeardTally { head_bytes: 1110, content_bytes: 60, ..HeardTally::default() };
+        let mut tally = ResponseTally { head_bytes: 1110, content_bytes: 60, ..ResponseTally::default() };
         for n in 1..=10u64 {
             tally.connect.record(100_000);
             tally.wait.record(n * 1_000_000);
@@ -234,9 +234,9 @@ mod tests {
             tally.total.record(100_000 + n * 1_500_000);
         }
         tally.statuses.insert(200, 10);
-        let asked = AbAsked { requests: 10, concurrency: 2, ..AbAsked::default() };
+        let asked = AbOptions { requests: 10, concurrency: 2, ..AbOptions::default() };
         let first = FirstAnswer { server: "s/1".into(), content_bytes: 6 };
-        let load = AbPrinted {
+        let load = AbReport {
             asked: &asked,
             host: "127.0.0.1",
             port: 8080,
@@ -248,7 +248,7 @@ mod tests {
             request_bytes: 100,
         };
         assert_eq!(
-            printed(&load),
+            render(&load),
             "\n\nServer Software:        s/1
 Server Hostname:        127.0.0.1
 Server Port:            8080
@@ -290,8 +290,8 @@ Percentage of the requests served within a certain time (ms)
         other.statuses.insert(404, 3);
         other.other_lengths = 3;
         other.lost.push((RequestFailure::Reset, 2));
-        let posted = AbAsked { body: Some("f".into()), keep_alive: true, shows_deviations: false, ..asked.clone() };
-        let text = printed(&AbPrinted { asked: &posted, tally: &other, ..load });
+        let posted = AbOptions { body: Some("f".into()), keep_alive: true, shows_deviations: false, ..asked.clone() };
+        let text = render(&AbReport { asked: &posted, tally: &other, ..load });
         for line in [
             "Complete requests:      12\nFailed requests:        5\n   (Connect: 0, Receive: 2, Length: 3, Exceptions: 0)\n",
             "Non-2xx responses:      3\nKeep-Alive requests:    0\n",
@@ -308,7 +308,7 @@ Percentage of the requests served within a certain time (ms)
             key_bits: 2048,
             exchange: Some(("X25519", 253)),
         };
-        let secure = printed(&AbPrinted { agreed: Some(&agreed), host: "localhost", ..load });
+        let secure = render(&AbReport { agreed: Some(&agreed), host: "localhost", ..load });
         let lines = "Server Port:            8080
 SSL/TLS Protocol:       TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256
 Server Temp Key:        X25519 253 bits
@@ -317,9 +317,9 @@ TLS Server Name:        localhost
 Document Path:          /
 ";
         assert!(secure.contains(lines), "{secure}");
-        assert!(!printed(&AbPrinted { agreed: Some(&agreed), ..load }).contains("TLS Server Name"));
-        let none = AbPrinted { tally: &HeardTally::default(), ..load };
-        assert!(printed(&none).ends_with("HTML transferred:       0 bytes\n"));
+        assert!(!render(&AbReport { agreed: Some(&agreed), ..load }).contains("TLS Server Name"));
+        let none = AbReport { tally: &ResponseTally::default(), ..load };
+        assert!(render(&none).ends_with("HTML transferred:       0 bytes\n"));
     }
 
     #[test]
@@ -329,7 +329,8 @@ Document Path:          /
         let text = percentages(&total);
         assert!(text.starts_with("Percentage served,Time in ms\n0,1.000\n1,2."), "{text}");
         assert_eq!(text.lines().count(), 101);
-        let row = |total_us| HeardRow { intended_us: 1_500_000, connect_us: 600, wait_us: 1400, total_us, status: 200 };
+        let row =
+            |total_us| ResponseRow { intended_us: 1_500_000, connect_us: 600, wait_us: 1400, total_us, status: 200 };
         assert_eq!(
             gnuplot(&mut [row(7200), row(3100)], 1_795_355_306_000_000),
             "starttime\tseconds\tctime\tdtime\tttime\twait

@@ -8,18 +8,18 @@ use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_field};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
-pub enum VegetaAsked {
+pub enum VegetaCommand {
     Usage,
     Version,
-    Attack(Box<AttackAsked>),
-    Report(ReportAsked),
-    Plot(PlotAsked),
-    Encode(EncodeAsked),
+    Attack(Box<AttackOptions>),
+    Report(ReportOptions),
+    Plot(PlotOptions),
+    Encode(EncodeOptions),
 }
 
 /// Targets in turn at a rate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AttackAsked {
+pub struct AttackOptions {
     /// Sent as X-Vegeta-Attack, unless it is empty.
     pub name: String,
     /// Requests a second; 0: as many as `workers_max` can make.
@@ -48,7 +48,7 @@ pub struct AttackAsked {
     pub as_they_are: Vec<String>,
 }
 
-impl AttackAsked {
+impl AttackOptions {
     /// The same as a line of `run`.
     pub fn as_run(&self, url: &str) -> Vec<String> {
         let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
@@ -73,7 +73,7 @@ impl AttackAsked {
 
 /// What results say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportAsked {
+pub struct ReportOptions {
     pub shape: ReportShape,
     /// Where buckets begin.
     pub buckets_ns: Vec<u64>,
@@ -94,7 +94,7 @@ pub enum ReportShape {
 
 /// A page of results.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlotAsked {
+pub struct PlotOptions {
     /// What stands above it.
     pub title: String,
     /// Points that a line has at most.
@@ -109,7 +109,7 @@ const OF_TLS: [&str; 5] = ["--insecure", "--cert", "--key", "--cacert", "--no-re
 
 /// Results in another encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EncodeAsked {
+pub struct EncodeOptions {
     pub encoding: VegetaEncoding,
     pub output: Option<String>,
     /// None: standard input.
@@ -117,15 +117,15 @@ pub struct EncodeAsked {
 }
 
 /// Understands the words after `vegeta`.
-pub fn understood(words: &[String]) -> Result<VegetaAsked, String> {
-    let Some(words) = before_command(words)? else { return Ok(VegetaAsked::Version) };
-    let Some((command, words)) = words.split_first() else { return Ok(VegetaAsked::Usage) };
+pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
+    let Some(words) = before_command(words)? else { return Ok(VegetaCommand::Version) };
+    let Some((command, words)) = words.split_first() else { return Ok(VegetaCommand::Usage) };
     match command.as_str() {
         "report" => report(words),
         "encode" => encode(words),
         "attack" => attack(words),
         "plot" => plot(words),
-        "-h" | "-help" | "--help" | "help" => Ok(VegetaAsked::Usage),
+        "-h" | "-help" | "--help" | "help" => Ok(VegetaCommand::Usage),
         other => Err(format!("vegeta {other}: there are attack, report, plot and encode")),
     }
 }
@@ -147,8 +147,8 @@ fn before_command(words: &[String]) -> Result<Option<Vec<String>>, String> {
     Ok(if version { None } else { Some(rest.unwrap_or_default()) })
 }
 
-fn attack(words: &[String]) -> Result<VegetaAsked, String> {
-    let mut asked = AttackAsked {
+fn attack(words: &[String]) -> Result<VegetaCommand, String> {
+    let mut asked = AttackOptions {
         name: String::new(),
         rate_rps: 50.0,
         workers_max: None,
@@ -237,7 +237,7 @@ fn attack(words: &[String]) -> Result<VegetaAsked, String> {
         }
         Ok(true)
     })?;
-    let Some(rest) = rest else { return Ok(VegetaAsked::Usage) };
+    let Some(rest) = rest else { return Ok(VegetaCommand::Usage) };
     if let Some(word) = rest.first() {
         return Err(format!("vegeta attack: '{word}' is no flag"));
     }
@@ -248,7 +248,7 @@ fn attack(words: &[String]) -> Result<VegetaAsked, String> {
         asked.as_they_are.push("--no-keepalive".to_owned());
     }
     asked.encoding = encoding_said.unwrap_or_else(|| asked.output.as_deref().map_or(VegetaEncoding::Json, encoding_of));
-    Ok(VegetaAsked::Attack(Box::new(asked)))
+    Ok(VegetaCommand::Attack(Box::new(asked)))
 }
 
 /// `50`, `50/1s`, `3000/m`, as requests a second; 0: no limit.
@@ -264,7 +264,7 @@ fn rate_rps(text: &str) -> Result<f64, String> {
     Ok(count as f64 * 1e9 / per_ns as f64)
 }
 
-fn report(words: &[String]) -> Result<VegetaAsked, String> {
+fn report(words: &[String]) -> Result<VegetaCommand, String> {
     let (mut shape, mut buckets_ns, mut output) = (ReportShape::Text, Vec::new(), None);
     let files = flags("report", words, &mut |flag, value| {
         match flag {
@@ -290,15 +290,15 @@ fn report(words: &[String]) -> Result<VegetaAsked, String> {
         }
         Ok(true)
     })?;
-    let Some(files) = files else { return Ok(VegetaAsked::Usage) };
+    let Some(files) = files else { return Ok(VegetaCommand::Usage) };
     if shape == ReportShape::Histogram && buckets_ns.is_empty() {
         return Err("-type hist: say where buckets begin, such as -type 'hist[0,1ms,10ms]'".into());
     }
-    Ok(VegetaAsked::Report(ReportAsked { shape, buckets_ns, output, files }))
+    Ok(VegetaCommand::Report(ReportOptions { shape, buckets_ns, output, files }))
 }
 
-fn plot(words: &[String]) -> Result<VegetaAsked, String> {
-    let mut asked = PlotAsked { title: String::new(), points_max: usize::MAX, output: None, files: Vec::new() };
+fn plot(words: &[String]) -> Result<VegetaCommand, String> {
+    let mut asked = PlotOptions { title: String::new(), points_max: usize::MAX, output: None, files: Vec::new() };
     let files = flags("plot", words, &mut |flag, value| {
         match flag {
             "title" => asked.title = value.to_owned(),
@@ -311,11 +311,11 @@ fn plot(words: &[String]) -> Result<VegetaAsked, String> {
         }
         Ok(true)
     })?;
-    let Some(files) = files else { return Ok(VegetaAsked::Usage) };
-    Ok(VegetaAsked::Plot(PlotAsked { files, ..asked }))
+    let Some(files) = files else { return Ok(VegetaCommand::Usage) };
+    Ok(VegetaCommand::Plot(PlotOptions { files, ..asked }))
 }
 
-fn encode(words: &[String]) -> Result<VegetaAsked, String> {
+fn encode(words: &[String]) -> Result<VegetaCommand, String> {
     let (mut to, mut output) = (VegetaEncoding::Json, None);
     let files = flags("encode", words, &mut |flag, value| {
         match flag {
@@ -325,8 +325,8 @@ fn encode(words: &[String]) -> Result<VegetaAsked, String> {
         }
         Ok(true)
     })?;
-    let Some(files) = files else { return Ok(VegetaAsked::Usage) };
-    Ok(VegetaAsked::Encode(EncodeAsked { encoding: to, output, files }))
+    let Some(files) = files else { return Ok(VegetaCommand::Usage) };
+    Ok(VegetaCommand::Encode(EncodeOptions { encoding: to, output, files }))
 }
 
 fn encoding(name: &str) -> Result<VegetaEncoding, String> {
@@ -380,30 +380,30 @@ fn buckets(text: &str) -> Result<Vec<u64>, String> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<VegetaAsked, String> {
-        understood(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<VegetaCommand, String> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn lines_that_people_write_are_understood() {
-        let text = ReportAsked { shape: ReportShape::Text, buckets_ns: vec![], output: None, files: vec![] };
+        let text = ReportOptions { shape: ReportShape::Text, buckets_ns: vec![], output: None, files: vec![] };
         for (line, expect) in [
             ("report", text.clone()),
             ("report -", text.clone()),
             ("report -type=json a.bin b.bin", {
-                ReportAsked { shape: ReportShape::Json, files: vec!["a.bin".into(), "b.bin".into()], ..text.clone() }
+                ReportOptions { shape: ReportShape::Json, files: vec!["a.bin".into(), "b.bin".into()], ..text.clone() }
             }),
             ("report --type hist[1ms,1.5s] --output=x", {
                 let buckets_ns = vec![0, 1_000_000, 1_500_000_000];
-                ReportAsked { shape: ReportShape::Histogram, buckets_ns, output: Some("x".into()), ..text.clone() }
+                ReportOptions { shape: ReportShape::Histogram, buckets_ns, output: Some("x".into()), ..text.clone() }
             }),
             ("report -type json -buckets [0,5us]", {
-                ReportAsked { shape: ReportShape::Json, buckets_ns: vec![0, 5_000], ..text.clone() }
+                ReportOptions { shape: ReportShape::Json, buckets_ns: vec![0, 5_000], ..text.clone() }
             }),
         ] {
-            assert_eq!(read(line), Ok(VegetaAsked::Report(expect)), "{line}");
+            assert_eq!(read(line), Ok(VegetaCommand::Report(expect)), "{line}");
         }
-        let Ok(VegetaAsked::Attack(attack)) = read(
+        let Ok(VegetaCommand::Attack(attack)) = read(
             "attack -rate=100/2s -duration 5s -lazy -name n -header A:b -insecure -max-connections 7 -keepalive=false -format json",
         ) else {
             panic!("an attack")
@@ -425,16 +425,16 @@ mod tests {
         for (to, encoding) in
             [("", VegetaEncoding::Json), ("-to csv ", VegetaEncoding::Csv), ("--to=gob ", VegetaEncoding::Gob)]
         {
-            let encode = EncodeAsked { encoding, output: None, files: vec!["r.json".into()] };
-            assert_eq!(read(&format!("encode {to}r.json")), Ok(VegetaAsked::Encode(encode)));
+            let encode = EncodeOptions { encoding, output: None, files: vec!["r.json".into()] };
+            assert_eq!(read(&format!("encode {to}r.json")), Ok(VegetaCommand::Encode(encode)));
         }
-        let plot = PlotAsked {
+        let plot = PlotOptions {
             title: "t".into(),
             points_max: 5,
             output: Some("p.html".into()),
             files: vec!["a".into(), "b".into()],
         };
-        assert_eq!(read("plot -title t -threshold=5 -output p.html a b"), Ok(VegetaAsked::Plot(plot)));
+        assert_eq!(read("plot -title t -threshold=5 -output p.html a b"), Ok(VegetaCommand::Plot(plot)));
         for (line, expect) in [
             ("", VegetaEncoding::Json),
             ("-to csv", VegetaEncoding::Csv),
@@ -445,12 +445,12 @@ mod tests {
             ("-output stdout", VegetaEncoding::Json),
         ] {
             let words = format!("attack {line}");
-            let Ok(VegetaAsked::Attack(attack)) = read(words.trim()) else { panic!("{line}: an attack") };
+            let Ok(VegetaCommand::Attack(attack)) = read(words.trim()) else { panic!("{line}: an attack") };
             assert_eq!(attack.encoding, expect, "{line}");
         }
-        assert_eq!(["report -h", "-h", "help", "-cpus 2"].map(read), [(); 4].map(|()| Ok(VegetaAsked::Usage)));
-        assert_eq!(read("-version"), Ok(VegetaAsked::Version));
-        assert_eq!(read("-cpus 1 -profile= report"), Ok(VegetaAsked::Report(text)));
+        assert_eq!(["report -h", "-h", "help", "-cpus 2"].map(read), [(); 4].map(|()| Ok(VegetaCommand::Usage)));
+        assert_eq!(read("-version"), Ok(VegetaCommand::Version));
+        assert_eq!(read("-cpus 1 -profile= report"), Ok(VegetaCommand::Report(text)));
     }
 
     #[test]

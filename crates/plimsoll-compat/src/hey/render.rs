@@ -1,10 +1,10 @@
 //! A load as hey prints it, line for line: its summary, or a line for each answer. Figures in, text out. Not here: where the figures
 //! come from.
 
-use super::words::HeyAsked;
-use crate::heard::{HeardRow, HeardTally};
+use super::words::HeyOptions;
+use crate::response_log::{ResponseRow, ResponseTally};
+use plimsoll_model::steering::lines;
 use plimsoll_model::{Histogram, RequestFailure};
-use plimsoll_report::visible::lines;
 use std::fmt::Write;
 
 /// Steps between the fastest answer and the slowest.
@@ -17,7 +17,7 @@ fn seconds(ns: f64) -> String {
 }
 
 /// The summary. `total_ns`: from the first request to the last answer; `host`: with its port.
-pub fn summary(asked: &HeyAsked, host: &str, tally: &HeardTally, total_ns: u64) -> String {
+pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
     let total = &tally.total;
     let rps = if total_ns == 0 { 0.0 } else { tally.ended() as f64 * 1e9 / total_ns as f64 };
     let mut text = format!(
@@ -98,7 +98,7 @@ fn histogram(total: &Histogram) -> String {
 }
 
 /// What became of a request that was not answered, in the words of Go.
-fn error(asked: &HeyAsked, host: &str, failure: RequestFailure) -> String {
+fn error(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
     let mut method = asked.method.to_ascii_lowercase();
     method[..1].make_ascii_uppercase();
     let why = match failure {
@@ -113,7 +113,7 @@ fn error(asked: &HeyAsked, host: &str, failure: RequestFailure) -> String {
 }
 
 /// A line for each answer. `began_us`: when the load began, of its clock.
-pub fn csv(rows: &[HeardRow], began_us: u64) -> String {
+pub fn csv(rows: &[ResponseRow], began_us: u64) -> String {
     let mut text =
         "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n".to_owned();
     let seconds = |us: u32| f64::from(us) / 1e6;
@@ -135,17 +135,17 @@ pub fn csv(rows: &[HeardRow], began_us: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::understood;
+    use super::super::words::parse;
     use super::*;
 
-    fn asked(line: &str) -> HeyAsked {
+    fn asked(line: &str) -> HeyOptions {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        understood(&words).expect("understood").expect("a load")
+        parse(&words).expect("understood").expect("a load")
     }
 
     #[test]
     fn a_load_is_printed_line_for_line() {
-        let mut tally = HeardTally { content_bytes: 600, ..HeardTally::default() };
+        let mut tally = ResponseTally { content_bytes: 600, ..ResponseTally::default() };
         for n in 1..=100u64 {
             tally.total.record(n * 1_000_000);
             tally.connect.record(100_000);
@@ -182,13 +182,13 @@ Response time histogram:
         let text = summary(&asked("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
         let error = "\nError distribution:\n  [3]\tPost \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused\n  [1]\tPost";
         assert!(text.contains(error), "{text}");
-        let none = summary(&asked("http://h/"), "h:80", &HeardTally::default(), 0);
+        let none = summary(&asked("http://h/"), "h:80", &ResponseTally::default(), 0);
         assert!(none.contains("  Average:\t0.0000 secs\n") && !none.contains("NaN"), "{none}");
     }
 
     #[test]
     fn lines_are_heys() {
-        let row = HeardRow { intended_us: 2_500_000, connect_us: 600, wait_us: 1400, total_us: 2300, status: 404 };
+        let row = ResponseRow { intended_us: 2_500_000, connect_us: 600, wait_us: 1400, total_us: 2300, status: 404 };
         assert_eq!(
             csv(&[row], 2_000_000),
             "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset

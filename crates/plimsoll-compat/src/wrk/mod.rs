@@ -4,25 +4,23 @@
 //! Not here: the contract of scripts (`plimsoll_script`), how a load is carried out.
 
 mod batches;
-mod printed;
+mod render;
 mod units;
 mod words;
 
-use crate::as_run::as_run;
-use crate::commands::run::{self, MeasuredRun};
-use crate::failure::{Failure, exit};
 use crate::output;
-use crate::results::Results;
-use crate::scripted::{Scripted, ToldFigures, shared};
+use crate::run_verb::RunVerb;
 use batches::Batches;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_script::Dialect;
-use printed::{Distribution, WrkPrinted, announced, printed};
+use plimsoll_script::run_figures::RunFigures;
+use render::{Distribution, WrkReport, announced, render};
 use std::io::IsTerminal;
-use words::{WrkAsked, WrkRefusal, understood};
+use words::{WrkOptions, WrkRefusal, parse};
 
 /// Carries out what the words after the name ask for.
-pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
-    let asked = match understood(words, dialect) {
+pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Result<u8, Failure> {
+    let asked = match parse(words, dialect) {
         Ok(asked) => asked,
         Err(WrkRefusal(why)) => {
             if let Some(why) = why {
@@ -36,49 +34,48 @@ pub fn carry_out(words: &[String], dialect: Dialect) -> Result<u8, Failure> {
     if asked.version {
         output::print(&format!("plimsoll {} (the command line of wrk)\n", env!("CARGO_PKG_VERSION")));
     }
-    let (mut question, terms) = as_run(&line_of_run(&asked))?;
+    let (mut question, terms) = run.parse(&line_of_run(&asked))?;
     // All of them are kept open, also those that a rate would not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
-    let scripted = Scripted::of_url(Some(asked.url()), &question.plan, &terms)?;
+    let scripted = run.script(asked.url(), &question.plan, &terms)?;
     if let (false, Some(scripted)) = (asked.json, &scripted) {
         let url = plimsoll_traffic::target_url::typed(asked.url());
         scripted.announce(announced(asked.duration_ns, &url, asked.threads, asked.connections));
     }
-    let batches = scripted.clone().filter(|_| asked.batch_latency).map(Batches::of);
+    let author = scripted.as_ref().map(|script| script.author());
+    let batches = author.clone().filter(|_| asked.batch_latency).map(Batches::new);
     let authoring = match &batches {
         Some(batches) => Some(batches.clone().shared()),
-        None => scripted.clone().map(shared),
+        None => author,
     };
-    let measured = run::measure(question, &terms, authoring)?;
-    let told = ToldFigures::of(measured.run());
+    let measured = run.carry_out(question, &terms, authoring)?;
+    let told = RunFigures::of(measured.run());
     let told = match batches {
         Some(batches) => batches.told(told),
         None => told,
     };
-    let results = Results::of(&measured.experiment, measured.path.as_deref())?;
+    let print_results = measured.results()?;
     if asked.json {
-        results.print(true, true);
+        print_results(true, true);
     } else {
-        scripted.iter().for_each(Scripted::flush);
+        scripted.iter().for_each(|script| script.flush());
         output::print(&text_of(&asked, &told));
     }
     let failed = scripted.and_then(|scripted| scripted.done(&told));
     if !asked.json && std::io::stdout().is_terminal() {
         // What wrk cannot say.
         output::print("\n");
-        results.print(false, false);
+        print_results(false, false);
     }
-    let MeasuredRun { note, mut live, .. } = measured;
-    note.into_iter().for_each(|note| live.note(&note));
-    if let Some(error) = &failed {
-        live.note(&format!("plimsoll: the script failed: {error}"));
-    }
+    let notes: Vec<String> = failed.iter().map(|error| format!("plimsoll: the script failed: {error}")).collect();
+    drop(print_results);
+    measured.end(&notes);
     // As wrk: figures are no failure, also where ^C has ended the load.
     Ok(if failed.is_some() { exit::CROSSED } else { exit::DONE })
 }
 
 /// The same as a line of `run`.
-fn line_of_run(asked: &WrkAsked) -> Vec<String> {
+fn line_of_run(asked: &WrkOptions) -> Vec<String> {
     let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
     let mut line = Vec::new();
     let mut add = |flag: &str, value: &str| line.push(format!("{flag}={value}"));
@@ -112,14 +109,14 @@ fn line_of_run(asked: &WrkAsked) -> Vec<String> {
 }
 
 /// What wrk prints of a run.
-fn text_of(asked: &WrkAsked, told: &ToldFigures) -> String {
+fn text_of(asked: &WrkOptions, told: &RunFigures) -> String {
     let distribution = match (asked.latency, asked.dialect) {
         (false, _) => Distribution::Hidden,
         (true, Dialect::Wrk) => Distribution::Short,
         (true, Dialect::Wrk2) => Distribution::Full { uncorrected_us: asked.u_latency.then_some(&told.service_us) },
     };
     let latency_us = told.latency_us();
-    printed(&WrkPrinted { summary: &told.summary, latency_us, requests: &told.requests, distribution })
+    render(&WrkReport { summary: &told.summary, latency_us, requests: &told.requests, distribution })
 }
 
 fn usage(dialect: Dialect) -> &'static str {

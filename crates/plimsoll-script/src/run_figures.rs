@@ -1,13 +1,13 @@
 //! A run in the figures of wrk's contract, as scripts are told of it in the end and as `plimsoll wrk` prints it. A run in, figures
 //! out. Not here: how they are printed, and the functions that scripts have for them.
 
+use crate::{ScriptFigures, ScriptSummary};
 use plimsoll_model::tally::Tally;
 use plimsoll_model::{Histogram, LoadShape, RequestFailure, Run};
-use plimsoll_script::{ScriptFigures, ScriptSummary};
 use std::collections::BTreeMap;
 
 /// A run in wrk's figures.
-pub struct ToldFigures {
+pub struct RunFigures {
     /// Totals.
     pub summary: ScriptSummary,
     /// From sending to the last byte, us.
@@ -19,9 +19,9 @@ pub struct ToldFigures {
     is_open: bool,
 }
 
-impl ToldFigures {
+impl RunFigures {
     /// Of one run.
-    pub fn of(run: &Run) -> ToldFigures {
+    pub fn of(run: &Run) -> RunFigures {
         let totals = run.totals();
         let (whole, load) = (&totals.whole, &totals.load);
         let failed = |kind: RequestFailure| whole.ledger.failed[kind as usize];
@@ -53,12 +53,12 @@ impl ToldFigures {
             (run.plan.load.interval_ns, duration_ns),
             is_open,
         );
-        ToldFigures { summary, service_us: in_us(&service), response_us: in_us(&response), requests, is_open }
+        RunFigures { summary, service_us: in_us(&service), response_us: in_us(&response), requests, is_open }
     }
 
     /// The same with these latencies: from sending, and from the intended start.
-    pub fn with_times(self, service: &Histogram, response: &Histogram) -> ToldFigures {
-        ToldFigures { service_us: in_us(service), response_us: in_us(response), ..self }
+    pub fn with_times(self, service: &Histogram, response: &Histogram) -> RunFigures {
+        RunFigures { service_us: in_us(service), response_us: in_us(response), ..self }
     }
 
     /// What scripts call latency: of a load with a rate from the intended start on, as with wrk2.

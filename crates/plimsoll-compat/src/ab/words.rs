@@ -5,15 +5,15 @@ use plimsoll_traffic::target_url::{Url, basic};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AbWords {
+pub enum AbCommand {
     Usage,
     Version,
-    Load(Box<AbAsked>),
+    Load(Box<AbOptions>),
 }
 
 /// A load, as ab understands it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AbAsked {
+pub struct AbOptions {
     pub url: String,
     pub requests: u64,
     pub concurrency: u64,
@@ -65,9 +65,9 @@ const REFUSED: [(char, &str); 10] = [
 /// Requests of a load that ends by its time.
 const TIMED_REQUESTS: u64 = 50_000;
 
-impl Default for AbAsked {
-    fn default() -> AbAsked {
-        AbAsked {
+impl Default for AbOptions {
+    fn default() -> AbOptions {
+        AbOptions {
             url: String::new(),
             requests: 1,
             concurrency: 1,
@@ -96,8 +96,8 @@ impl Default for AbAsked {
 }
 
 /// Understands the words after `ab`.
-pub fn understood(words: &[String]) -> Result<AbWords, String> {
-    let mut asked = AbAsked::default();
+pub fn parse(words: &[String]) -> Result<AbCommand, String> {
+    let mut asked = AbOptions::default();
     let mut words = words.iter();
     let mut rest = Vec::new();
     let (mut cookies, mut authorization) = (Vec::new(), None);
@@ -125,8 +125,8 @@ pub fn understood(words: &[String]) -> Result<AbWords, String> {
                 return Err(format!("-{letter} is not done here: {why}"));
             }
             match letter {
-                'h' => return Ok(AbWords::Usage),
-                'V' => return Ok(AbWords::Version),
+                'h' => return Ok(AbCommand::Usage),
+                'V' => return Ok(AbCommand::Version),
                 'C' => cookies.push(format!("Cookie: {value}")),
                 'A' => authorization = Some(format!("Authorization: {}", basic(value))),
                 _ => asked.flag(letter, value)?,
@@ -153,10 +153,10 @@ pub fn understood(words: &[String]) -> Result<AbWords, String> {
         authorization = Some(format!("Authorization: {value}"));
     }
     asked.first_lines = cookies.into_iter().chain(authorization).collect();
-    Ok(AbWords::Load(Box::new(asked)))
+    Ok(AbCommand::Load(Box::new(asked)))
 }
 
-impl AbAsked {
+impl AbOptions {
     /// plimsoll's own flags, by their long names.
     fn own<'a>(&mut self, long: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<(), String> {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
@@ -286,13 +286,13 @@ impl AbAsked {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<AbWords, String> {
-        understood(&line.split(' ').map(|word| word.replace('~', " ")).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<AbCommand, String> {
+        parse(&line.split(' ').map(|word| word.replace('~', " ")).collect::<Vec<_>>())
     }
 
-    fn load(line: &str) -> AbAsked {
+    fn load(line: &str) -> AbOptions {
         match read(line) {
-            Ok(AbWords::Load(asked)) => *asked,
+            Ok(AbCommand::Load(asked)) => *asked,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -309,7 +309,7 @@ mod tests {
         let run = load("-n 7 -c 2 -s 3 -B 127.0.0.2 --json --output=f https://h/").as_run().join(" ");
         let expect = "--quiet --no-preflight --http=1.1 --insecure --requests=7 --concurrency=2 --timeout=3s --no-keepalive --json --output=f --source-ip=127.0.0.2 https://h/";
         assert_eq!(run, expect);
-        assert_eq!((read("-h"), read("-V")), (Ok(AbWords::Usage), Ok(AbWords::Version)));
+        assert_eq!((read("-h"), read("-V")), (Ok(AbCommand::Usage), Ok(AbCommand::Version)));
     }
 
     #[test]
@@ -349,8 +349,8 @@ mod tests {
             ["-n5", "-c", "-t", "-k", "-H", "-HX: y", "-C", "-A", "-p", "-T", "-m", "-i", "-kc2", "--json", "--output"];
         let mut understood_n = 0;
         for seed in 0..30_000 {
-            let words = crate::examples::mangled(seed, &flags);
-            if let Ok(AbWords::Load(asked)) = understood(&words) {
+            let words = crate::mangled_words::mangled(seed, &flags);
+            if let Ok(AbCommand::Load(asked)) = parse(&words) {
                 understood_n += 1;
                 let written = String::from_utf8(asked.request("h", "/", b"")).expect("text");
                 assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");

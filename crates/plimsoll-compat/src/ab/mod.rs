@@ -1,27 +1,25 @@
 //! `plimsoll ab`, and this program called as `ab`: its command line, its requests and its output over a load of plimsoll's own.
 //!
-//! Not here: how a load is carried out, and what is counted of answers (`heard`).
+//! Not here: how a load is carried out, and what is counted of answers (`response_log`).
 
-mod printed;
+mod render;
 mod words;
 
-use crate::as_run::as_run;
-use crate::commands::run::{self, MeasuredRun};
-use crate::failure::{Failure, exit};
-use crate::heard::{Heard, Hearing};
 use crate::output;
-use crate::results::Results;
+use crate::response_log::{ResponseLog, ResponseLogSpec};
+use crate::run_verb::RunVerb;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, RequestFailure, traffic::Filled};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_of};
 use plimsoll_wire::HeardAnswer;
-use printed::{AbPrinted, BANNER, announced, gnuplot, heartbeat, percentages, printed};
+use render::{AbReport, BANNER, announced, gnuplot, heartbeat, percentages, render};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use words::{AbAsked, AbWords, understood};
+use words::{AbCommand, AbOptions, parse};
 
 const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
     -n N   requests [1]                     -c N   at a time [1]
@@ -44,18 +42,18 @@ What differs from ab: docs/coming-from.md
 ";
 
 /// Carries out what the words after the name ask for.
-pub fn carry_out(words: &[String]) -> Result<u8, Failure> {
-    match understood(words).map_err(Failure::usage)? {
-        AbWords::Usage => output::print(USAGE),
-        AbWords::Version => {
+pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+    match parse(words).map_err(Failure::usage)? {
+        AbCommand::Usage => output::print(USAGE),
+        AbCommand::Version => {
             output::print(&format!("plimsoll {} (the command line of ab)\n", env!("CARGO_PKG_VERSION")));
         }
-        AbWords::Load(asked) => return load(&asked),
+        AbCommand::Load(asked) => return load(&asked, run),
     }
     Ok(exit::DONE)
 }
 
-fn load(asked: &AbAsked) -> Result<u8, Failure> {
+fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     let url = Url::read(&asked.url)?;
     let body = match &asked.body {
         None => Vec::new(),
@@ -63,7 +61,7 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
             .map_err(|why| Failure::usage(format!("-p, -u: the file '{path}' {why}")))?,
     };
     let request = asked.request(&host_of(&url.origin), &url.path, &body);
-    let (mut question, terms) = as_run(&asked.as_run())?;
+    let (mut question, terms) = run.parse(&asked.as_run())?;
     let route = &mut question.plan.traffic.routes[0];
     // What is asked is as it was written, braces too.
     (route.request, route.filled) = (
@@ -85,7 +83,7 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
             output::print(&format!("INFO: {} header == \n---\n{head}\n---\n", asked.method));
         }
     }
-    let heard = Heard::new(Hearing {
+    let heard = ResponseLog::new(ResponseLogSpec {
         request,
         is_head: asked.method == "HEAD",
         keeps_rows: asked.gnuplot.is_some(),
@@ -101,12 +99,12 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
             .map(|every| -> Box<dyn Fn(u64) + Send + Sync> { Box::new(move |done| tell(&progress, every, done)) }),
         follows: None,
     });
-    let measured = run::measure(question, &terms, Some(Arc::new(heard.clone())))?;
+    let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
     let mut tally = heard.tally();
     let window_ns = measured.run().window_ns;
-    let results = Results::of(&measured.experiment, measured.path.as_deref())?;
+    let print_results = measured.results()?;
     if asked.json {
-        results.print(true, true);
+        print_results(true, true);
     } else if let Some(failure) = heard.failed() {
         output::note(&format!("{}\nTotal of {} requests completed", refusal(failure), tally.answered()));
     } else {
@@ -117,7 +115,7 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
             }
             None => output::print("..done\n"),
         }
-        output::print(&printed(&AbPrinted {
+        output::print(&render(&AbReport {
             asked,
             host: &url.origin.host,
             port: url.origin.port,
@@ -131,7 +129,7 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
         if std::io::stdout().is_terminal() {
             // What ab cannot say.
             output::print("\n");
-            results.print(false, false);
+            print_results(false, false);
         }
     }
     let write = |path: &str, text: String| {
@@ -147,8 +145,8 @@ fn load(asked: &AbAsked) -> Result<u8, Failure> {
         }
         write(path, gnuplot(&mut tally.rows, heard.wall_us()))?;
     }
-    let MeasuredRun { note, mut live, .. } = measured;
-    note.into_iter().for_each(|note| live.note(&note));
+    drop(print_results);
+    measured.end(&[]);
     // As ab: figures are no failure, but what ^C has ended is one.
     let whole = heard.failed().is_none() && !plimsoll_sys::signal::interrupted();
     Ok(if whole { exit::DONE } else { exit::CROSSED })

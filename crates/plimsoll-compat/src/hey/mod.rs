@@ -1,24 +1,22 @@
 //! `plimsoll hey`, and this program called as `hey`: its command line, its requests and its output over a load of plimsoll's own.
 //!
-//! Not here: how a load is carried out, and what is counted of answers (`heard`).
+//! Not here: how a load is carried out, and what is counted of answers (`response_log`).
 
-mod printed;
+mod render;
 mod words;
 
-use crate::as_run::as_run;
-use crate::commands::run::{self, MeasuredRun};
-use crate::failure::{Failure, exit};
 use crate::go_request::asks_for_gzip;
-use crate::heard::{Follows, Heard, Hearing};
 use crate::output;
-use crate::results::Results;
+use crate::response_log::{Follows, ResponseLog, ResponseLogSpec};
+use crate::run_verb::RunVerb;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, traffic::Filled};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::target_url::{Url, host_of};
-use printed::{csv, summary};
+use render::{csv, summary};
 use std::io::IsTerminal;
 use std::sync::Arc;
-use words::{HeyAsked, understood};
+use words::{HeyOptions, parse};
 
 /// So many requests are asked for one at most, as with Go.
 const REDIRECTED_MAX: u64 = 10;
@@ -43,22 +41,22 @@ What differs from hey: docs/coming-from.md
 ";
 
 /// Carries out what the words after the name ask for.
-pub fn carry_out(words: &[String]) -> Result<u8, Failure> {
-    match understood(words).map_err(Failure::usage)? {
+pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+    match parse(words).map_err(Failure::usage)? {
         None => output::print(USAGE),
-        Some(asked) => return load(&asked),
+        Some(asked) => return load(&asked, run),
     }
     Ok(exit::DONE)
 }
 
-fn load(asked: &HeyAsked) -> Result<u8, Failure> {
+fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     let url = Url::read(&asked.url)?;
     let body = match &asked.body_file {
         None => asked.body.clone().into_bytes(),
         Some(path) => files::read(path.as_ref(), Use::Body)
             .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
     };
-    let (mut question, terms) = as_run(&asked.as_run())?;
+    let (mut question, terms) = run.parse(&asked.as_run())?;
     let first = asked.first(&host_of(&url.origin), &url.path);
     // Over HTTP/2 the plan's own is asked.
     let request = match asked.is_2 {
@@ -88,19 +86,19 @@ fn load(asked: &HeyAsked) -> Result<u8, Failure> {
         (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, Filled::default());
     // Connecting is in what hey measures, and whoever was asked is waited for.
     (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
-    let heard = Heard::new(Hearing {
+    let heard = ResponseLog::new(ResponseLogSpec {
         request,
         is_head: asked.method == "HEAD",
         keeps_rows: asked.is_csv,
         follows,
-        ..Hearing::default()
+        ..ResponseLogSpec::default()
     });
-    let measured = run::measure(question, &terms, Some(Arc::new(heard.clone())))?;
+    let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
     let tally = heard.tally();
     let (from_ns, to_ns) = measured.run().window_ns;
-    let results = Results::of(&measured.experiment, measured.path.as_deref())?;
+    let print_results = measured.results()?;
     if asked.json {
-        results.print(true, true);
+        print_results(true, true);
     } else if asked.is_csv {
         let began_us = tally.rows.iter().map(|row| row.intended_us).min().unwrap_or(0);
         output::print(&csv(&tally.rows, began_us));
@@ -113,7 +111,7 @@ fn load(asked: &HeyAsked) -> Result<u8, Failure> {
         output::print_as_it_is(&summary(asked, &host, &tally, to_ns - from_ns));
         if std::io::stdout().is_terminal() {
             // What hey cannot say.
-            results.print(false, false);
+            print_results(false, false);
         }
     }
     // Over HTTP/2 none is followed, and nowhere to another server.
@@ -121,11 +119,9 @@ fn load(asked: &HeyAsked) -> Result<u8, Failure> {
         true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
         false => tally.led_away,
     };
-    let MeasuredRun { note, mut live, .. } = measured;
-    note.into_iter().for_each(|note| live.note(&note));
-    if redirects > 0 {
-        live.note(&format!("warning: {redirects} answers were redirects that are not followed"));
-    }
+    let warning = format!("warning: {redirects} answers were redirects that are not followed");
+    drop(print_results);
+    measured.end(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
     // As hey: figures are no failure, also where ^C has ended the load.
     Ok(exit::DONE)
 }

@@ -5,14 +5,12 @@
 //! Not here: vegeta's flags (`words`), its files of targets and its encodings (`plimsoll_traffic::vegeta`).
 
 use super::place::{opened, refuse_bytes_on_terminal, unwritten};
-use super::words::AttackAsked;
-use crate::as_run::as_run;
-use crate::commands::run;
-use crate::failure::{Failure, exit};
+use super::words::AttackOptions;
 use crate::go_redirect::{GoHop, GoStep};
 use crate::go_request::{GoRequest, canonical};
 use crate::output;
-use plimsoll_analysis::Summary;
+use crate::run_verb::RunVerb;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::system_text;
@@ -72,7 +70,7 @@ struct Targets {
     /// The file comes to its end, and the attack with it.
     lazy: bool,
     host: String,
-    asked: AttackAsked,
+    asked: AttackOptions,
 }
 
 /// What all workers share.
@@ -366,7 +364,7 @@ impl Read for HandedBytes {
 }
 
 /// Attacks, and writes the results as they come.
-pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
+pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
     let from: Box<dyn Read + Send> = match &asked.targets {
         None => Box::new(std::io::stdin()),
@@ -398,7 +396,7 @@ pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
     plimsoll_sys::signal::catch_interrupts();
     let line = asked.as_run(&first.target.url);
     let (out, name) = opened(asked.output.as_deref())?;
-    let (mut question, terms) = as_run(&line)?;
+    let (mut question, terms) = run.parse(&line)?;
     // Whoever was asked is waited for.
     question.plan.load.grace_ns = asked.timeout_ns;
     let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);
@@ -413,10 +411,10 @@ pub fn carry_out(asked: AttackAsked) -> Result<u8, Failure> {
         sink,
         redirects: AtomicU64::new(0),
     });
-    let measured = run::measure(question, &terms, Some(Arc::new(Attack(Arc::clone(&shared)))))?;
+    let measured = run.carry_out(question, &terms, Some(Arc::new(Attack(Arc::clone(&shared)))))?;
     let failed = locked(&shared.failure).take();
     let redirects = shared.redirects.load(Ordering::Relaxed);
-    let limited = Summary::of(measured.run()).generator.limited;
+    let limited = measured.generator_limited();
     drop((measured, shared));
     writing.join().map_err(|_| Failure::start("the results could not be written"))??;
     if redirects > 0 {

@@ -8,7 +8,7 @@ use plimsoll_script::Dialect;
 
 /// What is asked, as wrk understands it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrkAsked {
+pub struct WrkOptions {
     pub dialect: Dialect,
     pub connections: u64,
     pub threads: u64,
@@ -60,8 +60,8 @@ const FLAGS: [(char, &str, bool, bool); 15] = [
 ];
 
 /// Understands the words after the program's name.
-pub fn understood(words: &[String], dialect: Dialect) -> Result<WrkAsked, WrkRefusal> {
-    let mut asked = WrkAsked {
+pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusal> {
+    let mut asked = WrkOptions {
         dialect,
         connections: 10,
         threads: 2,
@@ -131,7 +131,7 @@ pub fn understood(words: &[String], dialect: Dialect) -> Result<WrkAsked, WrkRef
     asked.checked()
 }
 
-impl WrkAsked {
+impl WrkOptions {
     /// What is asked.
     pub fn url(&self) -> &str {
         &self.words[0]
@@ -167,7 +167,7 @@ impl WrkAsked {
         Ok(())
     }
 
-    fn checked(self) -> Result<WrkAsked, WrkRefusal> {
+    fn checked(self) -> Result<WrkOptions, WrkRefusal> {
         let usage = |text: &str| Err(WrkRefusal(Some(text.to_owned())));
         if self.words.is_empty() || self.threads == 0 || self.duration_ns == 0 {
             return Err(WrkRefusal(None));
@@ -195,12 +195,12 @@ mod tests {
 
     #[test]
     fn lines_that_people_write_are_understood() {
-        let base = understood(&words("u"), Dialect::Wrk).expect("a URL is enough");
+        let base = parse(&words("u"), Dialect::Wrk).expect("a URL is enough");
         assert_eq!(
             (base.connections, base.threads, base.duration_ns, base.timeout_ns),
             (10, 2, 10_000_000_000, 2_000_000_000)
         );
-        type Row = (&'static str, Dialect, fn(&mut WrkAsked));
+        type Row = (&'static str, Dialect, fn(&mut WrkOptions));
         let rows: [Row; 11] = [
             ("-t12 -c400 -d30s u", Dialect::Wrk, |a| {
                 (a.threads, a.connections, a.duration_ns) = (12, 400, 30_000_000_000)
@@ -226,7 +226,7 @@ mod tests {
         for (line, dialect, change) in rows {
             let mut expect = base.clone();
             change(&mut expect);
-            assert_eq!(understood(&words(line), dialect), Ok(expect), "{line}");
+            assert_eq!(parse(&words(line), dialect), Ok(expect), "{line}");
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
             ("u", Dialect::Wrk2, Some("Throughput MUST be specified with the --rate or -R option")),
         ] {
             let expect = WrkRefusal(expect.map(str::to_owned));
-            assert_eq!(understood(&words(line), dialect), Err(expect), "{line}");
+            assert_eq!(parse(&words(line), dialect), Err(expect), "{line}");
         }
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_script::{ScriptFigures, ScriptSummary};
 use std::fmt::Write;
 
 /// What is printed of a run.
-pub struct WrkPrinted<'a> {
+pub struct WrkReport<'a> {
     pub summary: &'a ScriptSummary,
     /// From sending, in us; with wrk2 from the intended start.
     pub latency_us: &'a ScriptFigures,
@@ -54,8 +54,8 @@ fn stats_line(name: &str, figures: &ScriptFigures, written: fn(f64) -> String) -
 }
 
 /// Everything after the load.
-pub fn printed(run: &WrkPrinted) -> String {
-    let WrkPrinted { summary, latency_us, requests, distribution } = run;
+pub fn render(run: &WrkReport) -> String {
+    let WrkReport { summary, latency_us, requests, distribution } = run;
     let mut text = format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev");
     text += &stats_line("Latency", latency_us, time_us);
     text += &stats_line("Req/Sec", requests, metric);
@@ -164,7 +164,7 @@ mod tests {
     fn shown(summary: &ScriptSummary, distribution: Distribution) -> String {
         let latency_us = ScriptFigures::new([(600, 68), (700, 20), (12_020, 12)]);
         let requests = ScriptFigures::new([(56_200, 3), (57_000, 1)]);
-        printed(&WrkPrinted { summary, latency_us: &latency_us, requests: &requests, distribution })
+        render(&WrkReport { summary, latency_us: &latency_us, requests: &requests, distribution })
     }
 
     #[test]
@@ -199,7 +199,7 @@ Transfer/sec:    606.22MB
         let none = ScriptFigures::new([]);
         let summary = ScriptSummary::default();
         for distribution in [Distribution::Hidden, Distribution::Short, Distribution::Full { uncorrected_us: None }] {
-            let text = printed(&WrkPrinted { summary: &summary, latency_us: &none, requests: &none, distribution });
+            let text = render(&WrkReport { summary: &summary, latency_us: &none, requests: &none, distribution });
             assert!(text.contains("Latency     0.00us    0.00us   0.00us    0.00%\n"), "{text}");
             assert!(text.contains("Requests/sec:      0.00\n"), "{text}");
         }

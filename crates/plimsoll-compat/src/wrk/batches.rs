@@ -3,9 +3,9 @@
 //!
 //! Not here: what is asked (the script's to say), and how figures are printed.
 
-use crate::failure::Failure;
-use crate::scripted::{Scripted, ToldFigures};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Stop};
+use plimsoll_script::run_figures::RunFigures;
 use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,13 +24,13 @@ type WorkerBatches = Arc<Mutex<BatchTimes>>;
 /// Those who ask what a script asks, and whose batches are timed; clones are the same ones.
 #[derive(Clone)]
 pub struct Batches {
-    inner: Scripted,
+    inner: Arc<dyn Authoring>,
     times: Arc<Mutex<Vec<WorkerBatches>>>,
 }
 
 impl Batches {
     /// Of what these ask.
-    pub fn of(inner: Scripted) -> Batches {
+    pub fn new(inner: Arc<dyn Authoring>) -> Batches {
         Batches { inner, times: Arc::default() }
     }
 
@@ -40,7 +40,7 @@ impl Batches {
     }
 
     /// What is told of the load, with latencies of batches instead of messages.
-    pub fn told(&self, told: ToldFigures) -> ToldFigures {
+    pub fn told(&self, told: RunFigures) -> RunFigures {
         let mut sum = BatchTimes::default();
         for times in self.times.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let times = times.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
 //! Redirects as Go's client follows them, whose requests are those of hey and vegeta: what is asked where an answer leads.
 //!
-//! Not here: where in an origin a `Location` leads (`plimsoll_engine::target_of`), how often it may, and how a request is written.
+//! Not here: where in an origin a `Location` leads (`plimsoll_wire::redirect`), how often it may, and how a request is written.
 
 use crate::go_request::canonical;
-use plimsoll_engine::{NotFollowed, is_redirect, target_of};
 use plimsoll_model::Origin;
 use plimsoll_wire::HeardAnswer;
+use plimsoll_wire::redirect::{NotFollowed, is_redirect, target_of};
 use std::borrow::Cow;
 
 /// Fields about a body, which go with it.

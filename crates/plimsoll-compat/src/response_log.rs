@@ -3,9 +3,9 @@
 //!
 //! Not here: how another tool prints it.
 
-use crate::failure::Failure;
 use crate::go_redirect::{GoHop, GoStep};
 use crate::output;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_wire::tls::TlsAgreed;
@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 5_000_000;
 
 /// What is asked, and what is to be known of it.
 #[derive(Default)]
-pub struct Hearing {
+pub struct ResponseLogSpec {
     /// The request as it is on the wire; empty: the plan's own.
     pub request: Vec<u8>,
     /// It asks for a head alone.
@@ -62,7 +62,7 @@ pub struct FirstAnswer {
 
 /// One answer, in us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeardRow {
+pub struct ResponseRow {
     /// When it was to be asked, of the clock of the load.
     pub intended_us: u64,
     /// From then until its first byte was sent: to be connected, as a rule.
@@ -76,7 +76,7 @@ pub struct HeardRow {
 
 /// What became of the requests of one worker, or of all.
 #[derive(Debug, Clone, Default)]
-pub struct HeardTally {
+pub struct ResponseTally {
     /// From the intended start until the first byte was sent, ns.
     pub connect: Histogram,
     /// From there until the first byte of the answer came.
@@ -103,12 +103,12 @@ pub struct HeardTally {
     /// Answers that say how long they are and that the connection stays.
     pub kept_alive: u64,
     /// In the order in which answers came.
-    pub rows: Vec<HeardRow>,
+    pub rows: Vec<ResponseRow>,
     /// Answers without a line, because there would be too many.
     pub rows_left_out: u64,
 }
 
-impl HeardTally {
+impl ResponseTally {
     /// Requests that were answered.
     pub fn answered(&self) -> u64 {
         self.total.count()
@@ -150,7 +150,7 @@ impl HeardTally {
         self.kept_alive += u64::from(stays && has_length);
         if self.rows.len() < rows_max {
             let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
-            self.rows.push(HeardRow {
+            self.rows.push(ResponseRow {
                 intended_us: intended_ns / 1000,
                 connect_us: us(connect_ns),
                 wait_us: us(ns(sent_ns, first_byte_ns)),
@@ -162,7 +162,7 @@ impl HeardTally {
         }
     }
 
-    fn merge(&mut self, other: &HeardTally) {
+    fn merge(&mut self, other: &ResponseTally) {
         for (all, part) in [
             (&mut self.connect, &other.connect),
             (&mut self.wait, &other.wait),
@@ -200,11 +200,11 @@ impl HeardTally {
 }
 
 /// What all workers share.
-struct HeardShared {
-    hearing: Hearing,
+struct SharedResponseLog {
+    hearing: ResponseLogSpec,
     first: OnceLock<FirstAnswer>,
     agreed: OnceLock<TlsAgreed>,
-    tallies: Mutex<Vec<Arc<Mutex<HeardTally>>>>,
+    tallies: Mutex<Vec<Arc<Mutex<ResponseTally>>>>,
     failed: OnceLock<RequestFailure>,
     /// What the wall clock shows where the monotonic one shows 0, us.
     wall_us: u64,
@@ -216,20 +216,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The requests of a load, of which everything is heard; clones are the same ones.
 #[derive(Clone)]
-pub struct Heard(Arc<HeardShared>);
+pub struct ResponseLog(Arc<SharedResponseLog>);
 
-impl Heard {
+impl ResponseLog {
     /// None has been asked yet.
-    pub fn new(hearing: Hearing) -> Heard {
+    pub fn new(hearing: ResponseLogSpec) -> ResponseLog {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
         let wall_us = now_us.saturating_sub(monotonic_ns() / 1000);
         let (first, agreed, tallies, failed) = Default::default();
-        Heard(Arc::new(HeardShared { hearing, first, agreed, tallies, failed, wall_us }))
+        ResponseLog(Arc::new(SharedResponseLog { hearing, first, agreed, tallies, failed, wall_us }))
     }
 
     /// What became of all of them.
-    pub fn tally(&self) -> HeardTally {
-        let mut sum = HeardTally::default();
+    pub fn tally(&self) -> ResponseTally {
+        let mut sum = ResponseTally::default();
         locked(&self.0.tallies).iter().for_each(|tally| sum.merge(&locked(tally)));
         sum.rows.sort_by_key(|row| row.intended_us + u64::from(row.total_us));
         sum
@@ -256,13 +256,13 @@ impl Heard {
     }
 }
 
-impl Authoring for Heard {
+impl Authoring for ResponseLog {
     fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
         let mut tallies = locked(&self.0.tallies);
         *tallies = (0..workers.max(1)).map(|_| Arc::default()).collect();
         let rows_max = if self.0.hearing.keeps_rows { ROWS_MAX / tallies.len() } else { 0 };
-        let hearer = |tally: &Arc<Mutex<HeardTally>>| Authorship {
-            author: Box::new(Hearer {
+        let hearer = |tally: &Arc<Mutex<ResponseTally>>| Authorship {
+            author: Box::new(LoggingAuthor {
                 shared: Arc::clone(&self.0),
                 tally: Arc::clone(tally),
                 rows_max,
@@ -289,17 +289,17 @@ impl Authoring for Heard {
 }
 
 /// Asks for one worker.
-struct Hearer {
-    shared: Arc<HeardShared>,
+struct LoggingAuthor {
+    shared: Arc<SharedResponseLog>,
     /// Nobody else has it while the load runs but who counts now and then.
-    tally: Arc<Mutex<HeardTally>>,
+    tally: Arc<Mutex<ResponseTally>>,
     rows_max: usize,
     /// Where requests are that were redirected, by their mark; and the last mark.
     ways: HashMap<u64, GoHop>,
     marks: u64,
 }
 
-impl Hearer {
+impl LoggingAuthor {
     /// Where the answer leads, and from where; `None` where redirects are not followed.
     fn step(&self, answer: &HeardAnswer) -> Option<(&Follows, &GoHop, GoStep)> {
         let follows = self.shared.hearing.follows.as_ref()?;
@@ -309,13 +309,13 @@ impl Hearer {
     }
 }
 
-impl std::fmt::Debug for Hearer {
+impl std::fmt::Debug for LoggingAuthor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hearer").field("rows_max", &self.rows_max).finish_non_exhaustive()
+        f.debug_struct("LoggingAuthor").field("rows_max", &self.rows_max).finish_non_exhaustive()
     }
 }
 
-impl Author for Hearer {
+impl Author for LoggingAuthor {
     fn writes_each(&self) -> bool {
         false
     }
@@ -419,7 +419,11 @@ mod tests {
 
     #[test]
     fn answers_are_counted() {
-        let heard = Heard::new(Hearing { keeps_rows: true, ends_with_failure: true, ..Hearing::default() });
+        let heard = ResponseLog::new(ResponseLogSpec {
+            keeps_rows: true,
+            ends_with_failure: true,
+            ..ResponseLogSpec::default()
+        });
         let mut authors =
             heard.begin(&LoadShape::Closed { users: plimsoll_model::Curve::constant(2.0) }, 2).expect("two");
         let head = b"HTTP/1.0 200 OK\r\nServer: s/1\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n";
@@ -434,8 +438,8 @@ mod tests {
         assert_eq!((tally.other_lengths, tally.kept_alive, tally.content_bytes), (1, 1, 5));
         assert_eq!(tally.head_bytes, head.len() as u64 + 30);
         assert_eq!((tally.lost_by(RequestFailure::Reset), heard.failed()), (1, Some(RequestFailure::Reset)));
-        let row = HeardRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
-        assert_eq!(tally.rows, [row, HeardRow { status: 404, ..row }]);
+        let row = ResponseRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
+        assert_eq!(tally.rows, [row, ResponseRow { status: 404, ..row }]);
         assert_eq!(heard.first(), FirstAnswer { server: "s/1".into(), content_bytes: 2 });
         assert_eq!((tally.processing.max_ns(), tally.read.min_ns()), (2_500_000, 500_000));
     }

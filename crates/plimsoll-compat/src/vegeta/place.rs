@@ -1,6 +1,6 @@
 //! Where results are written: a file, or standard output. Not here: their encodings.
 
-use crate::failure::Failure;
+use plimsoll_model::failure::Failure;
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::vegeta::VegetaEncoding;

@@ -6,11 +6,9 @@
 //! Not here: which load is next, and what it all says (`plimsoll-analysis`); how loads are carried out (`runner`), and profiles
 //! taken (`commands::capture`).
 
-use crate::failure::Failure;
 use crate::live::Live;
 use crate::progress::Meter;
 use crate::recording::Recording;
-use crate::runner::{Runner, Unready};
 use plimsoll_analysis::prove::looks;
 use plimsoll_analysis::study::blocks::Stand;
 use plimsoll_analysis::study::explain::HoldLevel;
@@ -18,6 +16,7 @@ use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
 use plimsoll_analysis::study::search::planned_tag;
 use plimsoll_analysis::study::{History, Search, Step, Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{
     ArmIndex, Ending, Experiment, Intervention, Lengths, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld,
@@ -26,6 +25,7 @@ use plimsoll_report::{
     Progress, broken_text, format, ladder_heading, ladder_line, ladder_standing, load_text, prediction_text,
     prove_heading, prove_line, prove_standing, search_text, trial_heading, trial_line,
 };
+use plimsoll_study::runner::{Runner, Unready};
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
 
@@ -442,13 +442,13 @@ fn in_phase(phase: Phase, load: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::{Driven, Glance, OnTick};
     use plimsoll_analysis::study::profiling::level_tag;
     use plimsoll_model::{Arm, Arrivals, BlocksAsked, Criterion, Curve};
     use plimsoll_model::{
         Asked, Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProfilesAsked, ProveAsked, Run, RunAsked,
         SweepAsked, Terms,
     };
+    use plimsoll_study::runner::{Driven, Glance, OnTick};
     use std::cell::RefCell;
     use std::rc::Rc;
 

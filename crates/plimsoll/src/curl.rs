@@ -2,11 +2,11 @@
 //! `plimsoll_traffic`'s to say.
 
 use crate::args::RequestArgs;
-use crate::failure::Failure;
 use crate::fields;
-use crate::output::note;
 use base64::Engine;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, Route};
+use plimsoll_study::output::note;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, percent_encoded, words};
 

@@ -1,6 +1,6 @@
 //! A header field and a body as flags say them.
 
-use crate::failure::Failure;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, redact};
 use plimsoll_sys::files::{self, Use};
 

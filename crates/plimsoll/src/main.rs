@@ -4,63 +4,43 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod around;
-mod asking;
-mod base;
-mod baseline;
-mod bounded_log;
-mod capacity;
 mod commands;
 mod conduct;
-mod connecting;
 mod curl;
 #[cfg(test)]
 mod examples;
-mod failure;
 mod fields;
-mod grpc;
-mod itself;
-mod keeper;
-mod kept;
 mod live;
-mod logs;
-mod output;
-mod part;
 mod pictures;
-mod pprof;
-mod preflight;
+mod plan_from_args;
 mod progress;
 mod quantity;
 mod recording;
 mod refused;
 mod results;
 mod run_door;
-mod runner;
-mod scripted;
 mod secrets;
-mod stopper;
-mod subject;
-mod target;
-mod traffic_file;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
-use failure::{Failure, exit, presentable};
 use plimsoll_compat::{ab, hey, vegeta, wrk};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::text::broken;
 use plimsoll_script::Dialect;
+use plimsoll_study::message::{Hidden, presentable};
+use plimsoll_study::{build_keeper, output, part, pauser};
 use run_door::RunDoor;
-use secrets::Hidden;
+use secrets::hidden_of;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    keeper::keep_if_asked();
+    build_keeper::keep_if_asked();
     part::carry_out_if_asked();
-    stopper::stop_if_asked();
+    pauser::stop_if_asked();
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once();
@@ -179,7 +159,7 @@ fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Hid
     commands.build();
     let hidden = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches)))
     {
-        Some((command, matches)) => Hidden::of(command, matches),
+        Some((command, matches)) => hidden_of(command, matches),
         None => Hidden::default(),
     };
     Ok((cli, hidden))

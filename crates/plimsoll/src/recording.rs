@@ -1,16 +1,16 @@
 //! An experiment as it is made: each load is driven, kept in memory and, where asked for, written to its run file as it
 //! happens, so that a crash loses no more than the interval under way.
 
-use crate::failure::Failure;
-use crate::output;
-use crate::runner::{Driven, Glance, Runner};
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{
     Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Probes, Purpose, Remark, Run,
     SampledFunctions, Stop, Tag, Terms, Trial,
 };
 use plimsoll_report::spelling::words;
+use plimsoll_study::output;
+use plimsoll_study::runner::{Driven, Glance, Runner};
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;
 use plimsoll_sys::signal;

@@ -4,17 +4,17 @@
 
 use crate::args::{Cli, Command};
 use crate::commands::run::{self, MeasuredRun};
-use crate::failure::Failure;
 use crate::results::Results;
-use crate::scripted::{Scripted, shared};
-use crate::secrets::Hidden;
+use crate::secrets::hidden_of;
 use clap::{CommandFactory, FromArgMatches};
 use plimsoll_analysis::Summary;
 use plimsoll_compat::{CarriedLoad, PrintResults, RunVerb, WrkScript};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Plan, Run, RunAsked, Terms};
 use plimsoll_report::{attacks_page, page};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
+use plimsoll_study::script_run::{ScriptRun, shared};
 use plimsoll_traffic::vegeta::VegetaCourse;
 use plimsoll_wire::Authoring;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl RunVerb for RunDoor {
         let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
         let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
         if let (Some(command), Some((_, matches))) = (Cli::command().find_subcommand("run"), matches.subcommand()) {
-            Hidden::of(command, matches).remember();
+            hidden_of(command, matches).remember();
         }
         let Command::Run(args) = &cli.command else {
             return Err(Failure::usage("another tool's line is a line of run"));
@@ -39,7 +39,7 @@ impl RunVerb for RunDoor {
     }
 
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure> {
-        let scripted = Scripted::of_url(Some(url), plan, terms)?;
+        let scripted = ScriptRun::of_url(Some(url), plan, terms)?;
         Ok(scripted.map(|scripted| -> Arc<dyn WrkScript> { Arc::new(DoorScript(scripted)) }))
     }
 
@@ -77,7 +77,7 @@ impl CarriedLoad for MeasuredRun {
 }
 
 /// A script of this program's as wrk's command line uses it.
-struct DoorScript(Scripted);
+struct DoorScript(ScriptRun);
 
 impl WrkScript for DoorScript {
     fn announce(&self, text: String) {

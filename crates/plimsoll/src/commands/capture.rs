@@ -7,19 +7,19 @@
 //! Not here: which loads these are and how the time of one is divided (`plimsoll-analysis`), who drives them (`conduct`),
 //! layout (`plimsoll-report`).
 
-use crate::base::user_info;
 use crate::conduct::Profiler;
-use crate::failure::Failure;
 use crate::live::Live;
-use crate::pprof::{Endpoint, PATIENCE};
 use crate::recording::Recording;
 use crate::results::profiles::{CPU, OTHERS, SUFFIX};
 use plimsoll_analysis::profile::Stretches;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::{ArmIndex, Ending, Plan, ProfileTaken, ProfilesAsked, Remark, Served, Stop, Tag, Terms};
 use plimsoll_probe::fetch::awaited;
+use plimsoll_study::base::user_info;
+use plimsoll_study::pprof::{Endpoint, PATIENCE};
 use plimsoll_sys::system_text;
 use std::io::Write;
 use std::path::{Path, PathBuf};

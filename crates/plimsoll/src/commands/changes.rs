@@ -4,16 +4,16 @@
 //! Not here: which changes are made and what they say (`plimsoll-analysis`).
 
 use crate::args::ChangeArgs;
-use crate::failure::Failure;
 use crate::quantity::flag;
-use crate::runner::{PLACE, Variant};
-use crate::{grpc, preflight};
 use plimsoll_model::expect::Expectations;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::VARIED_MAX;
 use plimsoll_model::terms::ChangeTerms;
 use plimsoll_model::traffic::Filled;
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet, Terms};
+use plimsoll_study::runner::{PLACE, Variant};
+use plimsoll_study::{grpc, preflight};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::target_url::Url;
 use std::cmp::Ordering;

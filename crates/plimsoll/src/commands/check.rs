@@ -2,15 +2,16 @@
 //! is looked up.
 
 use crate::args::CheckArgs;
-use crate::failure::{Failure, exit};
-use crate::output::print;
-use crate::{asking, grpc, traffic_file};
+use crate::plan_from_args;
 use plimsoll_analysis::format;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::MixTerms;
 use plimsoll_model::{
     Carriage, Curve, HttpChoice, Load, LoadShape, OnceAsked, Plan, Redact, StatusSet, Terms, Traffic,
 };
 use plimsoll_report::visible::visible;
+use plimsoll_study::output::print;
+use plimsoll_study::{grpc, traffic_file};
 use plimsoll_traffic::file::TrafficFile;
 use std::fmt::Write;
 
@@ -27,7 +28,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let (mut plan, mix) = plan_of(&file, &args.file.display().to_string(), args.target.clone(), args.http.as_deref())?;
     plan.load.seed = args.seed;
     let http = plan.carriage.http;
-    let schema = asking::schema(&args.schema)?;
+    let schema = plan_from_args::schema(&args.schema)?;
     let is_grpc = plan.traffic.origin.is_grpc();
     match (&schema, is_grpc) {
         (Some(_), true) => {
@@ -128,9 +129,9 @@ pub fn plan_of(
         in_turn: false,
         timeout_ns: 30_000_000_000,
     };
-    let (traffic, _) = asking::asked_of(file, &mix, Redact::Secrets)?.remove(0);
+    let (traffic, _) = plan_from_args::asked_of(file, &mix, Redact::Secrets)?.remove(0);
     let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
-    let http = asking::http_choice(http, &traffic.origin)?;
+    let http = plan_from_args::http_choice(http, &traffic.origin)?;
     Ok((Plan { traffic, load, carriage: Carriage { http, ..Carriage::tcp(vec![]) } }, mix))
 }
 

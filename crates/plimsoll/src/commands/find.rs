@@ -3,12 +3,12 @@
 use super::replay::{self, LogWords};
 use super::search::{self, PreparedSearch};
 use crate::args::{FindArgs, all_of, redaction};
-use crate::asking;
-use crate::failure::{Failure, exit};
 use crate::live::Live;
+use crate::plan_from_args;
 use crate::quantity::{flag, positive_time};
 use plimsoll_analysis::find::{self, Demand, Forecast};
 use plimsoll_analysis::{Finding, Settings};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{parse_number, parse_share};
 use plimsoll_model::{Arrivals, Asked, FindAsked, Plan, Planning, Terms};
@@ -36,7 +36,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     }
     asked.planning = planning;
     terms.fail_if = all_of(&args.fail_if);
-    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     Ok((asked, terms))
 }
 

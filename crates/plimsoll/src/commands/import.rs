@@ -3,12 +3,12 @@
 
 use super::check;
 use crate::args::{ImportArgs, ImportKind};
-use crate::failure::{Failure, exit};
-use crate::output::{note, print_as_it_is};
 use crate::pictures::write;
-use crate::target::resolve_plain;
-use crate::traffic_file::{self, text_of};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_probe::fetch::{BytesLeft, Fetched, fetch};
+use plimsoll_study::output::{note, print_as_it_is};
+use plimsoll_study::target::resolve_plain;
+use plimsoll_study::traffic_file::{self, text_of};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};

@@ -3,14 +3,14 @@
 use super::replay::{LogChoice, gathered};
 use super::traffic::{folded, folds};
 use crate::args::ModelArgs;
-use crate::failure::{Failure, exit};
-use crate::output::note;
 use crate::pictures::write;
 use crate::quantity::path_text;
 use crate::results::{print_json, print_report};
-use crate::traffic_file;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Carriage, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
 use plimsoll_report::model::{ModelShown, model_document, model_report};
+use plimsoll_study::output::note;
+use plimsoll_study::traffic_file;
 use plimsoll_traffic::file::RequestDefaults;
 use plimsoll_traffic::modelling::{
     ModelDistances, ModelNames, RouteFolder, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,

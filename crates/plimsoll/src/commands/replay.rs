@@ -3,17 +3,17 @@
 use super::traffic::{ReadingMeter, folded, folds, patterns, reading, refuse_unread, strictly};
 use super::{replay_file, run};
 use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, all_of, redaction};
-use crate::asking;
-use crate::failure::Failure;
 use crate::fields;
-use crate::logs::{Counts, LogRead, Logs};
-use crate::output::note;
+use crate::plan_from_args;
 use crate::quantity::{flag, path_text, positive_time};
 use plimsoll_model::completion::FromFile;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
 use plimsoll_model::units::{SECOND, parse_number};
 use plimsoll_model::{LoadShape, Plan, Redact, ReplayFacts, RunAsked, Terms};
 use plimsoll_report::format;
+use plimsoll_study::logs::{Counts, LogRead, Logs};
+use plimsoll_study::output::note;
 use plimsoll_traffic::replay::{Gathered, Gathering, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
 use plimsoll_traffic::target_url::Url;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
     }
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     // Everything that can be wrong with flags is found before a long log is read.
-    let (mut plan, mut terms) = asking::plan(&request(args), &args.generator, &ScriptArgs::default())?;
+    let (mut plan, mut terms) = plan_from_args::plan(&request(args), &args.generator, &ScriptArgs::default())?;
     let words = LogWords {
         logs: &args.logs,
         target,
@@ -48,9 +48,9 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
         with_unsafe: args.allow_unsafe,
     };
     let replay = ReplayTerms { speed_milli, scale_milli, length_ns, ..words.terms(&plan)? };
-    terms.probes = asking::probes(&args.probes)?;
-    terms.profiles = asking::profiles(&args.profiles);
-    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    terms.probes = plan_from_args::probes(&args.probes)?;
+    terms.profiles = plan_from_args::profiles(&args.profiles);
+    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     terms.fail_if = fail_if;
     let FromFile { traffic, arrivals } =
         of_logs(&replay, plan.load.seed, redaction(args.redact, args.keep_failed_bodies), args.out.quiet)?;
@@ -148,7 +148,7 @@ pub fn of_logs(replay: &ReplayTerms<String>, seed: u64, redact: Redact, quiet: b
     let Url { origin, path, authorization } = Url::read(&replay.target)?;
     let prefix = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let mut headers = replay.headers.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
-    asking::push_authorization(&mut headers, authorization);
+    plan_from_args::push_authorization(&mut headers, authorization);
     let paths: Vec<PathBuf> = replay.logs.iter().map(PathBuf::from).collect();
     let choice = LogChoice {
         logs: &paths,

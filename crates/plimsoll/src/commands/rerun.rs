@@ -7,20 +7,20 @@
 
 use super::{changes, experiment, replay};
 use crate::args::RerunArgs;
-use crate::asking;
-use crate::failure::{Failure, exit};
 use crate::fields;
-use crate::kept::FOLDER;
-use crate::output::{note, print};
+use crate::plan_from_args;
 use crate::quantity::path_text;
 use crate::results;
 use plimsoll_model::completion::{
     FromFile, GivenUrl, Incomplete, Missing, Supplied, body_file, complete, logs, missing, other_body_file,
     script_file, traffic_file,
 };
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
 use plimsoll_report::spelling::words;
+use plimsoll_study::output::{note, print};
+use plimsoll_study::result_store::FOLDER;
 use plimsoll_sys::signal;
 use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
@@ -93,7 +93,7 @@ pub fn from_files(terms: &Terms<String>, seed: u64) -> Result<Vec<FromFile>, Fai
     match (&terms.replay, &terms.mix) {
         (Some(logs), _) => Ok(vec![replay::of_logs(logs, seed, terms.redact, terms.output.quiet)?]),
         (None, Some(mix)) => {
-            let asked = asking::of_file(mix, terms.redact)?;
+            let asked = plan_from_args::of_file(mix, terms.redact)?;
             Ok(asked.into_iter().map(|(traffic, _)| FromFile { traffic, arrivals: None }).collect())
         }
         (None, None) => Ok(Vec::new()),
@@ -151,7 +151,7 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
     given.headers = args.headers.iter().map(|text| fields::header(text)).collect::<Result<_, _>>()?;
     given.body = args.body.as_deref().map(fields::body).transpose()?;
     let sides = matches!(asked, Asked::Prove(_));
-    let profiles = match args.pprof.as_deref().map(|place| asking::served(place, sides)) {
+    let profiles = match args.pprof.as_deref().map(|place| plan_from_args::served(place, sides)) {
         None | Some(Served::ByTarget) => Vec::new(),
         Some(Served::At(urls)) => urls,
     };

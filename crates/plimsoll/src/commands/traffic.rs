@@ -1,15 +1,15 @@
 //! `plimsoll traffic`: what access logs say of the traffic, before anything is sent.
 
 use crate::args::{LogArgs, TrafficArgs};
-use crate::failure::{Failure, exit};
 use crate::live::Live;
-use crate::logs::{Counts, LogReading, Logs};
-use crate::output::note;
 use crate::pictures::write;
 use crate::results::{print_json, print_report};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::traffic::{LogShown, TrafficContext, traffic_page, traffic_report};
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
+use plimsoll_study::logs::{Counts, LogReading, Logs};
+use plimsoll_study::output::note;
 use plimsoll_traffic::survey::{Figures, Survey};
 use regex_lite::Regex;
 use std::path::Path;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Crate, and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
@@ -21,6 +21,19 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("plimsoll-script", &["plimsoll-model", "plimsoll-wire"]),
     ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis", "plimsoll-traffic"]),
     ("plimsoll-compat", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-script", "plimsoll-traffic"]),
+    (
+        "plimsoll-study",
+        &[
+            "plimsoll-model",
+            "plimsoll-sys",
+            "plimsoll-wire",
+            "plimsoll-engine",
+            "plimsoll-probe",
+            "plimsoll-analysis",
+            "plimsoll-script",
+            "plimsoll-traffic",
+        ],
+    ),
     (
         "plimsoll",
         &[
@@ -34,6 +47,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "plimsoll-traffic",
             "plimsoll-script",
             "plimsoll-compat",
+            "plimsoll-study",
         ],
     ),
 ];

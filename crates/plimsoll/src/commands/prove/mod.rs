@@ -5,24 +5,24 @@ mod question;
 mod targets;
 
 use super::capture::Capture;
-use crate::capacity::Limits;
 use crate::conduct::Conduct;
-use crate::failure::{Failure, exit};
-use crate::kept;
 use crate::live::Live;
 use crate::recording::Recording;
 use crate::results::Results;
 use crate::results::page::write_beside;
-use crate::runner::Builds;
-use crate::runner::builds::BuildTarget;
-use crate::runner::machine::Fitting;
 use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
     Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, Plan, ProveAsked, Purpose, Stop, Terms, Trial,
 };
 use plimsoll_report::format::duration;
 use plimsoll_report::measure_text;
+use plimsoll_study::capacity::Limits;
+use plimsoll_study::result_store;
+use plimsoll_study::runner::Builds;
+use plimsoll_study::runner::builds::BuildTarget;
+use plimsoll_study::runner::machine::Fitting;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,7 +74,7 @@ fn compare(
     if let Some(hint) = hint {
         live.line(hint);
     }
-    let path = terms.output.file.as_ref().map_or_else(|| kept::new_path("prove"), PathBuf::from);
+    let path = terms.output.file.as_ref().map_or_else(|| result_store::new_path("prove"), PathBuf::from);
     let local = targets.iter().all(|arm| arm.base.local);
     // What was reached is what is recorded: addresses and certificates are known now.
     let mut reached = targets.iter();
@@ -123,7 +123,7 @@ fn compare(
     let results = Results::of(&experiment, Some(&path))?;
     results.print(terms.output.json, true);
     setup.iter().for_each(|sentence| live.line(sentence));
-    for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(kept::tidy(&path)) {
+    for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(result_store::tidy(&path)) {
         live.note(&note);
     }
     let (known, worse, broke) = match results.finding() {

@@ -2,15 +2,15 @@
 //! that are going to be started; and what is to be said of two servers with different pasts.
 
 use super::super::preflight;
-use crate::base::Base;
-use crate::failure::Failure;
-use crate::runner::builds::BuildTarget;
-use crate::scripted::{Scripted, shared};
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Arm, Criterion, HttpChoice, Plan, Terms};
 use plimsoll_probe::{Finder, FoundServer};
 use plimsoll_report::spelled;
+use plimsoll_study::base::Base;
+use plimsoll_study::runner::builds::BuildTarget;
+use plimsoll_study::script_run::{ScriptRun, shared};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
 
@@ -20,7 +20,7 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {
         let base = Base::reach(&arm.plan, terms)?;
-        let authoring = Scripted::of(&arm.plan, terms)?.map(shared);
+        let authoring = ScriptRun::of(&arm.plan, terms)?.map(shared);
         if arm.started {
             let command = commands.get(number).copied().cloned().flatten();
             let command = command.ok_or_else(|| Failure::start("the command of a build is missing"))?;

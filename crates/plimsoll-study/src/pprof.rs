@@ -2,10 +2,10 @@
 //!
 //! Not here: when profiles are taken (`commands::capture`), what they say.
 
-use crate::failure::Failure;
 use crate::target::resolve_plain;
 use plimsoll_analysis::profile::{ReadError, read_up_to};
 use plimsoll_model::Plan;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::redact;
 use plimsoll_probe::fetch::FetchTarget;

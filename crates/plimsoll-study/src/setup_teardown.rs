@@ -4,9 +4,9 @@
 //! Not here: what is asked (the plan says so), and how it is filled in and looked at (the engine).
 
 use crate::connecting::tls_refused;
-use crate::failure::Failure;
 use plimsoll_engine::{OnceAnswer, OnceRequest};
 use plimsoll_model::failed_answer::KEPT_BYTES;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{AskedAround, FailedAnswer, Injector, OnceAsked, Plan};
 use plimsoll_probe::client::{AskError, Question};
 use plimsoll_sys::tcp::Socket;

@@ -10,18 +10,18 @@ use crate::args::{
     ConnectionArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs,
 };
 use crate::curl;
-use crate::failure::Failure;
 use crate::fields::{body, header};
 use crate::quantity::{flag, path_text, positive, positive_time};
-use crate::scripted;
-use crate::target::host_and_port;
-use crate::traffic_file;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
     AddressRange, Arrivals, Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan,
     Redact, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
+use plimsoll_study::script_run;
+use plimsoll_study::target::host_and_port;
+use plimsoll_study::traffic_file;
 use plimsoll_traffic::file::{FileLoad, RequestDefaults, TrafficFile};
 use plimsoll_traffic::target_url::Url;
 use std::path::Path;
@@ -291,7 +291,7 @@ pub fn plan_and_load(
 
 /// A script that says what is asked, and what it is given.
 fn script(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> {
-    let digest = redact::digest(&scripted::text_of(file)?);
+    let digest = redact::digest(&script_run::text_of(file)?);
     Ok(ScriptTerms { file: file.to_owned(), digest, args: words.to_vec() })
 }
 

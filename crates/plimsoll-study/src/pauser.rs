@@ -7,7 +7,7 @@
 //!
 //! Not here: which processes these are, and whether they may be stopped.
 
-use crate::itself;
+use crate::self_process;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
 use plimsoll_sys::pause::Pausable;
 use plimsoll_sys::{process, signal};
@@ -27,7 +27,7 @@ fn word(pid: u32, started_ticks: u64) -> String {
 
 /// The command that starts a stopper of these processes.
 pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
-    let mut command = itself::command("plimsoll", WORD);
+    let mut command = self_process::command("plimsoll", WORD);
     command.stdout(Stdio::piped()).args(processes.into_iter().map(|(pid, started_ticks)| word(pid, started_ticks)));
     command
 }

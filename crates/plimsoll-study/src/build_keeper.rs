@@ -8,7 +8,7 @@
 //! It is this very program, started with [`WORD`] before anything is parsed. Not here: output, patience with a build
 //! (`subject`).
 
-use crate::itself;
+use crate::self_process;
 use plimsoll_sys::group::{self, Offspring};
 use plimsoll_sys::system_text;
 use plimsoll_sys::{process, signal};
@@ -48,7 +48,7 @@ impl Left {
 /// The command that starts `program` under a keeper, in a process group of its own; its standard input is the pipe, which
 /// must stay open for as long as the program is wanted.
 pub fn command(program: impl AsRef<OsStr>, left: Left) -> Command {
-    let mut command = itself::command("build-keeper", WORD);
+    let mut command = self_process::command("build-keeper", WORD);
     command.arg(left.word()).arg(program);
     command
 }

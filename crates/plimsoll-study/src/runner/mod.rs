@@ -14,10 +14,10 @@ pub use builds::Builds;
 pub use machine::{PlanChange, ThisMachine, Variant};
 pub use setting::{PLACE, Setting};
 
-use crate::failure::Failure;
 use crate::grpc;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Aids, Tick};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, Plan, Probes, Run, Stop};
 use plimsoll_wire::Authoring;
 use std::ops::ControlFlow;

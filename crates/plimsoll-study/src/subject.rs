@@ -5,9 +5,9 @@
 
 use crate::base::Base;
 use crate::bounded_log;
-use crate::failure::Failure;
-use crate::keeper::{self, Left};
+use crate::build_keeper::{self, Left};
 use crate::preflight;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_probe::Finder;
 use plimsoll_sys::group::{self, CpuClocks, Offspring};
@@ -66,7 +66,7 @@ struct Kept {
 
 /// A shell command under a keeper, with its output in a file.
 fn shell(command: &str, left: Left, output: &File) -> std::io::Result<Kept> {
-    let mut keeper = keeper::command("sh", left);
+    let mut keeper = build_keeper::command("sh", left);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
     Kept::start(&mut keeper)
 }
@@ -237,7 +237,7 @@ pub struct Helper {
 impl Helper {
     /// Starts it and waits for the first line that it prints.
     pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
-        let mut keeper = keeper::command(program, Left::End);
+        let mut keeper = build_keeper::command(program, Left::End);
         keeper.args(arguments).stdout(Stdio::piped());
         let mut helper = Helper { said: String::new(), kept: Kept::start(&mut keeper)? };
         if let Some(output) = helper.kept.keeper.stdout.take() {

@@ -3,7 +3,7 @@
 
 mod unpack;
 
-use crate::failure::Failure;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineRoom, Stamp, find_format};

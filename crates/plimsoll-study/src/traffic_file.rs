@@ -1,9 +1,9 @@
 //! A file of traffic named on the command line: read with what it names beside it. What it means is `plimsoll_traffic`'s to say.
 
-use crate::failure::Failure;
 use crate::grpc;
 use plimsoll_model::Plan;
 use plimsoll_model::data::Pick;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::redact::REDACTED;
 use plimsoll_model::traffic::Choice;
 use plimsoll_sys::files::{self, Use};

@@ -3,12 +3,12 @@
 
 use super::machine::{Fitting, on_clock};
 use super::{Driven, Glance, OnTick, Runner, Unready, aids};
-use crate::around::AroundLoad;
 use crate::base::Base;
-use crate::failure::Failure;
+use crate::setup_teardown::AroundLoad;
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, prepare_aided};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_probe::{Finder, MachineSeen};
 use plimsoll_sys::group::CpuClocks;

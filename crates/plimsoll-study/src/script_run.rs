@@ -3,9 +3,10 @@
 //!
 //! Not here: the contract of scripts (`plimsoll_script`), and what a command line says of one.
 
-use crate::failure::{Failure, exit, presentable};
+use crate::message::presentable;
 use crate::output;
 use crate::target;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{LoadShape, Plan, ScriptTerms, Stop, Terms, redact};
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_script::{Dialect, Hanging, Program, PulseWatch, Reach, Script, ScriptError};
@@ -29,7 +30,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A script, and its states in the present load; clones are the same one.
 #[derive(Clone)]
-pub struct Scripted {
+pub struct ScriptRun {
     program: Arc<Program>,
     reach: Arc<dyn Reach>,
     present: Arc<Mutex<Option<Present>>>,
@@ -87,14 +88,14 @@ pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
     files::read(file.as_ref(), Use::Script).map_err(|why| Failure::usage(format!("--lua: the file '{file}' {why}")))
 }
 
-impl Scripted {
+impl ScriptRun {
     /// The script that says what is asked of a plan's URL, if one does; it must be the one that was asked for.
-    pub fn of(plan: &Plan, terms: &Terms<String>) -> Result<Option<Scripted>, Failure> {
+    pub fn of(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         Self::of_url(None, plan, terms)
     }
 
     /// The same, told the URL as it was written.
-    pub fn of_url(url: Option<&str>, plan: &Plan, terms: &Terms<String>) -> Result<Option<Scripted>, Failure> {
+    pub fn of_url(url: Option<&str>, plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         let Some(ScriptTerms { file, digest, args }) = &terms.script else { return Ok(None) };
         let text = text_of(file)?;
         if redact::digest(&text) != *digest {
@@ -116,7 +117,7 @@ impl Scripted {
         }
         let reach = Arc::new(Network { allow_public: terms.public });
         let (present, is_delay_told, announcement) = Default::default();
-        Ok(Some(Scripted { program: Arc::new(program), reach, present, is_delay_told, announcement }))
+        Ok(Some(ScriptRun { program: Arc::new(program), reach, present, is_delay_told, announcement }))
     }
 
     /// Prints this between what the script prints as it begins and its first load.
@@ -181,7 +182,7 @@ impl Scripted {
     }
 }
 
-impl Authoring for Scripted {
+impl Authoring for ScriptRun {
     /// Makes the states anew and begins the script: who writes for each worker, and where its connections go. A script that has
     /// failed in the load before is not begun again.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
@@ -229,7 +230,7 @@ impl Authoring for Scripted {
 }
 
 /// As a runner has it.
-pub fn shared(scripted: Scripted) -> Arc<dyn Authoring> {
+pub fn shared(scripted: ScriptRun) -> Arc<dyn Authoring> {
     Arc::new(scripted)
 }
 

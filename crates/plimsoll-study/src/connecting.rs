@@ -1,9 +1,9 @@
 //! What connections need of this machine: certificates out of files, and local addresses that are its own. Both are checked
 //! here, so that a load never starts with an address or certificate that cannot work.
 //!
-//! Not here: what the flags ask for (`asking`).
+//! Not here: what the flags ask for (`plan_from_args`).
 
-use crate::failure::Failure;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{AddressRange, Terms, TlsSpec};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_wire::tls::{ConfigError, certificates};

@@ -1,8 +1,9 @@
-//! Why a command ends without its result, and with which exit code. The text is one sentence that names the flag or
-//! file and the way out.
+//! Messages as a terminal may have them: one line, of bounded length, and without the secrets of the command line.
+//!
+//! Not here: which words of a command line are secret (the program says so, [`Hidden`]), and exit codes.
 
-pub use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::steering::steers;
+use std::sync::OnceLock;
 
 /// Characters of a quotation in a message: what is longer was not meant to be read again.
 const QUOTED_MAX: usize = 100;
@@ -22,7 +23,7 @@ fn shortened(text: &str, max: usize) -> String {
 /// A message as a terminal may have it: one line, no secret of the command line, no control characters and none that turn
 /// the direction of writing, and no more of what was given than tells it again.
 pub fn presentable(message: &str) -> String {
-    let plain: String = crate::secrets::without_secrets(message)
+    let plain: String = without_secrets(message)
         .chars()
         .map(|c| match c {
             '\n' | '\t' | '\r' => ' ',
@@ -52,6 +53,35 @@ fn quotations(text: &str) -> Vec<&str> {
     }
     parts.push(&text[from..]);
     parts
+}
+
+/// What must not stand in a message, and what may in its place; the longest first.
+#[derive(Debug, Default)]
+pub struct Hidden(Vec<(String, String)>);
+
+static HIDDEN: OnceLock<Hidden> = OnceLock::new();
+
+impl Hidden {
+    /// Texts, each with what may stand in its place.
+    pub fn new(hidden: Vec<(String, String)>) -> Hidden {
+        Hidden(hidden)
+    }
+
+    /// A message without the secrets of this command line.
+    pub fn hide(&self, message: &str) -> String {
+        self.0.iter().fold(message.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
+    }
+
+    /// Keeps it for [`without_secrets`]; only the first counts.
+    pub fn remember(self) {
+        // A second one has nothing to say: a process does one command.
+        let _ = HIDDEN.set(self);
+    }
+}
+
+/// A message without what must not stand in one, whoever wrote it.
+pub fn without_secrets(message: &str) -> String {
+    HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.hide(message))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 //! either of them descends from. Not here: the rhythm, and how they go on where plimsoll is gone (`stopper`).
 
 use crate::base::Base;
-use crate::failure::Failure;
-use crate::stopper;
+use crate::pauser;
 use plimsoll_model::Terms;
+use plimsoll_model::failure::Failure;
 use plimsoll_probe::{Finder, is_called};
 use plimsoll_sys::pause::{Pausable, own_user};
 use plimsoll_sys::probe::listener::{behind, families, processes};
@@ -169,7 +169,7 @@ impl Stopping {
             return Err("there is no process that may be stopped".to_owned());
         }
         let no = |error: std::io::Error| format!("what stops processes could not be started: {}", system_text(&error));
-        let command = &mut stopper::command(processes.iter().map(|process| (process.pid, process.started_ticks)));
+        let command = &mut pauser::command(processes.iter().map(|process| (process.pid, process.started_ticks)));
         let mut stopper = command.spawn().map_err(no)?;
         let (to, from) = (stopper.stdin.take(), stopper.stdout.take());
         let (ready, wait) = channel();

@@ -6,10 +6,10 @@
 
 use crate::capacity::Fixed;
 use crate::connecting;
-use crate::failure::Failure;
 use crate::grpc;
 use crate::target::{addresses, resolve_plain};
 use crate::traffic_file;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
 use plimsoll_probe::Watched;
 use plimsoll_probe::fetch::FetchTarget;
@@ -21,6 +21,7 @@ pub struct Base {
     pub plan: Plan,
     /// How this machine makes loads.
     pub injector: Injector,
+    /// Whether the target is on this machine.
     pub local: bool,
     /// Whether addresses may be asked that are neither loopback nor private.
     pub allow_public: bool,

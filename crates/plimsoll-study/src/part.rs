@@ -10,10 +10,10 @@
 //!
 //! Nothing stands in arguments or the environment, which others can read. Not here: who starts it and sums up (`runner::together`).
 
-use crate::failure::Failure;
-use crate::{grpc, itself};
+use crate::{grpc, self_process};
 use plimsoll_engine::{Aids, prepare_aided};
 use plimsoll_model::codec::{Frame, MAGIC};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Ending, Injector, Plan, Purpose, Remark, Stop, Stripe, Tag};
 use plimsoll_sys::process;
 use std::ffi::OsStr;
@@ -40,7 +40,7 @@ pub struct Task {
 
 /// The command that starts such a process, out of reach of the terminal's ^C: whoever started it ends it.
 pub fn command() -> Command {
-    let mut command = itself::command("plimsoll", WORD);
+    let mut command = self_process::command("plimsoll", WORD);
     command.stdout(Stdio::piped());
     command
 }

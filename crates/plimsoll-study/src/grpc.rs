@@ -4,8 +4,8 @@
 //! Not here: what descriptors say (`plimsoll-traffic`), how calls are carried out.
 
 use crate::connecting::tls_refused;
-use crate::failure::Failure;
 use plimsoll_engine::{encode_request, tls_client};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Terms};

@@ -5,7 +5,6 @@
 
 mod args;
 mod commands;
-mod conduct;
 mod curl;
 #[cfg(test)]
 mod examples;
@@ -15,11 +14,11 @@ mod pictures;
 mod plan_from_args;
 mod progress;
 mod quantity;
-mod recording;
 mod refused;
 mod results;
 mod run_door;
 mod secrets;
+mod study_screen;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};

@@ -1,8 +1,7 @@
 //! The commands, one file each: they connect arguments, the engine, the analysis and the report, and do no more.
 
 pub mod baseline;
-pub mod capture;
-mod changes;
+mod change_args;
 pub mod check;
 pub mod clean;
 pub mod demo;

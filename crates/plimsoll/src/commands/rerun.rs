@@ -5,7 +5,7 @@
 //! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. From there on it goes
 //! the way of a command.
 
-use super::{changes, experiment, replay};
+use super::{change_args, experiment, replay};
 use crate::args::RerunArgs;
 use crate::fields;
 use crate::plan_from_args;
@@ -158,7 +158,7 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
     given.texts.insert(TextKind::Profiles, profiles.into());
     given.texts.insert(TextKind::Argument, args.words.clone().into());
     let identities: Vec<String> =
-        args.identities.iter().map(|text| changes::identity(text)).collect::<Result<_, _>>()?;
+        args.identities.iter().map(|text| change_args::identity(text)).collect::<Result<_, _>>()?;
     given.texts.insert(TextKind::Identity, identities.into());
     given.texts.insert(TextKind::Proto, args.proto.clone().into());
     given.texts.insert(TextKind::ProtoPath, args.proto_path.clone().into());
@@ -277,7 +277,7 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
 
 /// Says on standard error what is not as it was.
 fn differences(experiment: &Experiment) {
-    let now = crate::recording::environment(experiment.environment.target_local);
+    let now = plimsoll_study::recording::environment(experiment.environment.target_local);
     let then = &experiment.environment;
     for (what, then, now) in [
         ("plimsoll", &then.plimsoll, &now.plimsoll),

@@ -1,26 +1,28 @@
 //! `plimsoll run`: one load on one URL.
 
-use super::capture::Capture;
 use super::{note_ports, preflight};
 use crate::args::{RunArgs, all_of};
-use crate::conduct::{Conduct, Done};
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
-use crate::recording::Recording;
 use crate::results::{Results, profiles as taken};
+use crate::study_screen::StudyScreen;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
 use plimsoll_probe::{Effort, Watcher};
+use plimsoll_report::spelling;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::base::Base;
 use plimsoll_study::capacity::{self, Limits};
+use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::ThisMachine;
 use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::study_loop::{Done, StudyLoop};
 use plimsoll_study::traffic_file;
 use plimsoll_wire::Authoring;
 use std::path::PathBuf;
@@ -189,18 +191,18 @@ pub fn measure(
     let asked = Asked::Run(RunAsked { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
-    let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref())?;
+    let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
     let mut runner = ThisMachine::new(watcher, plan, injector, None).authored(authoring);
-    let mut conduct = Conduct::new(&mut runner, recording, Live::new(terms.output.quiet));
-    conduct.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
-    conduct.carry_out(&mut study, &mut |done, live| {
+    let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
+    study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
+    study_loop.carry_out(&mut study, &mut |done, screen| {
         if let Done::Measured(trial) = done {
-            note_ports(live, &Summary::of(&trial.run));
+            note_ports(&mut screen.live, &Summary::of(&trial.run));
         }
     })?;
-    if conduct.recording.trials().is_empty() {
+    if study_loop.recording.trials().is_empty() {
         return Err(Failure::start("interrupted"));
     }
-    let (experiment, note, live) = conduct.end(None);
+    let (experiment, note, StudyScreen { live, .. }) = study_loop.end(None);
     Ok(MeasuredRun { experiment, path, live, note })
 }

@@ -3,27 +3,29 @@
 //!
 //! Not here: what each of them asks for beside the search, and with which code it ends.
 
-use super::capture::Capture;
 use super::first_answer;
 use crate::args::SearchArgs;
-use crate::conduct::Conduct;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::flag;
-use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{Results, profiles as taken};
+use crate::study_screen::StudyScreen;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Arrivals, Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Planning, Terms};
 use plimsoll_probe::{self as probes, Effort, Watcher};
+use plimsoll_report::spelling;
 use plimsoll_study::base::Base;
 use plimsoll_study::capacity::{self, Limits};
+use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::stopped::MayStop;
 use plimsoll_study::runner::{PlanChange, Setting, ThisMachine, Variant};
 use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::study_loop::StudyLoop;
 use plimsoll_study::traffic_file;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -140,16 +142,16 @@ impl PreparedSearch {
             _ => None,
         };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
-        let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
+        let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
         let scripted = ScriptRun::of(&plan, terms)?;
         let mut runner = ThisMachine::new(watcher, plan, injector, None).with_sources(terms.preflight);
         runner =
             runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting).with_stopped(may_stop);
-        let mut conduct = Conduct::new(&mut runner, recording, live);
-        conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
-        conduct.carry_out(&mut study, &mut |_, _| ())?;
-        hint(terms, &base, &mut conduct.live);
-        let (experiment, note, mut live) = conduct.end(None);
+        let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+        study_loop.profiler = profiles.map(|wanted| wanted.profiler(&path));
+        study_loop.carry_out(&mut study, &mut |_, _| ())?;
+        hint(terms, &base, &mut study_loop.display.live);
+        let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
         let results = Results::of(&experiment, Some(&path))?;
         results.print(terms.output.json, !live.lines_seen());
         let profiled = results.profiles.as_ref().and_then(taken::note);
@@ -180,7 +182,9 @@ fn hint(terms: &Terms<String>, base: &Base, live: &mut Live) {
     {
         return;
     }
-    Capture::hint(&base.plan, terms, live);
+    if let Some(line) = Capture::hint(&base.plan, terms) {
+        live.line(&line);
+    }
     if terms.probes.metrics.is_none()
         && !terms.probes.none
         && let Some(place) = probes::served_by(&base.plan)

@@ -3,14 +3,13 @@
 
 use super::{note_ports, preflight};
 use crate::args::{SweepArgs, all_of};
-use crate::conduct::{Conduct, Done};
 use crate::live::Live;
 use crate::pictures::{write, write_chart};
 use crate::plan_from_args;
 use crate::quantity::{flag, path_text, positive_time};
-use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{self, Results};
+use crate::study_screen::StudyScreen;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::SHARE_MIN_NS;
 use plimsoll_analysis::{Conditions, Finding, Study};
@@ -19,14 +18,17 @@ use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms};
 use plimsoll_probe::{Effort, Watcher};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
+use plimsoll_report::spelling;
 use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_lengths};
 use plimsoll_study::base::Base;
 use plimsoll_study::capacity::Limits;
 use plimsoll_study::output;
+use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::ThisMachine;
 use plimsoll_study::runner::machine::Fitting;
 use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::study_loop::{Done, StudyLoop};
 use plimsoll_study::traffic_file;
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
@@ -145,7 +147,8 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let asked = Asked::Sweep(SweepAsked { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
-    let recording = Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path))?;
+    let recording =
+        Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path), spelling::words)?;
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
@@ -154,15 +157,15 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let scripted = ScriptRun::of(&plan, terms)?;
     let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
     runner = runner.authored(scripted.map(shared)).with_sources(terms.preflight);
-    let mut conduct = Conduct::new(&mut runner, recording, live);
-    conduct.carry_out(&mut study, &mut |done, live| {
+    let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+    study_loop.carry_out(&mut study, &mut |done, screen| {
         let Done::Measured(trial) = done else { return };
         let Some(level) = Some(trial).filter(|it| it.tag.purpose == Purpose::Level).and_then(SweepLevel::measured)
         else {
             return;
         };
         if let Ok(figures) = &level.outcome {
-            note_ports(live, &figures.summary);
+            note_ports(&mut screen.live, &figures.summary);
         }
         // What is measured next is worth having without the table, too.
         if let Some(line) = dat_line(&level)
@@ -171,7 +174,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
             output::failed(cannot(error).to_string());
         }
     })?;
-    let (experiment, note, mut live) = conduct.end(None);
+    let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
     let results = Results::of(&experiment, Some(&run_path))?;
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file holds no sweep")) };
     // Each visit had a line of its own until now.

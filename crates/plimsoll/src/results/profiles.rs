@@ -8,23 +8,9 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
 use plimsoll_report::load_profiles::{KeptProfile, KindSum, KindSums, Profiles};
 use plimsoll_report::{TakenProfiles, format};
+use plimsoll_study::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
-
-/// Name in file names and documents, name in addresses.
-pub const CPU: (&str, &str) = ("cpu", "profile");
-/// The other kinds: both names are one; the column that is summed up (the difference of two snapshots does not say which
-/// is meant); whether the sum is a stock, of which no share for a request can be stated.
-pub const OTHERS: [(&str, &str, bool); 5] = [
-    ("allocs", "alloc_space", false),
-    ("heap", "inuse_space", true),
-    ("block", "delay", false),
-    ("mutex", "delay", false),
-    ("goroutine", "goroutine", true),
-];
-
-/// The end of their names.
-pub const SUFFIX: &str = ".pb.gz";
 
 /// A profile that the record names, and where it is.
 pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, String), String> {

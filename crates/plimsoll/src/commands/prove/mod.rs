@@ -4,12 +4,10 @@ mod profiles;
 mod question;
 mod targets;
 
-use super::capture::Capture;
-use crate::conduct::Conduct;
 use crate::live::Live;
-use crate::recording::Recording;
 use crate::results::Results;
 use crate::results::page::write_beside;
+use crate::study_screen::StudyScreen;
 use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
@@ -18,11 +16,15 @@ use plimsoll_model::{
 };
 use plimsoll_report::format::duration;
 use plimsoll_report::measure_text;
+use plimsoll_report::spelling;
 use plimsoll_study::capacity::Limits;
+use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::Builds;
 use plimsoll_study::runner::builds::BuildTarget;
 use plimsoll_study::runner::machine::Fitting;
+use plimsoll_study::study_loop::StudyLoop;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -87,17 +89,17 @@ fn compare(
     // The flags are the same for all sides.
     let base = targets[0].base.clone();
     let noted = Noted { warnings, fitted: Vec::new() };
-    let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path))?;
+    let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::words)?;
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let before_block = terms.builds.before_block.as_deref();
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
     let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
-    let mut conduct = Conduct::new(&mut runner, recording, live);
-    conduct.profiler = wanted.map(|wanted| wanted.profiler(&path));
-    let outcome = conduct.carry_out(&mut study, &mut |_, _| ());
+    let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+    study_loop.profiler = wanted.map(|wanted| wanted.profiler(&path));
+    let outcome = study_loop.carry_out(&mut study, &mut |_, _| ());
     // Whatever becomes of profiles, all blocks were measured before.
-    let is_measured = study.is_profiling(&conduct.history());
-    let mut measured = conduct.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
+    let is_measured = study.is_profiling(&study_loop.history());
+    let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
         Some(Ending::Stopped(Stop::Died(why))) => Some(why.clone()),
         _ => None,
@@ -107,9 +109,9 @@ fn compare(
         Err(failure) => Some(failure.to_string()),
         Ok(()) => died,
     };
-    let setup = std::mem::take(&mut conduct.fitted);
-    let nothing = !conduct.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
-    let (experiment, note, mut live) = conduct.end(broken.as_deref());
+    let setup = std::mem::take(&mut study_loop.fitted);
+    let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
+    let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(broken.as_deref());
     // What was driven, and never answered with success, is a result; what could not be driven is none.
     let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.whole().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);

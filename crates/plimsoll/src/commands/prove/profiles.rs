@@ -2,12 +2,12 @@
 //!
 //! Not here: under which loads (`plimsoll-analysis`), and how they are taken and kept (`capture`).
 
-use crate::commands::capture::Capture;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::{Served, Terms};
 use plimsoll_study::base::user_info;
 use plimsoll_study::pprof::Endpoint;
+use plimsoll_study::profile_capture::Capture;
 use plimsoll_study::runner::builds::BuildTarget;
 
 /// The profiles that are asked for. Of servers that run already, looks whether they will do it, so that nobody waits in

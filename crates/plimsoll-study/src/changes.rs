@@ -3,17 +3,13 @@
 //!
 //! Not here: which changes are made and what they say (`plimsoll-analysis`).
 
-use crate::args::ChangeArgs;
-use crate::quantity::flag;
+use crate::runner::Variant;
+use crate::{grpc, preflight};
 use plimsoll_model::expect::Expectations;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::intervention::VARIED_MAX;
 use plimsoll_model::terms::ChangeTerms;
 use plimsoll_model::traffic::Filled;
-use plimsoll_model::units::parse_number;
 use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet, Terms};
-use plimsoll_study::runner::{PLACE, Variant};
-use plimsoll_study::{grpc, preflight};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::target_url::Url;
 use std::cmp::Ordering;
@@ -27,30 +23,6 @@ const ANY_ANSWER: &str = "100-428,430-501,505-599";
 
 /// The status of an answer that is a part of the whole.
 const PARTIAL_CONTENT: u16 = 206;
-
-/// What the flags say.
-pub fn terms(args: &ChangeArgs) -> Result<ChangeTerms<String>, Failure> {
-    let identities = args.identities.iter().map(|text| identity(text)).collect::<Result<_, Failure>>()?;
-    let vary = args.vary.clone();
-    if vary.as_ref().is_some_and(|command| !command.contains(PLACE)) {
-        return Err(Failure::usage(format!("--vary: it has no {PLACE}, where the value goes")));
-    }
-    let (other_body, may_signal) = (args.other_body.clone(), args.may_signal.clone());
-    if other_body.as_deref() == Some("-") {
-        return Err(Failure::usage("--other-body: give the text, or @FILE; standard input may be the body's"));
-    }
-    if may_signal.iter().any(|word| word.trim().is_empty()) {
-        return Err(Failure::usage("--may-signal: give the name or the number of a process"));
-    }
-    Ok(ChangeTerms {
-        none: args.no_intervene,
-        reference: args.reference.clone(),
-        identities,
-        vary,
-        other_body,
-        may_signal,
-    })
-}
 
 /// Another body, where one is given and requests have one, and whether it is the longer one.
 fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
@@ -69,26 +41,6 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
             "--other-body: it is as long as the body ({longest} bytes); give a longer or a shorter one"
         ))),
         order => Ok(Some((bytes, order == Ordering::Greater))),
-    }
-}
-
-/// A header field by which another client names itself, as it is recorded.
-pub fn identity(text: &str) -> Result<String, Failure> {
-    // The text may hold a secret: it is not repeated.
-    let (name, value) = text.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
-        Failure::usage("--identity: write it as 'Name: value', a header by which another client names itself")
-    })?;
-    Ok(format!("{}: {}", name.trim(), value.trim()))
-}
-
-/// The values of a setting that are tried.
-pub fn values(args: &ChangeArgs) -> Result<Vec<f64>, Failure> {
-    let Some(text) = &args.values else { return Ok(Vec::new()) };
-    let values: Vec<f64> =
-        text.split(',').map(|value| flag("--values", parse_number(value.trim()))).collect::<Result<_, _>>()?;
-    match values.iter().all(|value| *value > 0.0) && (2..=VARIED_MAX).contains(&values.len()) {
-        true => Ok(values),
-        false => Err(Failure::usage(format!("--values: give 2 to {VARIED_MAX} values above 0, such as 2,4,8"))),
     }
 }
 

@@ -4,13 +4,13 @@
 //! They are taken afterwards so that no figure of the measurement itself pays for them. What is said of them is computed from
 //! the run file and the profiles beside it; `show` does the same.
 //!
-//! Not here: which loads these are and how the time of one is divided (`plimsoll-analysis`), who drives them (`conduct`),
-//! layout (`plimsoll-report`).
+//! Not here: which loads these are and how the time of one is divided (`plimsoll-analysis`), who drives them (`study_loop`),
+//! what the profiles say and how that looks.
 
-use crate::conduct::Profiler;
-use crate::live::Live;
+use crate::base::user_info;
+use crate::pprof::{Endpoint, PATIENCE};
 use crate::recording::Recording;
-use crate::results::profiles::{CPU, OTHERS, SUFFIX};
+use crate::study_loop::Profiler;
 use plimsoll_analysis::profile::Stretches;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
@@ -18,13 +18,26 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::{ArmIndex, Ending, Plan, ProfileTaken, ProfilesAsked, Remark, Served, Stop, Tag, Terms};
 use plimsoll_probe::fetch::awaited;
-use plimsoll_study::base::user_info;
-use plimsoll_study::pprof::{Endpoint, PATIENCE};
 use plimsoll_sys::system_text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// Name in file names and documents, name in addresses.
+pub const CPU: (&str, &str) = ("cpu", "profile");
+/// The other kinds: both names are one; the column that is summed up (the difference of two snapshots does not say which
+/// is meant); whether the sum is a stock, of which no share for a request can be stated.
+pub const OTHERS: [(&str, &str, bool); 5] = [
+    ("allocs", "alloc_space", false),
+    ("heap", "inuse_space", true),
+    ("block", "delay", false),
+    ("mutex", "delay", false),
+    ("goroutine", "goroutine", true),
+];
+
+/// The end of their names.
+pub const SUFFIX: &str = ".pb.gz";
 
 /// Profiles that are going to be taken.
 pub struct Capture {
@@ -51,16 +64,13 @@ impl Capture {
         Ok(Some(Capture::at(vec![endpoint], *seconds)))
     }
 
-    /// Says that the target serves profiles, to somebody who did not ask for them.
-    pub fn hint(plan: &Plan, terms: &Terms<String>, live: &mut Live) {
-        if let Ok(endpoint) = on_target(plan, terms)
-            && endpoint.is_served()
-        {
-            live.line(&format!(
-                "the target serves profiles at {}: --pprof shows what each function costs a request at the line",
-                endpoint.shown
-            ));
-        }
+    /// A line for somebody who did not ask for profiles that the target serves; `None` where it serves none.
+    pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
+        let endpoint = on_target(plan, terms).ok().filter(Endpoint::is_served)?;
+        Some(format!(
+            "the target serves profiles at {}: --pprof shows what each function costs a request at the line",
+            endpoint.shown
+        ))
     }
 
     /// What the run file says of it.

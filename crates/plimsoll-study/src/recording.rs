@@ -1,16 +1,16 @@
 //! An experiment as it is made: each load is driven, kept in memory and, where asked for, written to its run file as it
 //! happens, so that a crash loses no more than the interval under way.
+//!
+//! Not here: how a command line is spelled ([`SpellCommand`]), and who drives loads (`runner`).
 
+use crate::runner::{Driven, Glance, Runner};
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Probes, Purpose, Remark, Run,
+    Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Probes, Purpose, Redacted, Remark, Run,
     SampledFunctions, Stop, Tag, Terms, Trial,
 };
-use plimsoll_report::spelling::words;
-use plimsoll_study::output;
-use plimsoll_study::runner::{Driven, Glance, Runner};
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;
 use plimsoll_sys::signal;
@@ -23,6 +23,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A load begins so long after its connections stand, ns: every worker is at its loop by then.
 const START_AHEAD_NS: u64 = 1_000_000;
+
+/// The command line that asks this, as it is recorded.
+pub type SpellCommand = fn(&Asked, &Terms<Redacted>) -> Vec<String>;
 
 /// An experiment under way.
 pub struct Recording {
@@ -73,7 +76,11 @@ impl RunFile {
         frame.encode(&mut self.buffer);
         if let Err(error) = self.file.write_all(&self.buffer) {
             self.failed = true;
-            output::failed(format!("the run file '{}' is not whole: {}", self.path.display(), system_text(&error)));
+            plimsoll_sys::stdout::failed(format!(
+                "the run file '{}' is not whole: {}",
+                self.path.display(),
+                system_text(&error)
+            ));
         }
     }
 
@@ -100,7 +107,7 @@ impl RunFile {
 }
 
 impl Recording {
-    /// Begins an experiment, in memory and, with a path, in a file.
+    /// Begins an experiment, in memory and, with a path, in a file. `spell` writes the command line of the record.
     pub fn begin(
         asked: Asked,
         terms: &Terms<String>,
@@ -108,11 +115,12 @@ impl Recording {
         target_local: bool,
         injector: &Injector,
         path: Option<&Path>,
+        spell: SpellCommand,
     ) -> Result<Recording, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let terms = terms.record();
         let experiment = Experiment {
-            command: words(&asked, &terms),
+            command: spell(&asked, &terms),
             terms: Some(Box::new(terms)),
             asked,
             started_unix_ms: now.as_millis() as u64,

@@ -4,28 +4,17 @@
 //! Profiles are taken under loads that are steps like the others; who takes them hears of each tick ([`Profiler`]).
 //!
 //! Not here: which load is next, and what it all says (`plimsoll-analysis`); how loads are carried out (`runner`), and profiles
-//! taken (`commands::capture`).
+//! taken (`profile_capture`), and how anything looks ([`StudyDisplay`]).
 
-use crate::live::Live;
-use crate::progress::Meter;
 use crate::recording::Recording;
-use plimsoll_analysis::prove::looks;
-use plimsoll_analysis::study::blocks::Stand;
-use plimsoll_analysis::study::explain::HoldLevel;
-use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
-use plimsoll_analysis::study::search::planned_tag;
-use plimsoll_analysis::study::{History, Search, Step, Study, TrialPlan};
-use plimsoll_engine::{Phase, Tick};
+use crate::runner::{Runner, Unready};
+use plimsoll_analysis::study::{Broken, History, Step, Study, TrialPlan};
+use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{
-    ArmIndex, Ending, Experiment, Intervention, Lengths, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld,
+    Asked, Ending, Experiment, Intervention, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld,
 };
-use plimsoll_report::{
-    Progress, broken_text, format, ladder_heading, ladder_line, ladder_standing, load_text, prediction_text,
-    prove_heading, prove_line, prove_standing, search_text, trial_heading, trial_line,
-};
-use plimsoll_study::runner::{Runner, Unready};
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
 
@@ -33,20 +22,17 @@ use std::ops::ControlFlow;
 const WARNINGS_MAX: usize = 3;
 
 /// An experiment under way.
-pub struct Conduct<'a> {
+pub struct StudyLoop<'a, D: StudyDisplay> {
     /// Who carries loads out.
     pub runner: &'a mut dyn Runner,
     /// What is kept.
     pub recording: Recording,
     /// What is shown meanwhile.
-    pub live: Live,
+    pub display: D,
     /// What of the loads was fitted to the machine, each sentence once.
     pub fitted: Vec<String>,
     /// What takes profiles, where they are asked for.
     pub profiler: Option<Box<dyn Profiler>>,
-    meter: Meter,
-    /// How it stands, for the eye.
-    standing: String,
 }
 
 /// Takes profiles of the target under loads that are made for it, and keeps them: the one thing that is done beside a load.
@@ -70,25 +56,24 @@ pub enum Done<'a> {
     Unheld,
 }
 
-impl<'a> Conduct<'a> {
+impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// Nothing is measured yet.
-    pub fn new(runner: &'a mut dyn Runner, recording: Recording, live: Live) -> Conduct<'a> {
-        let (fitted, profiler, meter, standing) = (Vec::new(), None, Meter::default(), String::new());
-        Conduct { runner, recording, live, fitted, profiler, meter, standing }
+    pub fn new(runner: &'a mut dyn Runner, recording: Recording, display: D) -> StudyLoop<'a, D> {
+        StudyLoop { runner, recording, display, fitted: Vec::new(), profiler: None }
     }
 
     /// Carries a study out. `after` is called after each step that it measures.
-    pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(Done, &mut Live)) -> Result<(), Failure> {
+    pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(Done, &mut D)) -> Result<(), Failure> {
         while !signal::interrupted() {
             let step = study.next(&self.history());
             match step {
                 Step::Stop => break,
-                Step::Break(broken) => return Err(Failure::start(broken_text(&broken))),
+                Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
                 Step::Skip(tag) => self.unheld(tag, Unheld::NoTime, after),
                 Step::Unprofiled(tag, why) => {
                     // Of sides it is said with what else is missing.
                     if tag.arm.is_none() {
-                        self.live.line(&format!("no profiles are taken: {}", why.text()));
+                        self.display.line(&format!("no profiles are taken: {}", why.text()));
                     }
                     self.unprofiled(tag, why.text());
                 }
@@ -106,7 +91,7 @@ impl<'a> Conduct<'a> {
                         self.note_fitted(study, fitted);
                         self.measure(study, *trial)?;
                         if let Some(trial) = self.recording.trials().last() {
-                            after(Done::Measured(trial), &mut self.live);
+                            after(Done::Measured(trial), &mut self.display);
                         }
                     }
                 },
@@ -117,17 +102,13 @@ impl<'a> Conduct<'a> {
         {
             self.unprofiled(tag, "the user ended it");
         }
-        self.live.clear();
+        self.display.clear();
         Ok(())
     }
 
     /// What was measured so far.
     pub fn history(&self) -> History<'_> {
-        History {
-            trials: self.recording.trials(),
-            remarks: self.recording.remarks(),
-            elapsed_ns: self.runner.elapsed_ns(),
-        }
+        state(&self.recording, self.runner).history
     }
 
     /// Records that there is no profile, and why.
@@ -142,18 +123,16 @@ impl<'a> Conduct<'a> {
             return self.unprofiled(trial.tag, "nothing takes profiles");
         };
         let tag = trial.tag;
-        self.tell_profile(study, &trial);
+        self.display.profile_planned(study, &trial, &state(&self.recording, self.runner));
         let driven = match self.runner.prepare(&mut trial) {
             Err(Unready::Failed(failure)) => Err(failure.to_string()),
             Err(Unready::Unheld(reason)) => Err(reason),
             Ok(_) => {
-                let saying = self.saying(study, &trial);
+                self.display.load_begins(study, &trial, &state(&self.recording, self.runner));
                 profiler.begin(&trial);
-                let mut say = |tick: &Tick| {
-                    profiler.tick(tick);
-                    Saying { elapsed_s: tick.end_ns as f64 / 1e9, ..saying.clone() }
-                };
-                self.drive(trial, &mut say).map(|trial| trial.run.ending.clone()).map_err(|error| error.to_string())
+                self.drive(trial, &mut |tick| profiler.tick(tick))
+                    .map(|trial| trial.run.ending.clone())
+                    .map_err(|error| error.to_string())
             }
         };
         let last = self.recording.trials().len().checked_sub(1);
@@ -162,27 +141,8 @@ impl<'a> Conduct<'a> {
         self.profiler = Some(profiler);
     }
 
-    /// Says that profiles are going to be taken: of one target before each load, of two sides before the first.
-    fn tell_profile(&mut self, study: &Study, trial: &TrialPlan) {
-        let load = &trial.plan.load;
-        let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
-        let length_ns = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64;
-        let line = match trial.tag.arm {
-            None => {
-                let name = self.recording.asked().profile_name(&trial.tag);
-                format!("profiling at {rate} {counted}/s ({name}), {}", format::duration(length_ns))
-            }
-            Some(_) if study.is_profiling(&self.history()) => return,
-            Some(_) => {
-                let all = format::duration(length_ns * TURNS_OF_SIDES as f64);
-                format!("profiling both sides in turn at {rate} {counted}/s, {all}")
-            }
-        };
-        self.live.line(&line);
-    }
-
-    fn unheld(&mut self, tag: Tag, reason: Unheld, after: &mut dyn FnMut(Done, &mut Live)) {
-        after(Done::Unheld, &mut self.live);
+    fn unheld(&mut self, tag: Tag, reason: Unheld, after: &mut dyn FnMut(Done, &mut D)) {
+        after(Done::Unheld, &mut self.display);
         self.recording.remark(Remark::Unheld { tag, reason });
     }
 
@@ -193,204 +153,46 @@ impl<'a> Conduct<'a> {
                 continue;
             }
             if !matches!(study, Study::Blocks(_)) {
-                self.live.line(&sentence);
+                self.display.line(&sentence);
             }
             self.fitted.push(sentence);
         }
     }
 
+    /// Measures one load of the study, and shows what came of it.
     fn measure(&mut self, study: &mut Study, trial: TrialPlan) -> Result<(), Failure> {
-        let began_s = self.runner.elapsed_ns() as f64 / 1e9;
-        let saying = self.saying(study, &trial);
-        let alone = matches!(study, Study::Run(..));
-        // What is predicted stands there before it is tried, not on terminals alone.
-        if let (Study::Explain(_), Some(intervention)) = (&*study, Intervention::of(&trial.tag))
-            && intervention != Intervention::Control
-        {
-            self.live.line(&format!("experiment: {}; {}", intervention.text(), saying.why));
+        self.display.load_begins(study, &trial, &state(&self.recording, self.runner));
+        self.drive(trial, &mut |_| ())?;
+        let known = outcomes(study);
+        study.read(self.recording.trials());
+        if outcomes(study) != known {
+            self.display.outcome(study, &state(&self.recording, self.runner));
         }
-        self.drive(trial, &mut |tick| {
-            let at_s = tick.end_ns as f64 / 1e9;
-            match alone {
-                true => Saying { doing: in_phase(tick.phase, &saying.doing), elapsed_s: at_s, ..saying.clone() },
-                false => Saying { elapsed_s: began_s + at_s, ..saying.clone() },
-            }
-        })?;
-        self.tell(study);
         Ok(())
     }
 
-    /// Has one load driven that is prepared. `say` tells what is shown of it, tick by tick.
-    fn drive(&mut self, trial: TrialPlan, say: &mut dyn FnMut(&Tick) -> Saying) -> Result<&Trial, Failure> {
+    /// Has one load driven that is prepared. `beside` hears of each tick.
+    fn drive(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
-        self.meter.next_load();
-        let (live, meter) = (&mut self.live, &mut self.meter);
+        let display = &mut self.display;
         let driven = self.recording.drive(self.runner, tag, &plan, &mut |tick, server_cores| {
             if signal::interrupted() {
                 return ControlFlow::Break(Stop::Interrupted);
             }
-            let Saying { doing, why, elapsed_s, total_s } = say(tick);
-            live.passing(&Progress { doing, why, elapsed_s, total_s, server_cores, ..meter.push(tick) });
+            beside(tick);
+            display.tick(tick, server_cores);
             match tick.end_ns {
                 // Connections are made ready.
                 0 => ControlFlow::Continue(()),
                 _ => until.push(tick.start_ns, tick.end_ns, tick.interval),
             }
         });
-        live.clear();
+        display.clear();
         driven
     }
 
-    /// What a load does, and why.
-    fn saying(&self, study: &Study, trial: &TrialPlan) -> Saying {
-        let s = |ns: u64| Some(ns as f64 / 1e9);
-        if trial.tag.purpose == Purpose::Profile {
-            return self.saying_of_profile(trial);
-        }
-        let load = || load_text(&trial.plan);
-        let (doing, why, total_s) = match study {
-            Study::Run(run, _) => {
-                let total_ns = run.plan.load.duration_ns.map(|ns| ns + run.plan.load.warmup_ns);
-                (load(), String::new(), total_ns.and_then(s))
-            }
-            Study::Sweep(asked) => {
-                let total_ns = match asked.lengths {
-                    Lengths::Budget(ns) => ns,
-                    Lengths::Fixed(ns) => (ns + asked.warmup_ns) * asked.levels.len() as u64,
-                };
-                let visits = self.recording.trials().iter().filter(|before| before.tag == trial.tag).count();
-                let visit = if visits > 0 { format!(", visit {}", visits + 1) } else { String::new() };
-                let level = format!("{}, level {} of {}{visit}", load(), trial.tag.turn + 1, asked.levels.len());
-                (level, String::new(), s(total_ns))
-            }
-            Study::Find(search) => {
-                let so_far = search.so_far(self.runner.elapsed_ns());
-                let (doing, why) = match trial.tag == planned_tag() {
-                    true => (format!("holding what to plan with: {}", load()), "the line less the headroom".to_owned()),
-                    false => search_text(trial.tag.purpose, &trial.plan, so_far),
-                };
-                (doing, why, s(search.whole_ns()))
-            }
-            Study::Explain(explain) => {
-                let load = load();
-                let (doing, why) = match HoldLevel::of(&trial.tag) {
-                    Some(level) => (
-                        format!("holding {}: {load}", level.text()),
-                        "what changes from a low load to past the line tells what holds it".to_owned(),
-                    ),
-                    None => match Intervention::of(&trial.tag) {
-                        Some(intervention) => {
-                            let predicted = explain.predicted(self.recording.trials(), intervention);
-                            (format!("{}: {load}", intervention.text()), prediction_text(intervention, &predicted))
-                        }
-                        None => match varied_number(&trial.tag).and_then(|number| explain.varied.get(number)) {
-                            Some(value) => {
-                                let why = "what a setting of the server's matters".to_owned();
-                                (format!("the setting at {value}: {load}"), why)
-                            }
-                            None => {
-                                let so_far = explain.search.so_far(self.runner.elapsed_ns());
-                                search_text(trial.tag.purpose, &trial.plan, so_far)
-                            }
-                        },
-                    },
-                };
-                (doing, why, s(explain.budget_ns))
-            }
-            Study::Overload(overload) => {
-                let so_far = overload.search.so_far(self.runner.elapsed_ns());
-                let (doing, why) = search_text(trial.tag.purpose, &trial.plan, so_far);
-                (doing, why, s(overload.budget_ns))
-            }
-            Study::Blocks(comparison) => {
-                let arm = trial.tag.arm.map_or('A', ArmIndex::letter);
-                let doing = match trial.tag.purpose {
-                    Purpose::Block => format!("block {}: {arm}", trial.tag.turn + 1),
-                    _ => format!("what {arm} can do: {} users", trial.plan.load.shape.curve().max()),
-                };
-                (doing, self.standing.clone(), s(comparison.budget_ns()))
-            }
-        };
-        Saying { doing, why, elapsed_s: 0.0, total_s }
-    }
-
-    /// The same of a load under which profiles are taken.
-    fn saying_of_profile(&self, trial: &TrialPlan) -> Saying {
-        let load = &trial.plan.load;
-        let (doing, measured) = match trial.tag.arm {
-            None => {
-                let name = self.recording.asked().profile_name(&trial.tag);
-                (
-                    format!(
-                        "profiling at {} {}/s ({name})",
-                        format::rate(load.shape.curve().max()),
-                        trial.plan.traffic.counted()
-                    ),
-                    "the measurement",
-                )
-            }
-            Some(arm) => {
-                let turn = turn_of_sides(&trial.tag).map_or(0, |turn| turn + 1);
-                (format!("profile {turn} of {TURNS_OF_SIDES}: {}", arm.letter()), "the blocks")
-            }
-        };
-        let figure = if trial.tag.arm.is_none() { "no figure of it pays" } else { "no figure of theirs pays" };
-        let total_s = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64 / 1e9;
-        let why = format!("after {measured}, so that {figure} for profiles");
-        Saying { doing, why, elapsed_s: 0.0, total_s: Some(total_s) }
-    }
-
-    /// Shows what the last load said.
-    fn tell(&mut self, study: &mut Study) {
-        let known = |study: &Study| match study {
-            Study::Find(search) => search.outcomes.len(),
-            Study::Explain(explain) => explain.search.outcomes.len(),
-            Study::Overload(overload) => overload.search.outcomes.len(),
-            Study::Blocks(comparison) => comparison.blocks().len(),
-            Study::Run(..) | Study::Sweep(_) => 0,
-        };
-        let before = known(study);
-        study.read(self.recording.trials());
-        let elapsed_ns = self.runner.elapsed_ns();
-        let columns = self.live.columns();
-        if known(study) == before {
-            return;
-        }
-        match study {
-            Study::Find(search) => self.tell_trial(search, elapsed_ns),
-            Study::Explain(explain) => self.tell_trial(&explain.search, elapsed_ns),
-            Study::Overload(overload) => self.tell_trial(&overload.search, elapsed_ns),
-            Study::Blocks(comparison) => {
-                let number = comparison.blocks().len();
-                let Some(stand) = comparison.stand(self.recording.trials()) else { return };
-                let (heading, line, standing) = match (&stand, comparison.rules()) {
-                    (Stand::Proof(standing, enough_ns), Some(rules)) => {
-                        let line = prove_line(elapsed_ns, rules, standing);
-                        (prove_heading(), line, prove_standing(rules, standing, *enough_ns))
-                    }
-                    (Stand::Ladder(ladder), _) => {
-                        (ladder_heading(), ladder_line(elapsed_ns, ladder, columns), ladder_standing(ladder))
-                    }
-                    (Stand::Proof(..), None) => return,
-                };
-                if looks::interim(stand.blocks()).is_some() || number.is_multiple_of(20) {
-                    self.live.row(&heading, &line);
-                }
-                self.standing = standing;
-            }
-            Study::Run(..) | Study::Sweep(_) => {}
-        }
-    }
-
-    fn tell_trial(&mut self, search: &Search, elapsed_ns: u64) {
-        let columns = self.live.columns();
-        if let Some(outcome) = search.outcomes.last() {
-            self.live.row(&trial_heading(columns), &trial_line(elapsed_ns, outcome, columns));
-        }
-    }
-
     /// Ends what was started, and the experiment; with `broken`, that it broke off, and why. The note says where its file is.
-    pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, Live) {
+    pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
         // What cannot be ended now ends with plimsoll.
         let finished = self.runner.finish();
         let mut warnings = self.runner.take_warnings();
@@ -399,16 +201,67 @@ impl<'a> Conduct<'a> {
             Some(reason) => self.recording.break_off(reason),
             None => self.recording.end(self.runner.elapsed_ns()),
         };
-        let mut live = self.live;
+        let mut display = self.display;
         // Of many loads the first tell enough.
         for warning in warnings.iter().take(WARNINGS_MAX) {
-            live.note(&format!("warning: {warning}"));
+            display.note(&format!("warning: {warning}"));
         }
         if let Err(failure) = finished {
-            live.note(&format!("warning: {failure}"));
+            display.note(&format!("warning: {failure}"));
         }
-        (experiment, note, live)
+        (experiment, note, display)
     }
+}
+
+/// What is known when something is shown.
+pub struct StudyState<'a> {
+    /// The question.
+    pub asked: &'a Asked,
+    /// What was measured so far.
+    pub history: History<'a>,
+}
+
+fn state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
+    let (trials, remarks, elapsed_ns) = (recording.trials(), recording.remarks(), runner.elapsed_ns());
+    StudyState { asked: recording.asked(), history: History { trials, remarks, elapsed_ns } }
+}
+
+/// How many outcomes a study has to show one by one.
+fn outcomes(study: &Study) -> usize {
+    match study {
+        Study::Find(search) => search.outcomes.len(),
+        Study::Explain(explain) => explain.search.outcomes.len(),
+        Study::Overload(overload) => overload.search.outcomes.len(),
+        Study::Blocks(comparison) => comparison.blocks().len(),
+        Study::Run(..) | Study::Sweep(_) => 0,
+    }
+}
+
+/// Shows a study while it is carried out.
+pub trait StudyDisplay {
+    /// A load under which profiles are taken is going to be prepared.
+    fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
+
+    /// A load is prepared and begins.
+    fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
+
+    /// A tick of the load has passed; with the cores that the server uses, where they are seen.
+    fn tick(&mut self, tick: &Tick, server_cores: Option<f64>);
+
+    /// The last load added an outcome to the study.
+    fn outcome(&mut self, study: &Study, state: &StudyState);
+
+    /// Why a study cannot go on, in words.
+    fn broken(&self, broken: &Broken) -> String;
+
+    /// Writes a line that stays.
+    fn line(&mut self, line: &str);
+
+    /// Writes a line that stays even when progress is not wanted.
+    fn note(&mut self, line: &str);
+
+    /// Takes back what is shown of the load under way.
+    fn clear(&mut self);
 }
 
 /// Whether a load is made with something changed.
@@ -416,39 +269,17 @@ fn is_an_experiment(tag: &Tag) -> bool {
     varied_number(tag).is_some() || Intervention::of(tag).is_some()
 }
 
-/// What is shown of a load.
-#[derive(Debug, Clone, Default)]
-pub struct Saying {
-    /// What is being done.
-    pub doing: String,
-    /// Why; empty where that needs no words.
-    pub why: String,
-    /// Time since the experiment began, s.
-    pub elapsed_s: f64,
-    /// How long it takes, at most, s.
-    pub total_s: Option<f64>,
-}
-
-/// What a load is doing, in words.
-fn in_phase(phase: Phase, load: &str) -> String {
-    match phase {
-        Phase::Preparing => format!("opening connections for {load}"),
-        Phase::Warmup => format!("warming up with {load}: not measured"),
-        Phase::Measured => load.to_owned(),
-        Phase::Grace => format!("waiting for the last answers to {load}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runner::{Driven, Glance, OnTick};
     use plimsoll_analysis::study::profiling::level_tag;
-    use plimsoll_model::{Arm, Arrivals, BlocksAsked, Criterion, Curve};
+    use plimsoll_engine::Phase;
+    use plimsoll_model::{Arm, ArmIndex, Arrivals, BlocksAsked, Criterion, Curve, Lengths};
     use plimsoll_model::{
-        Asked, Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProfilesAsked, ProveAsked, Run, RunAsked,
-        SweepAsked, Terms,
+        Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProfilesAsked, ProveAsked, Run, RunAsked, SweepAsked,
+        Terms,
     };
-    use plimsoll_study::runner::{Driven, Glance, OnTick};
     use std::cell::RefCell;
     use std::rc::Rc;
 
@@ -516,6 +347,22 @@ mod tests {
         }
     }
 
+    /// Shows nothing.
+    struct Silent;
+
+    impl StudyDisplay for Silent {
+        fn profile_planned(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
+        fn load_begins(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
+        fn tick(&mut self, _: &Tick, _: Option<f64>) {}
+        fn outcome(&mut self, _: &Study, _: &StudyState) {}
+        fn broken(&self, broken: &Broken) -> String {
+            format!("{broken:?}")
+        }
+        fn line(&mut self, _: &str) {}
+        fn note(&mut self, _: &str) {}
+        fn clear(&mut self) {}
+    }
+
     fn plan() -> PlanRecord {
         Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
     }
@@ -534,13 +381,13 @@ mod tests {
         let mut study = Study::new(&asked).expect("a question");
         let recording = {
             let (terms, noted, injector) = (Terms::default(), Noted::default(), Injector::default());
-            Recording::begin(asked, &terms, noted, true, &injector, None).expect("in memory")
+            Recording::begin(asked, &terms, noted, true, &injector, None, |_, _| Vec::new()).expect("in memory")
         };
-        let mut conduct = Conduct::new(runner, recording, Live::new(true));
-        conduct.profiler = profiler;
+        let mut study_loop = StudyLoop::new(runner, recording, Silent);
+        study_loop.profiler = profiler;
         let mut told = 0;
-        let outcome = conduct.carry_out(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());
-        (conduct.end(outcome.as_ref().err().map(String::as_str)).0, outcome, told)
+        let outcome = study_loop.carry_out(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());
+        (study_loop.end(outcome.as_ref().err().map(String::as_str)).0, outcome, told)
     }
 
     fn simulated() -> Simulated {

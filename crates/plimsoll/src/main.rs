@@ -8,7 +8,6 @@ mod commands;
 mod curl;
 #[cfg(test)]
 mod examples;
-mod fields;
 mod live;
 mod pictures;
 mod plan_from_args;

@@ -10,19 +10,20 @@ use crate::args::{
     ConnectionArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs,
 };
 use crate::curl;
-use crate::fields::{body, header};
 use crate::quantity::{flag, path_text, positive, positive_time};
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan,
-    Redact, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
+    AddressRange, Arrivals, Carriage, Curve, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Request,
+    ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
+use plimsoll_study::fields::{body, header};
+use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
 use plimsoll_study::script_run;
 use plimsoll_study::target::host_and_port;
 use plimsoll_study::traffic_file;
-use plimsoll_traffic::file::{FileLoad, RequestDefaults, TrafficFile};
+use plimsoll_traffic::file::FileLoad;
 use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -180,35 +181,6 @@ pub fn plans(
     Ok((plans, terms, file_load))
 }
 
-/// Makes a request a call. `place`: where its fields are written.
-fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
-    // That of a body of JSON is not that of the messages.
-    let is_of_json = |name: &str, value: &str| {
-        name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
-    };
-    route.request.headers.retain(|(name, value)| !is_of_json(name, value));
-    for (name, value) in &mut route.request.headers {
-        // What ends in -bin is bytes, which are written in base64: anything else is taken for the bytes themselves.
-        if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) && !value.contains("{{") {
-            use base64::Engine;
-            *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
-        }
-        if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-            return Err(Failure::usage(format!(
-                "{place}: the value of {name} has characters that are not ASCII, which gRPC does not take there: send it as {name}-bin"
-            )));
-        }
-    }
-    route.grpc = Some(GrpcCall { ok, in_turn, ..GrpcCall::default() });
-    Ok(())
-}
-
-/// Whether a text reads as base64, with or without padding.
-fn is_base64(text: &str) -> bool {
-    use base64::Engine;
-    base64::engine::general_purpose::STANDARD_NO_PAD.decode(text.trim_end_matches('=')).is_ok()
-}
-
 /// Refuses flags that only calls of gRPC's have a use for.
 fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
     for (given, flag) in [
@@ -305,74 +277,6 @@ fn speak_http1(carriage: &mut Carriage) -> Result<(), Failure> {
         tls.alpn = carriage.http.alpn();
     }
     Ok(())
-}
-
-/// Which HTTP is spoken, as `--http` says.
-pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Failure> {
-    let http = match text {
-        None | Some("auto") => HttpChoice::Auto,
-        Some("1.1" | "1") => HttpChoice::H1,
-        Some("2") => HttpChoice::H2,
-        Some(other) => return Err(Failure::usage(format!("--http: '{other}' is not auto, 1.1 or 2"))),
-    };
-    match (http, origin.is_grpc()) {
-        (HttpChoice::H1, true) => Err(Failure::usage("--http 1.1: gRPC is spoken over HTTP/2 only; leave it out")),
-        (_, true) => Ok(HttpChoice::H2),
-        (http, false) => Ok(http),
-    }
-}
-
-/// What a file asks of each target, and whether the URL of that has a user.
-pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
-    asked_of(&traffic_file::read(mix.file.as_ref())?, mix, redact)
-}
-
-/// What a file that was read asks of each target, and whether the URL of that has a user.
-pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
-    let in_file = match mix.bases.is_empty() {
-        true => Some(file.base().ok_or_else(|| {
-            Failure::usage(
-                "-f: the file does not say where to ask: add base = \"http://HOST:PORT\" to it, or --target URL",
-            )
-        })?),
-        false => None,
-    };
-    let headers = mix.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
-    let of_base = |base: &str| {
-        let Url { origin, path, authorization } = Url::read(base)?;
-        let mut headers = headers.clone();
-        let user_info = push_authorization(&mut headers, authorization);
-        let defaults = RequestDefaults { headers, ok_status: mix.ok_status.clone(), timeout_ns: mix.timeout_ns };
-        let is_grpc = origin.is_grpc();
-        let mut traffic = file.traffic(origin, &path, &defaults, redact);
-        if is_grpc && !traffic.around.is_empty() {
-            return Err(Failure::usage(
-                "-f: nothing can be asked of a gRPC server before or after a load: leave [[setup]] and [[cleanup]] out",
-            ));
-        }
-        for route in traffic.routes.iter_mut().filter(|_| is_grpc) {
-            if route.follow > 0 {
-                return Err(Failure::usage(format!(
-                    "-f: the request '{}': calls of gRPC are not redirected: leave 'follow' out",
-                    route.label
-                )));
-            }
-            route.request.method = "POST".into();
-            let place = format!("-f: the request '{}'", route.label);
-            make_call(route, mix.ok_grpc.unwrap_or_default(), mix.in_turn, &place)?;
-        }
-        Ok((traffic, user_info))
-    };
-    mix.bases.iter().map(String::as_str).chain(in_file).map(of_base).collect()
-}
-
-/// Adds the authorization of a URL's user, unless there is another; whether it was added.
-pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Option<String>) -> bool {
-    let said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-    let authorization = authorization.filter(|_| !said);
-    let user_info = authorization.is_some();
-    headers.extend(authorization.map(|value| ("Authorization".to_owned(), value)));
-    user_info
 }
 
 /// How arrivals of an open load are spaced; flags win over a file.

@@ -1,7 +1,8 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::replay::{self, LogWords};
+use super::replay::LogWords;
 use super::search::{self, PreparedSearch};
+use super::traffic::ReadingMeter;
 use crate::args::{FindArgs, all_of, redaction};
 use crate::live::Live;
 use crate::plan_from_args;
@@ -15,6 +16,7 @@ use plimsoll_model::{Arrivals, Asked, FindAsked, Plan, Planning, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::{format, spelled};
+use plimsoll_study::log_replay;
 
 /// A shorter soak sees no more than the search.
 const SOAK_NS_MIN: u64 = 10_000_000_000;
@@ -58,11 +60,12 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
         with_unsafe: args.allow_unsafe,
     };
     let replay = ReplayTerms { drawn: true, ..words.terms(plan)? };
-    plan.traffic = replay::of_logs(
+    plan.traffic = log_replay::of_logs(
         &replay,
         plan.load.seed,
         redaction(request.redact, request.keep_failed_bodies),
         args.out.quiet,
+        &mut ReadingMeter::new(),
     )?
     .traffic;
     terms.replay = Some(replay);

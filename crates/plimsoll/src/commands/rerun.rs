@@ -5,9 +5,9 @@
 //! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. From there on it goes
 //! the way of a command.
 
-use super::{change_args, experiment, replay};
+use super::traffic::ReadingMeter;
+use super::{change_args, experiment};
 use crate::args::RerunArgs;
-use crate::fields;
 use crate::plan_from_args;
 use crate::quantity::path_text;
 use crate::results;
@@ -19,8 +19,10 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
 use plimsoll_report::spelling::words;
+use plimsoll_study::fields;
 use plimsoll_study::output::{note, print};
 use plimsoll_study::result_store::FOLDER;
+use plimsoll_study::{file_traffic, log_replay};
 use plimsoll_sys::signal;
 use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
@@ -91,9 +93,11 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
 /// What a file of traffic, or logs, ask of each target.
 pub fn from_files(terms: &Terms<String>, seed: u64) -> Result<Vec<FromFile>, Failure> {
     match (&terms.replay, &terms.mix) {
-        (Some(logs), _) => Ok(vec![replay::of_logs(logs, seed, terms.redact, terms.output.quiet)?]),
+        (Some(logs), _) => {
+            Ok(vec![log_replay::of_logs(logs, seed, terms.redact, terms.output.quiet, &mut ReadingMeter::new())?])
+        }
         (None, Some(mix)) => {
-            let asked = plan_from_args::of_file(mix, terms.redact)?;
+            let asked = file_traffic::of_file(mix, terms.redact)?;
             Ok(asked.into_iter().map(|(traffic, _)| FromFile { traffic, arrivals: None }).collect())
         }
         (None, None) => Ok(Vec::new()),

@@ -1,8 +1,6 @@
 //! `plimsoll prove`: whether a change helped, by blocks of paired loads; with `--ladder`, what each step costs.
 
-mod profiles;
 mod question;
-mod targets;
 
 use crate::live::Live;
 use crate::results::Results;
@@ -16,9 +14,11 @@ use plimsoll_model::{
 };
 use plimsoll_report::format::duration;
 use plimsoll_report::measure_text;
+use plimsoll_report::spelled;
 use plimsoll_report::spelling;
 use plimsoll_study::capacity::Limits;
 use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::prove_targets;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::Builds;
@@ -43,9 +43,9 @@ fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String 
 /// Compares two builds, reports, and says with which code to end.
 pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ProveAsked { blocks, criterion, margin, profiles: _ } = asked;
-    let mut targets = targets::reach(&blocks.arms, terms, criterion)?;
-    let warnings = targets::first_answers(&mut targets, terms)?;
-    let wanted = profiles::asked(terms, &targets)?;
+    let mut targets = prove_targets::reach(&blocks.arms, terms, criterion)?;
+    let warnings = prove_targets::first_answers(&mut targets, terms)?;
+    let wanted = prove_targets::profiles(terms, &targets)?;
     let profiles = wanted.as_ref().map(Capture::asked);
     let record = |blocks| Asked::Prove(ProveAsked { blocks, criterion, margin, profiles });
     compare(blocks, Some(criterion), terms, (&targets, warnings), record, wanted)
@@ -53,8 +53,8 @@ pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
 
 /// The same of the rungs of a ladder.
 pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let mut targets = targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
-    let warnings = targets::first_answers(&mut targets, terms)?;
+    let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
+    let warnings = prove_targets::first_answers(&mut targets, terms)?;
     let record = |blocks| Asked::Ladder(LadderAsked { blocks });
     compare(asked.blocks, None, terms, (&targets, warnings), record, None)
 }
@@ -69,8 +69,8 @@ fn compare(
     record: impl FnOnce(BlocksAsked) -> Asked,
     wanted: Option<Capture>,
 ) -> Result<u8, Failure> {
-    let (differing, hint) = if criterion.is_some() { targets::pasts(targets) } else { (None, None) };
-    warnings.extend(differing);
+    let (differing, hint) = if criterion.is_some() { prove_targets::pasts(targets) } else { (None, None) };
+    warnings.extend(differing.as_ref().map(spelled));
     let mut live = Live::new(terms.output.quiet);
     live.line(&question(&blocks, criterion));
     if let Some(hint) = hint {

@@ -1,11 +1,33 @@
 //! Whatever importers write is what plimsoll reads: documents drawn at random, in the shapes of each format and with texts that are odd
 //! in every place, are imported, read as `check` reads them, and made into requests.
 
-use super::{ImportKind, imported, traffic_file};
-use crate::commands::check;
+#![forbid(unsafe_code)]
+
 use plimsoll_model::rng::Rng;
+use plimsoll_study::file_traffic::plan_of;
+use plimsoll_study::traffic_file;
+use plimsoll_traffic::file::TrafficFileError;
+use plimsoll_traffic::import::{self, Imported};
 use serde_json::{Value, json};
 use std::path::Path;
+
+/// The importers.
+#[derive(Debug, Clone, Copy)]
+enum ImportKind {
+    Har,
+    Openapi,
+    Postman,
+    Jmx,
+}
+
+fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<Imported, TrafficFileError> {
+    match kind {
+        ImportKind::Har => import::har(text, host),
+        ImportKind::Openapi => import::openapi(text),
+        ImportKind::Postman => import::postman(text),
+        ImportKind::Jmx => import::jmx(text),
+    }
+}
 
 /// Documents of each kind, unless `PROPTEST_CASES` says how many.
 const CASES: u64 = 1_000;
@@ -523,7 +545,7 @@ fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
         return Err(format!("{what}: {}", made.text));
     }
     let (file, _) = traffic_file::lacks(&made.text, Path::new("/nowhere"))?;
-    let (plan, _) = check::plan_of(&file, "imported", None, None).map_err(|failure| failure.to_string())?;
+    let (plan, _) = plan_of(&file, "imported", None, None).map_err(|failure| failure.to_string())?;
     traffic_file::encodes(&plan).map_err(|failure| failure.to_string())?;
     Ok(true)
 }

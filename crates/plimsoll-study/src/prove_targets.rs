@@ -1,16 +1,19 @@
 //! The targets of a comparison as they are reached from this machine: servers that run already, found by who listens, or builds
 //! that are going to be started; and what is to be said of two servers with different pasts.
 
-use super::super::preflight;
+use crate::base::{Base, user_info};
+use crate::pprof::Endpoint;
+use crate::preflight::preflight;
+use crate::profile_capture::Capture;
+use crate::runner::builds::BuildTarget;
+use crate::script_run::{ScriptRun, shared};
+use plimsoll_analysis::Sentence;
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::past::{Past, pasts_differ};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Arm, Criterion, HttpChoice, Plan, Terms};
+use plimsoll_model::terms::ProfilesTerms;
+use plimsoll_model::{Arm, Criterion, HttpChoice, Plan, Served, Terms};
 use plimsoll_probe::{Finder, FoundServer};
-use plimsoll_report::spelled;
-use plimsoll_study::base::Base;
-use plimsoll_study::runner::builds::BuildTarget;
-use plimsoll_study::script_run::{ScriptRun, shared};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
 
@@ -75,14 +78,41 @@ fn past(found: &FoundServer) -> Option<Past> {
 
 /// Of two URLs: what to warn about where their processes have different pasts, and what to say in any case, unless it is one
 /// server.
-pub fn pasts(targets: &[BuildTarget]) -> (Option<String>, Option<&'static str>) {
+pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
     let (Ok(found_a), Ok(found_b)) = (a.first(), b.first()) else { return (None, None) };
     if found_a.roots == found_b.roots {
         return (None, None);
     }
-    let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b)).as_ref().map(spelled);
+    let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
     let hint = "two URLs compare two running processes, and two starts of one build often differ by 1 to 2 %: --a CMD --b CMD compares two builds, each started afresh for each load";
     (differing, Some(hint))
+}
+
+/// The profiles that are asked for. Of servers that run already, looks whether they will do it, so that nobody waits in
+/// vain.
+pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
+    let (Some(ProfilesTerms { served, seconds }), [a, b]) = (&terms.profiles, targets) else { return Ok(None) };
+    let (public, seconds) = (terms.public, *seconds);
+    let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
+    let of_target = |target: &BuildTarget, number| {
+        let plan = &target.base.plan;
+        Endpoint::of_target(plan, user_info(plan, terms, number))
+    };
+    let [a, b] = match served {
+        Served::ByTarget => [of_target(a, 0), of_target(b, 1)],
+        Served::At(urls) => [urls.first(), urls.last()].map(|url| Endpoint::resolve(url.map_or("", |url| url), public)),
+    };
+    let endpoints = [a.map_err(flagged)?, b.map_err(flagged)?];
+    let fresh = targets.iter().any(|target| target.command.is_some());
+    if !fresh {
+        let [a, b] = &endpoints;
+        a.check(seconds)?;
+        // A server takes a while to give up a profile for which nobody waits: the same is not asked twice.
+        if b.shown != a.shown {
+            b.check(seconds)?;
+        }
+    }
+    Ok(Some(Capture::at(endpoints.into(), seconds)))
 }

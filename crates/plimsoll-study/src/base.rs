@@ -2,7 +2,7 @@
 //! for, so that a load never starts with an address or certificate that cannot work. After that nothing about what was asked can
 //! fail.
 //!
-//! Not here: what was asked (`asking`, or a record), and whether the machine can hold a load (`capacity`).
+//! Not here: what was asked (the command line, or a record), and whether the machine can hold a load (`capacity`).
 
 use crate::capacity::Fixed;
 use crate::connecting;

@@ -1,7 +1,7 @@
 //! What connections need of this machine: certificates out of files, and local addresses that are its own. Both are checked
 //! here, so that a load never starts with an address or certificate that cannot work.
 //!
-//! Not here: what the flags ask for (`plan_from_args`).
+//! Not here: what the flags ask for (the command line).
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{AddressRange, Terms, TlsSpec};

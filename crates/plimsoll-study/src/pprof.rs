@@ -1,6 +1,6 @@
 //! Profiles over HTTP, as Go's `net/http/pprof` and its kin serve them: which path to ask for, and what a refusal means.
 //!
-//! Not here: when profiles are taken (`commands::capture`), what they say.
+//! Not here: when profiles are taken (`profile_capture`), what they say.
 
 use crate::target::resolve_plain;
 use plimsoll_analysis::profile::{ReadError, read_up_to};

@@ -1,7 +1,7 @@
 //! This very program as another process: where it does its work beside plimsoll under a word in place of a command, before anything is
 //! parsed.
 //!
-//! Not here: what it does there (`keeper`, `part`, `stopper`).
+//! Not here: what it does there (`build_keeper`, `part`, `pauser`).
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};

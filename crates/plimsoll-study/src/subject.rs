@@ -1,7 +1,7 @@
 //! A build under test that plimsoll starts and stops itself: a command under a keeper, its output kept in a file, all that
 //! it started ended whatever happens, and its port silent before the next one begins. So is the server of the demo.
 //!
-//! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed (`keeper`).
+//! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed (`build_keeper`).
 
 use crate::base::Base;
 use crate::bounded_log;

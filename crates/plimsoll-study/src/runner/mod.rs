@@ -1,4 +1,4 @@
-//! Who carries loads out ([`Runner`]): few verbs, so that the one loop over studies (`conduct`) need not know whether loads are
+//! Who carries loads out ([`Runner`]): few verbs, so that the one loop over studies (`study_loop`) need not know whether loads are
 //! driven from this machine, on builds that are started for them, or, in its tests, against a simulated server.
 //!
 //! Not here: which load is next (the studies of `plimsoll-analysis`), what is kept of it (`recording`).

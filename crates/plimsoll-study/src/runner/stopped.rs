@@ -2,7 +2,7 @@
 //! are stopped during a load and go on after it, whatever happens ([`Stopping`]).
 //!
 //! Only what the server itself has connections to may be stopped: neither the server nor plimsoll, nobody else's process, and none that
-//! either of them descends from. Not here: the rhythm, and how they go on where plimsoll is gone (`stopper`).
+//! either of them descends from. Not here: the rhythm, and how they go on where plimsoll is gone (`pauser`).
 
 use crate::base::Base;
 use crate::pauser;

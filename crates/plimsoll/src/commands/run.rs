@@ -5,7 +5,7 @@ use crate::args::{RunArgs, all_of};
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
-use crate::results::{Results, profiles as taken};
+use crate::results::{Results, profile_note};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
@@ -148,7 +148,7 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::of(measured.run())));
     let tidied = measured.path.as_deref().and_then(result_store::tidy);
     let live = &mut measured.live;
-    for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(taken::note)).chain(tidied) {
+    for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(profile_note)).chain(tidied) {
         live.note(&note);
     }
     for crossing in &crossed {

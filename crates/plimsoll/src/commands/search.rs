@@ -9,7 +9,7 @@ use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::flag;
 use crate::results::page::write_beside;
-use crate::results::{Results, profiles as taken};
+use crate::results::{Results, profile_note};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
@@ -154,7 +154,7 @@ impl PreparedSearch {
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
         let results = Results::of(&experiment, Some(&path))?;
         results.print(terms.output.json, !live.lines_seen());
-        let profiled = results.profiles.as_ref().and_then(taken::note);
+        let profiled = results.profiles.as_ref().and_then(profile_note);
         let page = write_beside(&path, &experiment);
         for note in page.into_iter().chain(note).chain(result_store::tidy(&path)).chain(profiled) {
             live.note(&note);

@@ -1,14 +1,16 @@
 //! What the profiles say that were taken at low load and at the load in question, and where they lie: beside the run file.
+//!
+//! Not here: taking them (`profile_capture`), and how they look.
 
+use crate::profile_capture::{CPU, OTHERS, SUFFIX};
+use plimsoll_analysis::format;
 use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
 use plimsoll_analysis::study::profiling::level_tag;
+use plimsoll_analysis::taken_profiles::{KeptProfile, KindSum, KindSums, Profiles};
 use plimsoll_analysis::{Doubt, DoubtKind, Doubted, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
-use plimsoll_report::load_profiles::{KeptProfile, KindSum, KindSums, Profiles};
-use plimsoll_report::{TakenProfiles, format};
-use plimsoll_study::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
@@ -129,23 +131,6 @@ fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
         (DoubtKind::Server, Sentence::from(text))
     };
     Some(Doubt { kind, text })
-}
-
-/// Where the profiles went, and how to look at them.
-pub fn note(taken: &TakenProfiles) -> Option<String> {
-    let TakenProfiles::OfLoads(profiles) = taken else { return None };
-    let profiles = profiles.open().1;
-    let cpu = |level: &str| {
-        let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU.0);
-        kept.map(|kept| kept.file.as_str())
-    };
-    let (low, high) = (cpu("low")?, cpu(&profiles.level_name)?);
-    let [before, after] = profiles.requests.as_slice() else { return None };
-    Some(format!(
-        "profiles: {} files beside it; the flame graph of the difference: plimsoll profile --diff {low} {high} \
-         --requests-a {before:.0} --requests-b {after:.0} -o diff.html",
-        profiles.files.len(),
-    ))
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! What the profiles say that were taken of both sides of a comparison.
+//!
+//! Not here: taking them (`profile_capture`), and how they look.
 
-use super::profiles::read_kept;
+use crate::load_profiles::read_kept;
 use plimsoll_analysis::profile::{Meanwhile, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
+use plimsoll_analysis::taken_profiles::ProveProfiles;
 use plimsoll_analysis::{DoubtKind, Doubted, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
-use plimsoll_report::prove_profiles::ProveProfiles;
 use std::path::Path;
 
 /// A server that answers this share of the rate holds it.

@@ -59,5 +59,5 @@ pub trait WrkScript {
     fn done(&self, figures: &RunFigures) -> Option<ScriptError>;
 
     /// The script as the author of a load's requests.
-    fn author(&self) -> Arc<dyn Authoring>;
+    fn author(&self) -> Arc<dyn Authoring + Send + Sync>;
 }

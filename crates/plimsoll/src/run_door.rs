@@ -14,7 +14,7 @@ use plimsoll_model::{Plan, Run, RunAsked, Terms};
 use plimsoll_report::{attacks_page, page};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::script_run::ScriptRun;
 use plimsoll_traffic::vegeta::VegetaCourse;
 use plimsoll_wire::Authoring;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl WrkScript for DoorScript {
         self.0.done(figures)
     }
 
-    fn author(&self) -> Arc<dyn Authoring> {
-        shared(self.0.clone())
+    fn author(&self) -> Arc<dyn Authoring + Send + Sync> {
+        Arc::new(self.0.clone())
     }
 }

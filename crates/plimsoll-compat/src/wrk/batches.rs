@@ -24,13 +24,13 @@ type WorkerBatches = Arc<Mutex<BatchTimes>>;
 /// Those who ask what a script asks, and whose batches are timed; clones are the same ones.
 #[derive(Clone)]
 pub struct Batches {
-    inner: Arc<dyn Authoring>,
+    inner: Arc<dyn Authoring + Send + Sync>,
     times: Arc<Mutex<Vec<WorkerBatches>>>,
 }
 
 impl Batches {
     /// Of what these ask.
-    pub fn new(inner: Arc<dyn Authoring>) -> Batches {
+    pub fn new(inner: Arc<dyn Authoring + Send + Sync>) -> Batches {
         Batches { inner, times: Arc::default() }
     }
 

@@ -14,8 +14,10 @@ use batches::Batches;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_script::Dialect;
 use plimsoll_script::run_figures::RunFigures;
+use plimsoll_wire::Authoring;
 use render::{Distribution, WrkReport, announced, render};
 use std::io::IsTerminal;
+use std::sync::Arc;
 use words::{WrkOptions, WrkRefusal, parse};
 
 /// Carries out what the words after the name ask for.
@@ -46,7 +48,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     let batches = author.clone().filter(|_| asked.batch_latency).map(Batches::new);
     let authoring = match &batches {
         Some(batches) => Some(batches.clone().shared()),
-        None => author,
+        None => author.map(|author| -> Arc<dyn Authoring> { author }),
     };
     let measured = run.carry_out(question, &terms, authoring)?;
     let told = RunFigures::of(measured.run());

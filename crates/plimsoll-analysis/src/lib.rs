@@ -39,6 +39,7 @@ pub mod stages;
 pub mod stalls;
 pub mod study;
 pub mod summary;
+pub mod taken_profiles;
 pub mod watch;
 
 pub use by_route::RouteSummary;

@@ -4,8 +4,8 @@
 //! Not here: how a batch is sent and its answers told apart (`plimsoll_wire`), and what becomes of the load when an author has failed.
 
 use crate::answers::AnswerText;
-use crate::redirect::is_redirect;
 use plimsoll_model::RequestFailure;
+use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::tls::TlsAgreed;
 use plimsoll_wire::{AnswerTimes, Author, Batch, EncodedRequest, Halt, HeardAnswer, LostAnswer, Piece};
 

@@ -5,10 +5,10 @@
 use crate::answers::{AnswerChecks, PatternError};
 use crate::encode::{encode_request, host_field};
 use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
-use crate::redirect::{NotFollowed, target_of, turns_into_get};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::{GrpcStatusSet, Origin, Plan, Request, Route, RouteNumber};
+use plimsoll_wire::redirect::{NotFollowed, target_of, turns_into_get};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -26,7 +26,6 @@ mod net;
 mod once;
 mod prepared;
 mod recorder;
-mod redirect;
 mod replayed;
 mod session_source;
 mod sessions;
@@ -44,7 +43,6 @@ pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
 pub use once::{OnceAnswer, OnceRequest};
 pub use prepared::{Aids, Prepared, prepare, prepare_aided};
-pub use redirect::{NotFollowed, is_redirect, target_of};
 
 use encoded_route::RouteCompiler;
 use fill::FormValues;

@@ -7,9 +7,9 @@ use crate::Error;
 use crate::answers::{AnswerChecks, AnswerText};
 use crate::encoded_route::{FilledRoutes, RouteCompiler, unix_offset_ns};
 use crate::fill::{FormTurn, FormValues};
-use crate::redirect::is_redirect;
 use crate::sessions::VALUE_BYTES_MAX;
 use plimsoll_model::{Origin, Plan, Route};
+use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{EncodedRequest, Piece};
 
 /// A request that is asked beside a load.

@@ -6,11 +6,11 @@ use crate::answers::{AnswerText, Miss};
 use crate::cookies::CookieScope;
 use crate::encoded_route::{FilledRoutes, SourceError, target};
 use crate::fill::{FormText, FormTurn};
-use crate::redirect::NotFollowed;
 use crate::sessions::{SessionStep, UserSession, UserSessions};
 use crate::users::{Last, Next, UserNumbers};
 use plimsoll_model::session::SessionOp;
 use plimsoll_model::{Origin, Outcome, Plan, RouteNumber};
+use plimsoll_wire::redirect::NotFollowed;
 
 /// How a session has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

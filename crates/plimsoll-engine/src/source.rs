@@ -8,7 +8,6 @@ use crate::answers::{AnswerText, Miss};
 use crate::authored::Authored;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::FormValues;
-use crate::redirect::NotFollowed;
 use crate::replayed::Replayed;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
 use crate::users::{Last, Next, UserNumbers};
@@ -16,6 +15,7 @@ use crate::weighted::Weighted;
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
+use plimsoll_wire::redirect::NotFollowed;
 use plimsoll_wire::tls::TlsAgreed;
 use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
 

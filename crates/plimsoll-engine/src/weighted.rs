@@ -2,10 +2,10 @@
 
 use crate::encoded_route::FilledRoutes;
 use crate::fill::FormTurn;
-use crate::redirect::NotFollowed;
 use crate::users::UserNumbers;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Origin, Plan, Route, RouteNumber};
+use plimsoll_wire::redirect::NotFollowed;
 
 /// Sets what is drawn of routes apart from what else follows from the same seed.
 const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;

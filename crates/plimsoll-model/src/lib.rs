@@ -10,6 +10,7 @@ pub mod addresses;
 pub mod asked;
 pub mod bounds;
 pub mod budget;
+pub mod calendar;
 pub mod carriage;
 pub mod codec;
 pub mod completion;

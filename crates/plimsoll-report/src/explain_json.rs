@@ -2,13 +2,14 @@
 
 use crate::document::value;
 use crate::json::{FrameFields, LoadLineFields, MadeFields};
-use crate::load_profiles::{Profiles, ProfilesFields};
+use crate::load_profiles::ProfilesFields;
 use crate::remedy::spelled;
 use crate::run::RunContext;
 use crate::sampled::SampledFields;
 use crate::server::ServerFields;
 use plimsoll_analysis::explain::{Explanation, Intervened, Named, ShownSignal, VariedSetting, VariedStep};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
+use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_analysis::{Doubted, StoppedBy};
 use plimsoll_model::Experiment;
 use serde::Serialize;

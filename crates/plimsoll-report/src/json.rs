@@ -7,7 +7,7 @@ use crate::csv::purpose_name;
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
-use crate::load_profiles::{Profiles, ProfilesFields};
+use crate::load_profiles::ProfilesFields;
 use crate::remedy::spelled;
 use crate::replay::{self, ReplayFields, ReplayLineFields};
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
@@ -19,6 +19,7 @@ use plimsoll_analysis::finding::{
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
+use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_analysis::{
     Doubted, Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome,
 };

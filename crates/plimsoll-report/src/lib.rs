@@ -44,6 +44,7 @@ mod server;
 mod shown;
 mod sweep;
 mod tabular;
+mod traffic_check;
 mod traffic_json;
 mod wrap;
 
@@ -64,6 +65,7 @@ pub use remedy::spelled;
 pub use run::load_text;
 pub use searches::{SearchSide, SearchTarget, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;
-pub use shown::{Shown, TakenProfiles};
+pub use shown::Shown;
 pub use sweep::{RouteDat, dat_by_route, dat_line, sweep_header, sweep_lengths, sweep_row};
+pub use traffic_check::{CheckedRequest, TrafficCheck, check_text};
 pub use traffic_json::traffic_document;

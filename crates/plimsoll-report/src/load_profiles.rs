@@ -7,6 +7,7 @@ use crate::format::{duration, rate};
 use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, above, amount, change_cells, name_text};
 use plimsoll_analysis::Doubted;
 use plimsoll_analysis::profile::{DiffRow, Meanwhile, ProfileDiff, ProfiledTrial};
+use plimsoll_analysis::taken_profiles::{KindSum, KindSums, Profiles};
 use serde::Serialize;
 
 /// Rows of the table in the text, and of the document.
@@ -14,70 +15,6 @@ const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 /// So many of the functions that changed are named.
 const NAMED: usize = 5;
-
-/// A profile of one kind at both levels: the sum of one column.
-#[derive(Debug, Clone, PartialEq)]
-pub struct KindSums {
-    /// As in its address: `allocs`, `mutex`, ...
-    pub kind: String,
-    /// The column, such as `alloc_space`.
-    pub sample_type: String,
-    /// Unit of the sums, as pprof spells it.
-    pub unit: String,
-    /// At low load and at the load in question; none where the profile is missing.
-    pub sums: [Option<KindSum>; 2],
-    /// Whether the sum is a stock (memory in use, goroutines), of which a share for each request says nothing.
-    pub stock: bool,
-}
-
-/// What a profile of one kind holds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct KindSum {
-    /// The sum of what was added meanwhile.
-    pub sum: f64,
-    /// The requests meanwhile.
-    pub requests: f64,
-}
-
-/// A profile that was kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptProfile {
-    /// The level at which it was taken.
-    pub level: String,
-    /// As in its address.
-    pub kind: String,
-    /// Where it is.
-    pub file: String,
-}
-
-/// What was caught beside one experiment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Profiles {
-    /// Where from.
-    pub base: String,
-    /// Length of the CPU profiles as asked for, s.
-    pub seconds: u32,
-    /// What the higher level is called: `line`, or `load` of a single run.
-    pub level_name: String,
-    /// What the rates are of: `requests`, or `sessions`.
-    pub counted: &'static str,
-    /// Low load and the load in question, as far as they were driven.
-    pub levels: Vec<ProfiledTrial>,
-    /// Requests completed while each CPU profile was taken.
-    pub requests: Vec<f64>,
-    /// CPU a request, low against the load in question; none unless both profiles are there.
-    pub comparison: Option<ProfileDiff>,
-    /// The other kinds.
-    pub kinds: Vec<KindSums>,
-    /// The profiles kept.
-    pub files: Vec<KeptProfile>,
-}
-
-impl Profiles {
-    fn level_names(&self) -> [&str; 2] {
-        ["low", &self.level_name]
-    }
-}
 
 fn with_without(level: &ProfiledTrial, of: impl Fn(&Meanwhile) -> String) -> String {
     format!("{} with, {} without", of(&level.with), of(&level.without))
@@ -310,6 +247,7 @@ mod tests {
     use crate::document::value;
     use crate::text;
     use plimsoll_analysis::profile::{Basis, Sort, View, diff, read};
+    use plimsoll_analysis::taken_profiles::KeptProfile;
     use plimsoll_analysis::{DoubtKind, Doubts};
     use serde_json::json;
 

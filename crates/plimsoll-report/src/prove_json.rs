@@ -4,7 +4,7 @@ use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::json::{FrameFields, MadeFields, OthersFields};
 use crate::prove::{ProveContext, length_ns, prove_answer};
-use crate::prove_profiles::{ProveProfiles, ProveProfilesFields};
+use crate::prove_profiles::ProveProfilesFields;
 use crate::remedy::spelled;
 use crate::run::load_text;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
@@ -12,6 +12,7 @@ use plimsoll_analysis::prove::{
     Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Reason, RouteCompared, RouteMeasure, Rung,
     Standing, Success, arm_name,
 };
+use plimsoll_analysis::taken_profiles::ProveProfiles;
 use plimsoll_analysis::{Doubted, FailedKind};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};

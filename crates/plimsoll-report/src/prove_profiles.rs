@@ -4,31 +4,13 @@ use crate::block::Report;
 use crate::format::{count, rate};
 use crate::profile::{DiffFields, DoubtsFields, above, diff_report};
 use plimsoll_analysis::Doubted;
-use plimsoll_analysis::profile::{ProfileDiff, Sort};
+use plimsoll_analysis::profile::Sort;
+use plimsoll_analysis::taken_profiles::ProveProfiles;
 use serde::Serialize;
 
 /// Rows of the table in the text, and of the document.
 const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
-
-/// CPU profiles of both sides, taken in turn at one rate.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProveProfiles {
-    /// Where from, by side.
-    pub bases: [String; 2],
-    /// Length of a profile as asked for, s.
-    pub seconds: u32,
-    /// The rate at which they were taken, 1/s.
-    pub rate_rps: f64,
-    /// Of what: `requests`, or `sessions`.
-    pub counted: &'static str,
-    /// Requests completed meanwhile, by side.
-    pub requests: [f64; 2],
-    /// The profiles kept, by side.
-    pub files: [Vec<String>; 2],
-    /// CPU a request, A against B; none unless there is a profile of both.
-    pub comparison: Option<ProfileDiff>,
-}
 
 /// The part of a report that is about profiles.
 pub fn report(profiles: &Doubted<ProveProfiles>) -> Report {

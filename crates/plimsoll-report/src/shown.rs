@@ -10,11 +10,11 @@ use crate::explain::{evidence_svg, explain_report};
 use crate::explain_json;
 use crate::json;
 use crate::junit::{self, Suite};
-use crate::load_profiles::{Profiles, profiles_report};
+use crate::load_profiles::profiles_report;
 use crate::overload::{overload_document, overload_page, overload_report};
 use crate::prove::{ProveContext, ladder_report, prove_report};
 use crate::prove_json;
-use crate::prove_profiles::{self, ProveProfiles};
+use crate::prove_profiles;
 use crate::remedy::spelled;
 use crate::run::{RunContext, run_report, stop_text};
 use crate::sampled::functions_report;
@@ -22,18 +22,10 @@ use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
 use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, held_by};
+use plimsoll_analysis::taken_profiles::{ProveProfiles, TakenProfiles};
 use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts};
 use plimsoll_model::{Ending, Experiment, PlanRecord};
 use serde_json::Value;
-
-/// What profiles say that were taken with an experiment.
-#[derive(Debug, Clone)]
-pub enum TakenProfiles {
-    /// At low load, and at the load in question.
-    OfLoads(Doubted<Profiles>),
-    /// Of both sides of a comparison.
-    OfSides(Doubted<ProveProfiles>),
-}
 
 /// What is to be shown of an experiment.
 #[derive(Debug, Clone, Copy)]

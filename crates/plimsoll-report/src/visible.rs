@@ -5,40 +5,9 @@
 //! Blocks of reports ([`crate::block`]) are made of visible text only, so every format of a report is; what else goes to a
 //! terminal or into a text goes through [`lines`], and JSON through [`json`].
 
-pub use plimsoll_model::steering::steers;
+pub use plimsoll_model::steering::{lines, steers, visible};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::fmt::Write;
-
-/// `text` on one line, every character to be seen.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    made_visible(text, |_| false)
-}
-
-/// `text` of several lines, every other character to be seen.
-pub fn lines(text: &str) -> Cow<'_, str> {
-    // Lines of CSV end in both.
-    let ends = |rest: &str| rest.starts_with('\n') || rest.starts_with("\r\n");
-    made_visible(text, ends)
-}
-
-fn made_visible(text: &str, stays: impl Fn(&str) -> bool) -> Cow<'_, str> {
-    if !text.contains(steers) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for (at, c) in text.char_indices() {
-        match c {
-            c if !steers(c) || stays(&text[at..]) => out.push(c),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if u32::from(c) < 0x100 => _ = write!(out, "\\x{:02x}", u32::from(c)),
-            c => _ = write!(out, "\\u{{{:x}}}", u32::from(c)),
-        }
-    }
-    Cow::Owned(out)
-}
 
 /// A JSON document over several lines. What a terminal would obey is written as JSON's own escape: the value is the same.
 pub fn json(document: &Value) -> String {

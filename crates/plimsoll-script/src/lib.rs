@@ -13,6 +13,7 @@ mod figures;
 pub mod messages;
 mod program;
 mod pulse;
+pub mod run_figures;
 mod script;
 mod state;
 mod thread;

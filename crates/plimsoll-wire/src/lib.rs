@@ -15,6 +15,7 @@ mod error;
 mod fact;
 pub mod h1;
 pub mod h2;
+pub mod redirect;
 mod request;
 pub mod tls;
 

@@ -2,16 +2,13 @@
 //! `plimsoll_traffic`'s to say.
 
 use crate::args::RequestArgs;
-use crate::failure::Failure;
-use crate::fields;
-use crate::output::note;
 use base64::Engine;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, Route};
-use plimsoll_sys::files::{self, Use};
-use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, percent_encoded, words};
-
-/// A body, and where it is from.
-type GivenBody = (BodyFrom<String>, Vec<u8>);
+use plimsoll_study::curl_body::{GivenBody, body, multipart, with_query};
+use plimsoll_study::fields;
+use plimsoll_study::output::note;
+use plimsoll_traffic::import::curl::{CurlRequest, words};
 
 /// The flags with what the line says in place of them, and its body. What is not carried over is said, but for what is of no
 /// consequence.
@@ -88,105 +85,5 @@ pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option
 fn add(headers: &mut Vec<(String, String)>, curl: &CurlRequest, name: &str, value: &str) {
     if !curl.says(name) {
         headers.push((name.to_owned(), value.to_owned()));
-    }
-}
-
-/// The body of pieces; `None` without any.
-fn body(curl: &CurlRequest) -> Result<Option<GivenBody>, Failure> {
-    if let [CurlData::File { path, stripped: false }] = curl.data.as_slice()
-        && path != "-"
-        && !curl.in_query
-    {
-        return Ok(Some((BodyFrom::File(path.clone()), fields::body_file(path)?)));
-    }
-    let mut bytes = Vec::new();
-    for (number, piece) in curl.data.iter().enumerate() {
-        if number > 0 && !curl.json {
-            bytes.push(b'&');
-        }
-        bytes.extend(content(piece)?);
-    }
-    Ok((!curl.data.is_empty()).then_some((BodyFrom::Text, bytes)))
-}
-
-/// What is in a piece.
-fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
-    let read = |path: &str| match path {
-        "-" => files::read_stdin(Use::Body).map_err(|why| Failure::start(format!("--curl: standard input {why}"))),
-        path => files::read(path.as_ref(), Use::Body)
-            .map_err(|why| Failure::start(format!("--curl: the file '{path}' {why}"))),
-    };
-    Ok(match piece {
-        CurlData::Text(text) => text.clone().into_bytes(),
-        CurlData::File { path, stripped: false } => read(path)?,
-        CurlData::File { path, stripped: true } => {
-            read(path)?.into_iter().filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)).collect()
-        }
-        CurlData::EncodedFile { name, path } => {
-            let encoded = percent_encoded(&read(path)?);
-            if name.is_empty() { encoded } else { format!("{name}={encoded}") }.into_bytes()
-        }
-    })
-}
-
-/// A form as bytes, and what divides its parts: nothing that stands in one of them, and the same for the same form.
-fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
-    let contents = form.iter().map(|part| content(&part.data)).collect::<Result<Vec<_>, _>>()?;
-    let stands = |boundary: &str| contents.iter().any(|it| memchr::memmem::find(it, boundary.as_bytes()).is_some());
-    let boundaries = (0u32..).map(|number| format!("------------------------plimsoll{number:08}"));
-    let boundary = boundaries.take(1000).find(|boundary| !stands(boundary)).unwrap_or_default();
-    let mut bytes = Vec::new();
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace(['\r', '\n'], " ");
-    for (part, content) in form.iter().zip(&contents) {
-        let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(&part.name));
-        if let Some(name) = &part.file_name {
-            head.push_str(&format!("; filename=\"{}\"", quoted(name)));
-        }
-        if let Some(kind) = &part.content_type {
-            head.push_str(&format!("\r\nContent-Type: {}", quoted(kind)));
-        }
-        bytes.extend_from_slice(head.as_bytes());
-        bytes.extend_from_slice(b"\r\n\r\n");
-        bytes.extend_from_slice(content);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Ok((bytes, boundary))
-}
-
-/// A URL with more in its query.
-fn with_query(url: &str, query: &str) -> String {
-    let url = url.split('#').next().unwrap_or_default();
-    let mark = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{mark}{query}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_form_is_divided_by_what_is_not_in_it() {
-        let part = |text: &str| CurlPart {
-            name: "a\"b".to_owned(),
-            data: CurlData::Text(text.to_owned()),
-            file_name: None,
-            content_type: None,
-        };
-        let (_, first) = multipart(&[part("x")]).expect("a form");
-        let (bytes, other) = multipart(&[part(&first)]).expect("a form");
-        assert_ne!(first, other);
-        let text = String::from_utf8(bytes).expect("text");
-        assert_eq!(
-            text,
-            format!("--{other}\r\nContent-Disposition: form-data; name=\"a\\\"b\"\r\n\r\n{first}\r\n--{other}--\r\n")
-        );
-    }
-
-    #[test]
-    fn queries_grow() {
-        for (url, expect) in [("h", "h?a=1"), ("h/?b", "h/?b&a=1"), ("h/?b#top", "h/?b&a=1")] {
-            assert_eq!(with_query(url, "a=1"), expect);
-        }
     }
 }

@@ -64,43 +64,6 @@ fn examples_of_markdown(text: &str) -> Vec<String> {
     examples
 }
 
-/// Words that somebody may have written, made of these and of what no flag is; a function of `seed`.
-pub fn mangled(seed: u64, of: &[&str]) -> Vec<String> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut draw = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % below
-    };
-    let odd = [
-        "",
-        "-",
-        "--",
-        "=",
-        ":",
-        "\u{1}",
-        "é",
-        "0",
-        "18446744073709551616",
-        "-1",
-        "1e9",
-        "http://h/",
-        "a: b",
-        "a:\r\nb",
-        "@x",
-    ];
-    (0..draw(9))
-        .map(|_| {
-            let mut word = if draw(3) > 0 { of[draw(of.len())].to_owned() } else { odd[draw(odd.len())].to_owned() };
-            if draw(4) == 0 {
-                word += odd[draw(odd.len())];
-            }
-            word
-        })
-        .collect()
-}
-
 #[test]
 fn every_command_line_that_is_shown_is_understood() {
     let mut examples = examples_of_help();

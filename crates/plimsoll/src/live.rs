@@ -1,8 +1,8 @@
 //! What is shown while something runs: a few lines that are rewritten on a terminal, or plain lines now and then.
 //! Always on standard error, so that standard output holds the result alone.
 
+use plimsoll_model::steering::lines;
 use plimsoll_report::text::broken;
-use plimsoll_report::visible::lines;
 use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

@@ -3,70 +3,42 @@
 
 #![forbid(unsafe_code)]
 
-mod ab;
 mod args;
-mod around;
-mod as_run;
-mod asking;
-mod base;
-mod baseline;
-mod bounded_log;
-mod capacity;
 mod commands;
-mod conduct;
-mod connecting;
 mod curl;
 #[cfg(test)]
 mod examples;
-mod failure;
-mod fields;
-mod go_flags;
-mod go_redirect;
-mod go_request;
-mod grpc;
-mod heard;
-mod hey;
-mod itself;
-mod keeper;
-mod kept;
 mod live;
-mod logs;
-mod output;
-mod part;
 mod pictures;
-mod pprof;
-mod preflight;
+mod plan_from_args;
 mod progress;
 mod quantity;
-mod recording;
 mod refused;
 mod results;
-mod runner;
-mod scripted;
+mod run_door;
 mod secrets;
-mod stopper;
-mod subject;
-mod target;
-mod traffic_file;
-mod vegeta;
-mod wrk;
+mod study_screen;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
-use failure::{Failure, exit, presentable};
+use plimsoll_compat::{ab, hey, vegeta, wrk};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::text::broken;
 use plimsoll_script::Dialect;
-use secrets::Hidden;
+use plimsoll_study::message::{Hidden, presentable};
+use plimsoll_study::{build_keeper, output, part, pauser};
+use run_door::RunDoor;
+use secrets::hidden_of;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    keeper::keep_if_asked();
+    build_keeper::keep_if_asked();
     part::carry_out_if_asked();
-    stopper::stop_if_asked();
+    pauser::stop_if_asked();
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once();
@@ -118,11 +90,11 @@ fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
         plimsoll_sys::signal::catch_interrupts();
     }
     Some(match name {
-        "wrk" => wrk::carry_out(&words, Dialect::Wrk),
-        "wrk2" => wrk::carry_out(&words, Dialect::Wrk2),
-        "ab" => ab::carry_out(&words),
-        "hey" => hey::carry_out(&words),
-        _ => vegeta::carry_out(&words),
+        "wrk" => wrk::carry_out(&words, Dialect::Wrk, &RunDoor),
+        "wrk2" => wrk::carry_out(&words, Dialect::Wrk2, &RunDoor),
+        "ab" => ab::carry_out(&words, &RunDoor),
+        "hey" => hey::carry_out(&words, &RunDoor),
+        _ => vegeta::carry_out(&words, &RunDoor),
     })
 }
 
@@ -149,11 +121,11 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Model(args) => commands::model::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
-        Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk),
-        Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2),
-        Command::Vegeta(args) => vegeta::carry_out(&args.words),
-        Command::Ab(args) => ab::carry_out(&args.words),
-        Command::Hey(args) => hey::carry_out(&args.words),
+        Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk, &RunDoor),
+        Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2, &RunDoor),
+        Command::Vegeta(args) => vegeta::carry_out(&args.words, &RunDoor),
+        Command::Ab(args) => ab::carry_out(&args.words, &RunDoor),
+        Command::Hey(args) => hey::carry_out(&args.words, &RunDoor),
         replay @ Command::Replay(_) => {
             // Logs are read first, which may take long: who interrupts that wants it to end.
             let asked = experiment::asked(replay)?;
@@ -185,7 +157,7 @@ fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Hid
     commands.build();
     let hidden = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches)))
     {
-        Some((command, matches)) => Hidden::of(command, matches),
+        Some((command, matches)) => hidden_of(command, matches),
         None => Hidden::default(),
     };
     Ok((cli, hidden))

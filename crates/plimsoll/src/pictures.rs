@@ -1,6 +1,6 @@
 //! Charts as files: their names, and writing them.
 
-use crate::failure::Failure;
+use plimsoll_model::failure::Failure;
 use plimsoll_report::chart::picture;
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;

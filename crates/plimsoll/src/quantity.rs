@@ -1,6 +1,6 @@
 //! Numbers, times and paths of flags, refused with the flag's name.
 
-use crate::failure::Failure;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Why a command line is not understood, as one sentence with one way out. clap knows the reason; its text quotes what was
 //! given, which may be a secret that landed in the wrong place (`-H Authorization: abc` without quotes).
 //!
-//! Not here: values that clap takes and `asking` refuses.
+//! Not here: values that clap takes and `plan_from_args` refuses.
 
 use crate::secrets::{Class, class_of};
 use clap::Command;

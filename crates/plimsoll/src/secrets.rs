@@ -7,8 +7,8 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use plimsoll_model::redact::{self, REDACTED, Redact};
+use plimsoll_study::message::Hidden;
 use std::ffi::OsStr;
-use std::sync::OnceLock;
 
 /// What the value of a flag is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,28 +150,9 @@ fn given<'a>(matches: &'a ArgMatches, arg: &clap::Arg) -> Vec<&'a OsStr> {
     }
 }
 
-/// What must not stand in a message, and what may in its place; the longest first.
-#[derive(Debug, Default)]
-pub struct Hidden(Vec<(String, String)>);
-
-static HIDDEN: OnceLock<Hidden> = OnceLock::new();
-
-impl Hidden {
-    /// Of a command line that was understood.
-    pub fn of(command: &Command, matches: &ArgMatches) -> Hidden {
-        Hidden(hidden(command, matches))
-    }
-
-    /// A message without the secrets of this command line.
-    pub fn hide(&self, message: &str) -> String {
-        self.0.iter().fold(message.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
-    }
-
-    /// Keeps it for [`without_secrets`]; only the first counts.
-    pub fn remember(self) {
-        // A second one has nothing to say: a process does one command.
-        let _ = HIDDEN.set(self);
-    }
+/// What of a command line that was understood must not stand in a message.
+pub fn hidden_of(command: &Command, matches: &ArgMatches) -> Hidden {
+    Hidden::new(hidden(command, matches))
 }
 
 /// What of the values given must not stand in a message: each as a whole, and the parts that errors quote.
@@ -221,11 +202,6 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     hidden.retain(|(text, _)| text.len() > 3);
     hidden.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
     hidden
-}
-
-/// A message without what must not stand in one, whoever wrote it.
-pub fn without_secrets(message: &str) -> String {
-    HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.hide(message))
 }
 
 #[cfg(test)]

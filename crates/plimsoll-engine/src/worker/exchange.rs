@@ -10,11 +10,11 @@ use crate::exchanges::{Exchange, WaitingLine};
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, Received, Sent};
 use crate::recorder::FinishedRequest;
-use crate::redirect::is_redirect;
 use crate::session_source::AnswerOf;
 use crate::users::Last;
 use plimsoll_model::failed_answer::AnswerMiss;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
+use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
 
 /// A request that servers have not taken so often is not sent once more.

@@ -1,4 +1,4 @@
-//! The command line as typed: which commands there are. Nothing here touches the world; `asking` and the commands make plans
+//! The command line as typed: which commands there are. Nothing here touches the world; `plan_from_args` and the commands make plans
 //! and terms of it.
 //!
 //! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there

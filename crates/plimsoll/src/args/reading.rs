@@ -200,7 +200,7 @@ pub struct CleanArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// The folder of results
-    #[arg(long, value_name = "DIR", default_value = crate::kept::FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = plimsoll_study::result_store::FOLDER)]
     pub dir: PathBuf,
 }
 

@@ -1,12 +1,12 @@
 //! `plimsoll baseline`: serves the reference target until interrupted.
 
 use crate::args::BaselineArgs;
-use crate::baseline::{Options, pooled, start};
-use crate::capacity::Limits;
-use crate::connecting::tls_refused;
-use crate::failure::{Failure, exit};
-use crate::output::print;
 use crate::quantity::positive;
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_study::baseline::{Options, pooled, start};
+use plimsoll_study::capacity::Limits;
+use plimsoll_study::connecting::tls_refused;
+use plimsoll_study::output::print;
 use plimsoll_sys::files::{Use, read};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::Url;
@@ -56,7 +56,7 @@ fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
 fn serve_until_interrupted(scheme: &str, address: SocketAddr) {
     print(&format!("{scheme}://{address}\n"));
     // An address that nobody was told is of no use.
-    let told = crate::output::failures().is_empty();
+    let told = plimsoll_study::output::failures().is_empty();
     while told && !plimsoll_sys::signal::interrupted() {
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -1,12 +1,12 @@
 //! `plimsoll clean`: removes old runs from the folder of results, and says what it removes.
 
 use crate::args::CleanArgs;
-use crate::failure::{Failure, exit};
-use crate::kept::{RUNS_KEPT, remove, runs, surplus};
-use crate::output::print;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_count;
 use plimsoll_report::format::{bytes, date};
 use plimsoll_report::text::broken;
+use plimsoll_study::output::print;
+use plimsoll_study::result_store::{RUNS_KEPT, remove, runs, surplus};
 use plimsoll_sys::system_text;
 use std::io::IsTerminal;
 

@@ -4,18 +4,18 @@
 
 use super::{explain, find, prove};
 use crate::args::{Cli, Command, DemoArgs};
-use crate::asking;
-use crate::failure::{Failure, exit};
 use crate::live::Live;
-use crate::output::print;
+use crate::plan_from_args;
 use crate::quantity::positive_time;
-use crate::subject::Helper;
 use clap::Parser;
 use plimsoll_analysis::Slo;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
     Arrivals, Asked, Carriage, Curve, FindAsked, Load, LoadShape, Origin, Plan, Planning, Request, Route, Terms,
     Traffic,
 };
+use plimsoll_study::output::print;
+use plimsoll_study::subject::Helper;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::Url;
 use std::net::{Ipv4Addr, TcpListener};
@@ -33,10 +33,10 @@ pub fn asked(args: &DemoArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     let budget_ns = positive_time("--budget", &args.budget)?;
     let request = Request { target: PATH.into(), ..Request::get() };
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
-    load.seed = args.seed.unwrap_or_else(asking::fresh_seed);
+    load.seed = args.seed.unwrap_or_else(plan_from_args::fresh_seed);
     let traffic = Traffic::one(origin, Route::new(request));
     let base = Plan { traffic, load, carriage: Carriage::tcp(Vec::new()) };
-    let output = asking::output(&args.out, None)?;
+    let output = plan_from_args::output(&args.out, None)?;
     let terms = Terms { demo: true, output, ..Terms::default() };
     let (slo, arrivals) = (Slo::default().to_string(), Arrivals::Poisson);
     let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());

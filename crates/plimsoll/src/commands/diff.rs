@@ -3,11 +3,11 @@
 //! better is for a command that runs both.
 
 use crate::args::DiffArgs;
-use crate::failure::{Failure, exit};
 use crate::pictures::write_chart;
 use crate::results::{RecordedSearch, decode, levels, print, print_json, print_report, searched};
 use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
 use plimsoll_model::codec::is_run_file;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
     DiffSide, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,

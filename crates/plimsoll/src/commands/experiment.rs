@@ -3,9 +3,9 @@
 
 use super::{demo, explain, find, overload, prove, replay, run, sweep};
 use crate::args::Command;
-use crate::failure::Failure;
-use crate::output;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Asked, Plan, Terms};
+use plimsoll_study::output;
 
 /// What is asked, and on what terms.
 pub type Told = (Asked<Plan>, Terms<String>);

@@ -1,20 +1,21 @@
 //! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
 
-use super::changes;
+use super::change_args;
 use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
-use crate::asking;
-use crate::failure::{Failure, exit};
 use crate::live::Live;
+use crate::plan_from_args;
 use crate::quantity::positive_time;
 use crate::results::{Results, read};
-use crate::runner::{PlanChange, stopped};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::search::search_part_ns;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Asked, ExplainAsked, Intervention, Plan, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
+use plimsoll_study::changes;
+use plimsoll_study::runner::{PlanChange, stopped};
 use std::path::Path;
 
 /// The run file that is to be explained, where one is named in place of a target.
@@ -27,15 +28,15 @@ pub fn file(args: &ExplainArgs) -> Option<&Path> {
 pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (search, mut terms) = search::asked(&args.search, search_part_ns(budget_ns))?;
-    terms.output = asking::output(&args.out, args.output.as_deref())?;
-    terms.changes = changes::terms(&args.changes)?;
+    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
+    terms.changes = change_args::terms(&args.changes)?;
     let mut interventions = changes::possible(&search.base, &terms)?;
     if search.max_rate.is_some() {
         // Users who each wait for their answer ask as fast as they are answered: no rate holds them.
         interventions.clear();
     }
     let flagged = changes::flagged(&interventions, &terms.changes);
-    let varied = changes::values(&args.changes)?;
+    let varied = change_args::values(&args.changes)?;
     Ok((ExplainAsked { search, budget_ns, interventions, flagged, varied }, terms))
 }
 

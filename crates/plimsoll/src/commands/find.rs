@@ -1,20 +1,22 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::replay::{self, LogWords};
+use super::replay::LogWords;
 use super::search::{self, PreparedSearch};
+use super::traffic::ReadingMeter;
 use crate::args::{FindArgs, all_of, redaction};
-use crate::asking;
-use crate::failure::{Failure, exit};
 use crate::live::Live;
+use crate::plan_from_args;
 use crate::quantity::{flag, positive_time};
 use plimsoll_analysis::find::{self, Demand, Forecast};
 use plimsoll_analysis::{Finding, Settings};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{parse_number, parse_share};
 use plimsoll_model::{Arrivals, Asked, FindAsked, Plan, Planning, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::{format, spelled};
+use plimsoll_study::log_replay;
 
 /// A shorter soak sees no more than the search.
 const SOAK_NS_MIN: u64 = 10_000_000_000;
@@ -36,7 +38,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     }
     asked.planning = planning;
     terms.fail_if = all_of(&args.fail_if);
-    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     Ok((asked, terms))
 }
 
@@ -58,11 +60,12 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
         with_unsafe: args.allow_unsafe,
     };
     let replay = ReplayTerms { drawn: true, ..words.terms(plan)? };
-    plan.traffic = replay::of_logs(
+    plan.traffic = log_replay::of_logs(
         &replay,
         plan.load.seed,
         redaction(request.redact, request.keep_failed_bodies),
         args.out.quiet,
+        &mut ReadingMeter::new(),
     )?
     .traffic;
     terms.replay = Some(replay);

@@ -1,18 +1,18 @@
 //! `plimsoll grpc`: what a server offers, and a body to start from. Nothing is loaded.
 
 use crate::args::{GrpcArgs, GrpcShown};
-use crate::asking;
-use crate::base::Base;
-use crate::failure::{Failure, exit};
-use crate::grpc::{learn, of_files};
-use crate::output::print;
+use crate::plan_from_args;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::visible::visible;
+use plimsoll_study::base::Base;
+use plimsoll_study::grpc::{learn, of_files};
+use plimsoll_study::output::print;
 use plimsoll_traffic::grpc::reflection::Learner;
 use std::fmt::Write;
 
 /// Asks, and shows what was learned.
 pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
-    let (plan, terms) = asking::grpc_server(args)?;
+    let (plan, terms) = plan_from_args::grpc_server(args)?;
     let plan = Base::reach(&plan, &terms)?.plan;
     let path = &plan.traffic.routes[0].request.target;
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));

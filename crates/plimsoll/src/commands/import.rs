@@ -1,14 +1,14 @@
 //! `plimsoll import`: a file of traffic from a recording, a description of an API, or the file of another tool. What could not be
 //! carried over is listed; what a file means is `plimsoll_traffic`'s to say.
 
-use super::check;
 use crate::args::{ImportArgs, ImportKind};
-use crate::failure::{Failure, exit};
-use crate::output::{note, print_as_it_is};
 use crate::pictures::write;
-use crate::target::resolve_plain;
-use crate::traffic_file::{self, text_of};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_probe::fetch::{BytesLeft, Fetched, fetch};
+use plimsoll_study::file_traffic::plan_of;
+use plimsoll_study::output::{note, print_as_it_is};
+use plimsoll_study::target::resolve_plain;
+use plimsoll_study::traffic_file::{self, text_of};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
@@ -65,7 +65,7 @@ fn lacks(text: &str, folder: &Path) -> Option<String> {
     if !lacks.is_empty() {
         return Some(lacks.join(", "));
     }
-    let asked = check::plan_of(&file, "what was imported", None, None);
+    let asked = plan_of(&file, "what was imported", None, None);
     asked.and_then(|(plan, _)| traffic_file::encodes(&plan)).err().map(|failure| failure.to_string())
 }
 
@@ -113,7 +113,3 @@ fn say_left_out(name: &str, imported: &Imported) {
         note(&format!("  and {} more", left_out.len() - LINES_MAX));
     }
 }
-
-#[cfg(test)]
-#[path = "import_tests.rs"]
-mod tests;

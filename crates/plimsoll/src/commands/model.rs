@@ -1,16 +1,16 @@
 //! `plimsoll model`: access logs, made into a file of traffic that asks alike, and how far that lies from them.
 
-use super::replay::{LogChoice, gathered};
-use super::traffic::{folded, folds};
+use super::traffic::{ReadingMeter, reading_terms};
 use crate::args::ModelArgs;
-use crate::failure::{Failure, exit};
-use crate::output::note;
 use crate::pictures::write;
 use crate::quantity::path_text;
 use crate::results::{print_json, print_report};
-use crate::traffic_file;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Carriage, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
 use plimsoll_report::model::{ModelShown, model_document, model_report};
+use plimsoll_study::log_replay::{LogChoice, folded, folds, gathered};
+use plimsoll_study::output::note;
+use plimsoll_study::traffic_file;
 use plimsoll_traffic::file::RequestDefaults;
 use plimsoll_traffic::modelling::{
     ModelDistances, ModelNames, RouteFolder, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
@@ -37,17 +37,18 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let base = Url::read(&base)?.origin.to_string();
     let folder = path.with_extension("paths");
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let folding = folds(&args.log)?;
+    let reading = reading_terms(&args.log);
+    let folding = folds(&reading)?;
     let fold = |path: &str| folded(&folding, path);
     let choice = LogChoice {
         logs: &args.logs,
-        reading: &args.log,
+        reading: &reading,
         only: &args.only,
         skip: &args.skip,
         with_unsafe: args.allow_unsafe,
         prefix: "",
     };
-    let (gathered, logs, counts) = gathered(&choice)?;
+    let (gathered, logs, counts) = gathered(&choice, &mut ReadingMeter::new())?;
     let names: Vec<String> = logs.iter().map(|log| log.name.clone()).collect();
     let file = path_text("-o", path)?;
     let command = match args.target {

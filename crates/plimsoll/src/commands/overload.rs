@@ -3,21 +3,21 @@
 use super::first_answer;
 use super::search::{self, PreparedSearch};
 use crate::args::{OverloadArgs, PprofArgs, SearchArgs};
-use crate::asking;
-use crate::base::Base;
-use crate::failure::{Failure, exit};
 use crate::live::Live;
+use crate::plan_from_args;
 use crate::quantity::{flag, positive_time};
-use crate::runner::{PlanChange, Variant};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::overload::budget_min_ns;
 use plimsoll_analysis::study::search::search_part_ns;
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::retry::{RETRIES_MAX, retried};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Asked, OverloadAsked, Plan, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
+use plimsoll_study::base::Base;
+use plimsoll_study::runner::{PlanChange, Variant};
 
 /// What the flags ask for.
 pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>), Failure> {
@@ -43,7 +43,7 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
     let flags = SearchArgs { request, slo, max_rate: None, generator, probes, profiles, script };
     let others: Vec<String> = against.into_iter().collect();
     let (search, others, mut terms) = search::asked_beside(&flags, &others, search_part_ns(budget_ns))?;
-    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     if retries > RETRIES_MAX {
         return Err(Failure::usage(format!("--retries: at most {RETRIES_MAX}")));
     }

@@ -1,19 +1,19 @@
 //! `plimsoll profile`: reads or fetches a profile, sums it up, draws it, compares two.
 
 use crate::args::ProfileArgs;
-use crate::failure::{Failure, exit};
-use crate::output::note;
-use crate::pprof::fetch_profile;
 use crate::results::{print_json, print_report};
 use plimsoll_analysis::profile::{
     Basis, By, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top, tree,
 };
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::profile::{Profile, ValueType};
 use plimsoll_report::flame::{FRAMES_MAX, Flame, html, svg};
 use plimsoll_report::profile::{
     amount, diff_document, diff_report, diff_unit, profile_document, profile_facts, top_report,
 };
 use plimsoll_report::{Report, text};
+use plimsoll_study::output::note;
+use plimsoll_study::pprof::fetch_profile;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;

@@ -5,13 +5,13 @@
 
 use super::run;
 use crate::args::{ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
-use crate::failure::Failure;
-use crate::output::note;
 use crate::quantity::positive_time;
-use crate::traffic_file;
 use plimsoll_model::curve::USERS_MAX;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{LoadShape, Plan, RunAsked, Terms};
 use plimsoll_report::load_text;
+use plimsoll_study::output::note;
+use plimsoll_study::traffic_file;
 use std::path::{Path, PathBuf};
 
 /// The model among what is to be replayed, if there is one: it is told by its name.

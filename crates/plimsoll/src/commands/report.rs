@@ -1,11 +1,11 @@
 //! `plimsoll report`: what run files hold as a page, a summary, or a single chart.
 
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
-use crate::failure::{Failure, exit};
 use crate::pictures::{write, write_chart};
 use crate::results::page::{joined, whole_page};
 use crate::results::{Results, levels, print, read};
 use plimsoll_analysis::{Conditions, Summary};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::chart::{self, PICTURE_SUFFIX, Theme, heading};
 use plimsoll_report::{Report, heat_svg, json, junit, markdown, percentiles_svg, time_svg};

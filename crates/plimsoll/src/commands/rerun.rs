@@ -5,22 +5,24 @@
 //! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. From there on it goes
 //! the way of a command.
 
-use super::{changes, experiment, replay};
+use super::traffic::ReadingMeter;
+use super::{change_args, experiment};
 use crate::args::RerunArgs;
-use crate::asking;
-use crate::failure::{Failure, exit};
-use crate::fields;
-use crate::kept::FOLDER;
-use crate::output::{note, print};
+use crate::plan_from_args;
 use crate::quantity::path_text;
 use crate::results;
 use plimsoll_model::completion::{
     FromFile, GivenUrl, Incomplete, Missing, Supplied, body_file, complete, logs, missing, other_body_file,
     script_file, traffic_file,
 };
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
 use plimsoll_report::spelling::words;
+use plimsoll_study::fields;
+use plimsoll_study::output::{note, print};
+use plimsoll_study::result_store::FOLDER;
+use plimsoll_study::{file_traffic, log_replay};
 use plimsoll_sys::signal;
 use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
@@ -91,9 +93,11 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
 /// What a file of traffic, or logs, ask of each target.
 pub fn from_files(terms: &Terms<String>, seed: u64) -> Result<Vec<FromFile>, Failure> {
     match (&terms.replay, &terms.mix) {
-        (Some(logs), _) => Ok(vec![replay::of_logs(logs, seed, terms.redact, terms.output.quiet)?]),
+        (Some(logs), _) => {
+            Ok(vec![log_replay::of_logs(logs, seed, terms.redact, terms.output.quiet, &mut ReadingMeter::new())?])
+        }
         (None, Some(mix)) => {
-            let asked = asking::of_file(mix, terms.redact)?;
+            let asked = file_traffic::of_file(mix, terms.redact)?;
             Ok(asked.into_iter().map(|(traffic, _)| FromFile { traffic, arrivals: None }).collect())
         }
         (None, None) => Ok(Vec::new()),
@@ -151,14 +155,14 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
     given.headers = args.headers.iter().map(|text| fields::header(text)).collect::<Result<_, _>>()?;
     given.body = args.body.as_deref().map(fields::body).transpose()?;
     let sides = matches!(asked, Asked::Prove(_));
-    let profiles = match args.pprof.as_deref().map(|place| asking::served(place, sides)) {
+    let profiles = match args.pprof.as_deref().map(|place| plan_from_args::served(place, sides)) {
         None | Some(Served::ByTarget) => Vec::new(),
         Some(Served::At(urls)) => urls,
     };
     given.texts.insert(TextKind::Profiles, profiles.into());
     given.texts.insert(TextKind::Argument, args.words.clone().into());
     let identities: Vec<String> =
-        args.identities.iter().map(|text| changes::identity(text)).collect::<Result<_, _>>()?;
+        args.identities.iter().map(|text| change_args::identity(text)).collect::<Result<_, _>>()?;
     given.texts.insert(TextKind::Identity, identities.into());
     given.texts.insert(TextKind::Proto, args.proto.clone().into());
     given.texts.insert(TextKind::ProtoPath, args.proto_path.clone().into());
@@ -277,7 +281,7 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
 
 /// Says on standard error what is not as it was.
 fn differences(experiment: &Experiment) {
-    let now = crate::recording::environment(experiment.environment.target_local);
+    let now = plimsoll_study::recording::environment(experiment.environment.target_local);
     let then = &experiment.environment;
     for (what, then, now) in [
         ("plimsoll", &then.plimsoll, &now.plimsoll),

@@ -1,26 +1,29 @@
 //! `plimsoll run`: one load on one URL.
 
-use super::capture::Capture;
 use super::{note_ports, preflight};
 use crate::args::{RunArgs, all_of};
-use crate::asking;
-use crate::base::Base;
-use crate::capacity::{self, Limits};
-use crate::conduct::{Conduct, Done};
-use crate::failure::{Failure, exit};
-use crate::kept;
 use crate::live::Live;
+use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
-use crate::recording::Recording;
-use crate::results::{Results, profiles as taken};
-use crate::runner::ThisMachine;
-use crate::scripted::{Scripted, ToldFigures, shared};
-use crate::traffic_file;
+use crate::results::{Results, profile_note};
+use crate::study_screen::StudyScreen;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
 use plimsoll_probe::{Effort, Watcher};
+use plimsoll_report::spelling;
+use plimsoll_script::run_figures::RunFigures;
+use plimsoll_study::base::Base;
+use plimsoll_study::capacity::{self, Limits};
+use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::recording::Recording;
+use plimsoll_study::result_store;
+use plimsoll_study::runner::ThisMachine;
+use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::study_loop::{Done, StudyLoop};
+use plimsoll_study::traffic_file;
 use plimsoll_wire::Authoring;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +44,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
         (None, Some(users)) => Some(("--concurrency", flag("--concurrency", Curve::of_users(users))?, false)),
         (None, None) => None,
     };
-    let (mut plan, mut terms, file) = asking::plan_and_load(&args.request, &args.generator, &args.script)?;
+    let (mut plan, mut terms, file) = plan_from_args::plan_and_load(&args.request, &args.generator, &args.script)?;
     // Flags win over the file, and -n and -d together over how it ends.
     let ends = (duration_ns, requests_max);
     let (duration_ns, requests_max) = if ends == (None, None) { (file.duration_ns, file.sessions) } else { ends };
@@ -65,7 +68,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
         let seconds = stages_ns as f64 / 1e9;
         return Err(Failure::usage(format!("--duration: the stages of {name} last {seconds} s already; leave it out")));
     }
-    let arrivals = asking::arrivals(&args.generator, &file)?;
+    let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
     if !is_open && plan.carriage.keep_alive {
         // Opening them is no part of what is asked; a load without keep-alive opens them as it goes.
         plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
@@ -94,10 +97,10 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
         LoadShape::Closed { .. } => plan.load.requests_max,
     };
     traffic_file::rows_suffice(&plan, needed)?;
-    terms.probes = asking::probes(&args.probes)?;
-    terms.profiles = asking::profiles(&args.profiles);
+    terms.probes = plan_from_args::probes(&args.probes)?;
+    terms.profiles = plan_from_args::profiles(&args.profiles);
     terms.fail_if = fail_if;
-    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     Ok((RunAsked { plan, stop_if, profiles: None }, terms))
 }
 
@@ -136,16 +139,16 @@ impl MeasuredRun {
 /// Runs, reports, and says with which code to end.
 pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
-    let scripted = Scripted::of(&asked.plan, terms)?;
+    let scripted = ScriptRun::of(&asked.plan, terms)?;
     let mut measured = measure(asked, terms, scripted.clone().map(shared))?;
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
     let succeeded = Summary::of(measured.run()).whole.ledger.succeeded > 0;
     let results = Results::of(&measured.experiment, measured.path.as_deref())?;
     results.print(terms.output.json, true);
-    let failed = scripted.and_then(|scripted| scripted.done(&ToldFigures::of(measured.run())));
-    let tidied = measured.path.as_deref().and_then(kept::tidy);
+    let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::of(measured.run())));
+    let tidied = measured.path.as_deref().and_then(result_store::tidy);
     let live = &mut measured.live;
-    for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(taken::note)).chain(tidied) {
+    for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(profile_note)).chain(tidied) {
         live.note(&note);
     }
     for crossing in &crossed {
@@ -182,24 +185,24 @@ pub fn measure(
     let profiles = Capture::of(&plan, terms)?;
     // Profiles are kept beside a run file, so there has to be one.
     let named = terms.output.file.as_ref().map(PathBuf::from);
-    let path = named.or_else(|| profiles.as_ref().map(|_| kept::new_path("run")));
+    let path = named.or_else(|| profiles.as_ref().map(|_| result_store::new_path("run")));
     let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
     let profiles_asked = profiles.as_ref().map(Capture::asked);
     let asked = Asked::Run(RunAsked { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
-    let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref())?;
+    let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
     let mut runner = ThisMachine::new(watcher, plan, injector, None).authored(authoring);
-    let mut conduct = Conduct::new(&mut runner, recording, Live::new(terms.output.quiet));
-    conduct.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
-    conduct.carry_out(&mut study, &mut |done, live| {
+    let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
+    study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
+    study_loop.carry_out(&mut study, &mut |done, screen| {
         if let Done::Measured(trial) = done {
-            note_ports(live, &Summary::of(&trial.run));
+            note_ports(&mut screen.live, &Summary::of(&trial.run));
         }
     })?;
-    if conduct.recording.trials().is_empty() {
+    if study_loop.recording.trials().is_empty() {
         return Err(Failure::start("interrupted"));
     }
-    let (experiment, note, live) = conduct.end(None);
+    let (experiment, note, StudyScreen { live, .. }) = study_loop.end(None);
     Ok(MeasuredRun { experiment, path, live, note })
 }

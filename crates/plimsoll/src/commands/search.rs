@@ -3,28 +3,30 @@
 //!
 //! Not here: what each of them asks for beside the search, and with which code it ends.
 
-use super::capture::Capture;
 use super::first_answer;
 use crate::args::SearchArgs;
-use crate::asking;
-use crate::base::Base;
-use crate::capacity::{self, Limits};
-use crate::conduct::Conduct;
-use crate::failure::{Failure, exit};
-use crate::kept;
 use crate::live::Live;
+use crate::plan_from_args;
 use crate::quantity::flag;
-use crate::recording::Recording;
 use crate::results::page::write_beside;
-use crate::results::{Results, profiles as taken};
-use crate::runner::stopped::MayStop;
-use crate::runner::{PlanChange, Setting, ThisMachine, Variant};
-use crate::scripted::{Scripted, shared};
-use crate::traffic_file;
+use crate::results::{Results, profile_note};
+use crate::study_screen::StudyScreen;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Arrivals, Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Planning, Terms};
 use plimsoll_probe::{self as probes, Effort, Watcher};
+use plimsoll_report::spelling;
+use plimsoll_study::base::Base;
+use plimsoll_study::capacity::{self, Limits};
+use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::recording::Recording;
+use plimsoll_study::result_store;
+use plimsoll_study::runner::stopped::MayStop;
+use plimsoll_study::runner::{PlanChange, Setting, ThisMachine, Variant};
+use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::study_loop::StudyLoop;
+use plimsoll_study::traffic_file;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -85,18 +87,18 @@ fn asked_with(
             _ => return Err(Failure::usage("--max-rate: must be more than 0")),
         },
     };
-    let (plans, mut terms, file) = asking::plans(&args.request, others, &args.generator, &args.script)?;
+    let (plans, mut terms, file) = plan_from_args::plans(&args.request, others, &args.generator, &args.script)?;
     // Users come at random: an even spacing flatters a server, and is used only where it is asked for.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
-    let arrivals = if is_asked { asking::arrivals(&args.generator, &file)? } else { Arrivals::Poisson };
+    let arrivals = if is_asked { plan_from_args::arrivals(&args.generator, &file)? } else { Arrivals::Poisson };
     let mut plans = plans.into_iter();
     let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing"))?;
     become_other(&mut base, &mut terms)?;
     flag("--slo", slo.is_of(&base.traffic.record().routes))?;
     let slo = slo.to_string();
     traffic_file::rows_again(&base)?;
-    terms.probes = asking::probes(&args.probes)?;
-    terms.profiles = asking::profiles(&args.profiles);
+    terms.probes = plan_from_args::probes(&args.probes)?;
+    terms.profiles = plan_from_args::profiles(&args.profiles);
     let (first_answer_ns, profiles, planning) = (0, None, Planning::default());
     let asked = FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning };
     Ok((asked, plans.collect(), terms))
@@ -134,27 +136,27 @@ impl PreparedSearch {
         code: impl FnOnce(&Finding, &mut Live) -> u8,
     ) -> Result<u8, Failure> {
         let PreparedSearch { base, plan, injector, profiles, noted, watcher, variants, may_stop, .. } = self;
-        let path = terms.output.file.as_ref().map_or_else(|| kept::new_path(asked.word()), PathBuf::from);
+        let path = terms.output.file.as_ref().map_or_else(|| result_store::new_path(asked.word()), PathBuf::from);
         let setting = match &asked {
             Asked::Explain(explain) => Setting::of(terms, &explain.varied, &path),
             _ => None,
         };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
-        let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path))?;
-        let scripted = Scripted::of(&plan, terms)?;
+        let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
+        let scripted = ScriptRun::of(&plan, terms)?;
         let mut runner = ThisMachine::new(watcher, plan, injector, None).with_sources(terms.preflight);
         runner =
             runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting).with_stopped(may_stop);
-        let mut conduct = Conduct::new(&mut runner, recording, live);
-        conduct.profiler = profiles.map(|wanted| wanted.profiler(&path));
-        conduct.carry_out(&mut study, &mut |_, _| ())?;
-        hint(terms, &base, &mut conduct.live);
-        let (experiment, note, mut live) = conduct.end(None);
+        let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+        study_loop.profiler = profiles.map(|wanted| wanted.profiler(&path));
+        study_loop.carry_out(&mut study, &mut |_, _| ())?;
+        hint(terms, &base, &mut study_loop.display.live);
+        let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
         let results = Results::of(&experiment, Some(&path))?;
         results.print(terms.output.json, !live.lines_seen());
-        let profiled = results.profiles.as_ref().and_then(taken::note);
+        let profiled = results.profiles.as_ref().and_then(profile_note);
         let page = write_beside(&path, &experiment);
-        for note in page.into_iter().chain(note).chain(kept::tidy(&path)).chain(profiled) {
+        for note in page.into_iter().chain(note).chain(result_store::tidy(&path)).chain(profiled) {
             live.note(&note);
         }
         let code = code(results.finding(), &mut live);
@@ -180,7 +182,9 @@ fn hint(terms: &Terms<String>, base: &Base, live: &mut Live) {
     {
         return;
     }
-    Capture::hint(&base.plan, terms, live);
+    if let Some(line) = Capture::hint(&base.plan, terms) {
+        live.line(&line);
+    }
     if terms.probes.metrics.is_none()
         && !terms.probes.none
         && let Some(place) = probes::served_by(&base.plan)

@@ -1,8 +1,8 @@
 //! `plimsoll show`: prints again what run files hold. The findings are computed anew from what was measured.
 
 use crate::args::ShowArgs;
-use crate::failure::{Failure, exit};
 use crate::results::{Results, print, print_json, read};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::{csv, probes_csv};
 
 /// Shows each file, and says with which code to end.

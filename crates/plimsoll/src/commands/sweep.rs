@@ -3,31 +3,33 @@
 
 use super::{note_ports, preflight};
 use crate::args::{SweepArgs, all_of};
-use crate::asking;
-use crate::base::Base;
-use crate::capacity::Limits;
-use crate::conduct::{Conduct, Done};
-use crate::failure::{Failure, exit};
-use crate::kept;
 use crate::live::Live;
-use crate::output;
 use crate::pictures::{write, write_chart};
+use crate::plan_from_args;
 use crate::quantity::{flag, path_text, positive_time};
-use crate::recording::Recording;
 use crate::results::page::write_beside;
 use crate::results::{self, Results};
-use crate::runner::ThisMachine;
-use crate::runner::machine::Fitting;
-use crate::scripted::{Scripted, shared};
-use crate::traffic_file;
+use crate::study_screen::StudyScreen;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::SHARE_MIN_NS;
 use plimsoll_analysis::{Conditions, Finding, Study};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms};
 use plimsoll_probe::{Effort, Watcher};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
+use plimsoll_report::spelling;
 use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_lengths};
+use plimsoll_study::base::Base;
+use plimsoll_study::capacity::Limits;
+use plimsoll_study::output;
+use plimsoll_study::recording::Recording;
+use plimsoll_study::result_store;
+use plimsoll_study::runner::ThisMachine;
+use plimsoll_study::runner::machine::Fitting;
+use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::study_loop::{Done, StudyLoop};
+use plimsoll_study::traffic_file;
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use std::io::Write;
@@ -115,16 +117,16 @@ pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Fail
     if args.name.is_empty() || args.name.contains('/') {
         return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
     }
-    let (base, mut terms) = asking::plan(&args.request, &args.generator, &args.script)?;
+    let (base, mut terms) = plan_from_args::plan(&args.request, &args.generator, &args.script)?;
     let routes = base.traffic.record().routes;
     flag("--fail-if", fail_if.as_ref().map_or(Ok(()), |conditions| conditions.are_of(&routes)))?;
     traffic_file::rows_again(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
     }
-    terms.probes = asking::probes(&args.probes)?;
+    terms.probes = plan_from_args::probes(&args.probes)?;
     terms.fail_if = fail_if.as_ref().map(ToString::to_string);
-    terms.output = asking::output(&args.out, None)?;
+    terms.output = plan_from_args::output(&args.out, None)?;
     terms.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
     Ok((SweepAsked { base, levels: users, lengths, warmup_ns }, terms))
 }
@@ -133,7 +135,8 @@ pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Fail
 pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let SweepAsked { base: plan, levels: users, lengths, warmup_ns } = asked;
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
-    let (folder, name) = terms.output.files.clone().unwrap_or_else(|| (kept::FOLDER.to_owned(), "sweep".to_owned()));
+    let (folder, name) =
+        terms.output.files.clone().unwrap_or_else(|| (result_store::FOLDER.to_owned(), "sweep".to_owned()));
     let stem = Path::new(&folder).join(name);
     let mut base = Base::reach(&plan, terms)?;
     let noted: Vec<String> = preflight(&mut base.plan, &base.injector, terms)?;
@@ -144,24 +147,25 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let asked = Asked::Sweep(SweepAsked { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
-    let recording = Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path))?;
+    let recording =
+        Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path), spelling::words)?;
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let fitting = Fitting { base, limits: Limits::of_machine() };
-    let scripted = Scripted::of(&plan, terms)?;
+    let scripted = ScriptRun::of(&plan, terms)?;
     let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
     runner = runner.authored(scripted.map(shared)).with_sources(terms.preflight);
-    let mut conduct = Conduct::new(&mut runner, recording, live);
-    conduct.carry_out(&mut study, &mut |done, live| {
+    let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+    study_loop.carry_out(&mut study, &mut |done, screen| {
         let Done::Measured(trial) = done else { return };
         let Some(level) = Some(trial).filter(|it| it.tag.purpose == Purpose::Level).and_then(SweepLevel::measured)
         else {
             return;
         };
         if let Ok(figures) = &level.outcome {
-            note_ports(live, &figures.summary);
+            note_ports(&mut screen.live, &figures.summary);
         }
         // What is measured next is worth having without the table, too.
         if let Some(line) = dat_line(&level)
@@ -170,7 +174,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
             output::failed(cannot(error).to_string());
         }
     })?;
-    let (experiment, note, mut live) = conduct.end(None);
+    let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
     let results = Results::of(&experiment, Some(&run_path))?;
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file holds no sweep")) };
     // Each visit had a line of its own until now.

@@ -1,17 +1,18 @@
 //! `plimsoll traffic`: what access logs say of the traffic, before anything is sent.
 
 use crate::args::{LogArgs, TrafficArgs};
-use crate::failure::{Failure, exit};
 use crate::live::Live;
-use crate::logs::{Counts, LogReading, Logs};
-use crate::output::note;
 use crate::pictures::write;
 use crate::results::{print_json, print_report};
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_model::terms::LogReadingTerms;
 use plimsoll_report::traffic::{LogShown, TrafficContext, traffic_page, traffic_report};
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
+use plimsoll_study::log_replay::{ReadingProgress, folded, folds, reading, refuse_unread, strictly};
+use plimsoll_study::logs::{Counts, Logs};
+use plimsoll_study::output::note;
 use plimsoll_traffic::survey::{Figures, Survey};
-use regex::Regex;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,14 +24,15 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     if let Some(path) = args.output.as_ref().filter(|path| !is_page(path)) {
         return Err(Failure::usage(format!("-o {}: the name must end with .html", path.display())));
     }
-    let folds = folds(&args.log)?;
+    let terms = reading_terms(&args.log);
+    let folds = folds(&terms)?;
     let fold = |path: &str| folded(&folds, path);
-    let mut logs = Logs::open(&args.logs, reading(&args.log))?;
+    let mut logs = Logs::open(&args.logs, reading(&terms))?;
     let mut survey = Survey::new(if folds.is_empty() { None } else { Some(&fold) });
     let mut meter = ReadingMeter::new();
     let counts = logs.each(|entry, stamp| survey.add(entry, stamp), |read, length| meter.passing(read, length))?;
     meter.clear();
-    strictly(&args.log, &counts)?;
+    strictly(&terms, &counts)?;
     let figures = survey.finish();
     refuse_what_says_nothing(&counts, &figures)?;
     let shown: Vec<LogShown> =
@@ -58,58 +60,6 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("html") || suffix.eq_ignore_ascii_case("htm"))
 }
 
-/// How lines are to be read.
-pub fn reading(args: &LogArgs) -> LogReading<'_> {
-    LogReading {
-        log_format: args.log_format.as_deref(),
-        field: args.field.as_deref(),
-        session: args.session.as_deref(),
-    }
-}
-
-/// What is folded besides what looks like it.
-pub fn folds(args: &LogArgs) -> Result<Vec<Regex>, Failure> {
-    patterns("--fold", &args.fold)
-}
-
-/// What a flag of regular expressions says.
-pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
-    let compile = |pattern: &String| {
-        Regex::new(pattern)
-            .map_err(|error| Failure::usage(format!("{name} '{pattern}' is no regular expression: {error}")))
-    };
-    texts.iter().map(compile).collect()
-}
-
-/// A path with what the patterns match replaced.
-pub fn folded(folds: &[Regex], path: &str) -> String {
-    folds.iter().fold(path.to_owned(), |path, fold| fold.replace_all(&path, "{}").into_owned())
-}
-
-/// With `--strict`, a line that was not understood ends it.
-pub fn strictly(args: &LogArgs, counts: &Counts) -> Result<(), Failure> {
-    match &counts.first {
-        Some((place, text)) if args.strict => Err(Failure::start(format!(
-            "--strict: {place} is not understood: \"{text}\"; so are {} of {} lines",
-            format::count(counts.unparsed),
-            format::count(counts.read)
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Logs of which no line was understood are of another format.
-pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
-    if counts.unparsed == counts.read {
-        let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
-        return Err(Failure::start(format!(
-            "none of the {} lines is understood: say how they are written with --log-format or --field{first}",
-            format::count(counts.read)
-        )));
-    }
-    Ok(())
-}
-
 fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Failure> {
     refuse_unread(counts)?;
     if figures.late * 2 > figures.requests {
@@ -124,6 +74,12 @@ fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Fa
     Ok(())
 }
 
+/// What the flags say of how logs are read.
+pub fn reading_terms(args: &LogArgs) -> LogReadingTerms {
+    let LogArgs { log_format, field, session, fold, strict } = args.clone();
+    LogReadingTerms { log_format, field, session, fold, strict }
+}
+
 /// Says on a terminal how far the reading is.
 pub struct ReadingMeter {
     live: Live,
@@ -136,9 +92,10 @@ impl ReadingMeter {
     pub fn new() -> ReadingMeter {
         ReadingMeter { live: Live::new(false), began: Instant::now(), said: Instant::now() }
     }
+}
 
-    /// So many bytes of so many were read.
-    pub fn passing(&mut self, read: u64, length: Option<u64>) {
+impl ReadingProgress for ReadingMeter {
+    fn passing(&mut self, read: u64, length: Option<u64>) {
         if self.said.elapsed() < SAID_EVERY {
             return;
         }
@@ -148,8 +105,7 @@ impl ReadingMeter {
         self.live.word(&format!("read {}{of}, {}/s", format::bytes(read as f64), format::bytes(rate)));
     }
 
-    /// The reading is over.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.live.clear();
     }
 }

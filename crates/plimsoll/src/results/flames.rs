@@ -2,9 +2,10 @@
 
 use plimsoll_analysis::Doubted;
 use plimsoll_analysis::profile::{Sort, View, diff_tree, read as read_profile, top, tree};
+use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_report::Report;
 use plimsoll_report::flame::{Flame, inline_svg};
-use plimsoll_report::load_profiles::{Profiles, profiles_report};
+use plimsoll_report::load_profiles::profiles_report;
 use plimsoll_sys::files::{self, Use};
 
 /// Frames of a flame graph inside a page: a page of a normal run stays below 1 MB.

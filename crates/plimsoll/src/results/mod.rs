@@ -5,20 +5,22 @@
 
 mod flames;
 pub mod page;
-pub mod profiles;
-pub mod prove_profiles;
+mod profile_note;
 
-use crate::failure::Failure;
-pub use crate::output::print;
-use crate::output::{note, print_as_it_is};
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::finding::explain::of_search;
 use plimsoll_analysis::levels::{Level, LoadUnit, measured};
+use plimsoll_analysis::taken_profiles::TakenProfiles;
 use plimsoll_analysis::{Doubted, Finding, Findings, conclude};
 use plimsoll_model::codec::{self, Decoded};
+use plimsoll_model::failure::Failure;
 use plimsoll_model::{Asked, Experiment};
-use plimsoll_report::{Around, Report, SearchTarget, Shown, TakenProfiles, json, text};
+use plimsoll_report::{Around, Report, SearchTarget, Shown, json, text};
+pub use plimsoll_study::output::print;
+use plimsoll_study::output::{note, print_as_it_is};
+use plimsoll_study::{load_profiles, side_profiles};
 use plimsoll_sys::files::{self, Use};
+pub use profile_note::profile_note;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -36,8 +38,8 @@ impl<'a> Results<'a> {
     pub fn of(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
         let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
         let profiles = match experiment.asked.blocks() {
-            None => profiles::read_back(experiment, path).map(TakenProfiles::OfLoads),
-            Some(_) => prove_profiles::read_back(experiment, path).map(TakenProfiles::OfSides),
+            None => load_profiles::read_back(experiment, path).map(TakenProfiles::OfLoads),
+            Some(_) => side_profiles::read_back(experiment, path).map(TakenProfiles::OfSides),
         };
         Ok(Results { experiment, finding, profiles, path })
     }

@@ -1,12 +1,12 @@
 //! Pages of run files: of one, or of several below each other.
 
 use super::{Results, searched};
-use crate::failure::Failure;
-use crate::output;
 use crate::pictures::write;
 use plimsoll_model::Experiment;
+use plimsoll_model::failure::Failure;
 use plimsoll_report::chart::heading;
 use plimsoll_report::{Report, page, two_searches};
+use plimsoll_study::output;
 use std::path::Path;
 
 /// Writes the page of an experiment beside its run file, where that is a file; returns a line that says where. A result

@@ -1,28 +1,30 @@
 //! `plimsoll prove`: whether a change helped, by blocks of paired loads; with `--ladder`, what each step costs.
 
-mod profiles;
 mod question;
-mod targets;
 
-use super::capture::Capture;
-use crate::capacity::Limits;
-use crate::conduct::Conduct;
-use crate::failure::{Failure, exit};
-use crate::kept;
 use crate::live::Live;
-use crate::recording::Recording;
 use crate::results::Results;
 use crate::results::page::write_beside;
-use crate::runner::Builds;
-use crate::runner::builds::BuildTarget;
-use crate::runner::machine::Fitting;
+use crate::study_screen::StudyScreen;
 use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
+use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
     Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, Plan, ProveAsked, Purpose, Stop, Terms, Trial,
 };
 use plimsoll_report::format::duration;
 use plimsoll_report::measure_text;
+use plimsoll_report::spelled;
+use plimsoll_report::spelling;
+use plimsoll_study::capacity::Limits;
+use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::prove_targets;
+use plimsoll_study::recording::Recording;
+use plimsoll_study::result_store;
+use plimsoll_study::runner::Builds;
+use plimsoll_study::runner::builds::BuildTarget;
+use plimsoll_study::runner::machine::Fitting;
+use plimsoll_study::study_loop::StudyLoop;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,9 +43,9 @@ fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String 
 /// Compares two builds, reports, and says with which code to end.
 pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ProveAsked { blocks, criterion, margin, profiles: _ } = asked;
-    let mut targets = targets::reach(&blocks.arms, terms, criterion)?;
-    let warnings = targets::first_answers(&mut targets, terms)?;
-    let wanted = profiles::asked(terms, &targets)?;
+    let mut targets = prove_targets::reach(&blocks.arms, terms, criterion)?;
+    let warnings = prove_targets::first_answers(&mut targets, terms)?;
+    let wanted = prove_targets::profiles(terms, &targets)?;
     let profiles = wanted.as_ref().map(Capture::asked);
     let record = |blocks| Asked::Prove(ProveAsked { blocks, criterion, margin, profiles });
     compare(blocks, Some(criterion), terms, (&targets, warnings), record, wanted)
@@ -51,8 +53,8 @@ pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
 
 /// The same of the rungs of a ladder.
 pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let mut targets = targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
-    let warnings = targets::first_answers(&mut targets, terms)?;
+    let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
+    let warnings = prove_targets::first_answers(&mut targets, terms)?;
     let record = |blocks| Asked::Ladder(LadderAsked { blocks });
     compare(asked.blocks, None, terms, (&targets, warnings), record, None)
 }
@@ -67,14 +69,14 @@ fn compare(
     record: impl FnOnce(BlocksAsked) -> Asked,
     wanted: Option<Capture>,
 ) -> Result<u8, Failure> {
-    let (differing, hint) = if criterion.is_some() { targets::pasts(targets) } else { (None, None) };
-    warnings.extend(differing);
+    let (differing, hint) = if criterion.is_some() { prove_targets::pasts(targets) } else { (None, None) };
+    warnings.extend(differing.as_ref().map(spelled));
     let mut live = Live::new(terms.output.quiet);
     live.line(&question(&blocks, criterion));
     if let Some(hint) = hint {
         live.line(hint);
     }
-    let path = terms.output.file.as_ref().map_or_else(|| kept::new_path("prove"), PathBuf::from);
+    let path = terms.output.file.as_ref().map_or_else(|| result_store::new_path("prove"), PathBuf::from);
     let local = targets.iter().all(|arm| arm.base.local);
     // What was reached is what is recorded: addresses and certificates are known now.
     let mut reached = targets.iter();
@@ -87,17 +89,17 @@ fn compare(
     // The flags are the same for all sides.
     let base = targets[0].base.clone();
     let noted = Noted { warnings, fitted: Vec::new() };
-    let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path))?;
+    let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::words)?;
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let before_block = terms.builds.before_block.as_deref();
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
     let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
-    let mut conduct = Conduct::new(&mut runner, recording, live);
-    conduct.profiler = wanted.map(|wanted| wanted.profiler(&path));
-    let outcome = conduct.carry_out(&mut study, &mut |_, _| ());
+    let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+    study_loop.profiler = wanted.map(|wanted| wanted.profiler(&path));
+    let outcome = study_loop.carry_out(&mut study, &mut |_, _| ());
     // Whatever becomes of profiles, all blocks were measured before.
-    let is_measured = study.is_profiling(&conduct.history());
-    let mut measured = conduct.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
+    let is_measured = study.is_profiling(&study_loop.history());
+    let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
         Some(Ending::Stopped(Stop::Died(why))) => Some(why.clone()),
         _ => None,
@@ -107,9 +109,9 @@ fn compare(
         Err(failure) => Some(failure.to_string()),
         Ok(()) => died,
     };
-    let setup = std::mem::take(&mut conduct.fitted);
-    let nothing = !conduct.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
-    let (experiment, note, mut live) = conduct.end(broken.as_deref());
+    let setup = std::mem::take(&mut study_loop.fitted);
+    let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
+    let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(broken.as_deref());
     // What was driven, and never answered with success, is a result; what could not be driven is none.
     let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.whole().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);
@@ -123,7 +125,7 @@ fn compare(
     let results = Results::of(&experiment, Some(&path))?;
     results.print(terms.output.json, true);
     setup.iter().for_each(|sentence| live.line(sentence));
-    for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(kept::tidy(&path)) {
+    for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(result_store::tidy(&path)) {
         live.note(&note);
     }
     let (known, worse, broke) = match results.finding() {

@@ -1,17 +1,17 @@
 //! What a comparison is asked to do: flags become arms, a criterion and limits, checked before anything is looked up.
 
 use crate::args::ProveArgs;
-use crate::asking;
-use crate::failure::Failure;
+use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
-use crate::traffic_file;
 use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
 use plimsoll_model::bounds::ARMS;
+use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_model::terms::{BuildsTerms, ProfilesTerms};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
 use plimsoll_model::{Arm, Asked, BlocksAsked, Criterion, LadderAsked, Plan, ProveAsked, Served, Terms, completion};
 use plimsoll_report::format::flag_time;
+use plimsoll_study::traffic_file;
 use plimsoll_traffic::file::FileLoad;
 
 fn margin(text: &str) -> Result<f64, Failure> {
@@ -32,7 +32,7 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     if args.ladder {
         return Err(Failure::usage("--pprof: profiles are compared between two builds; leave --ladder out"));
     }
-    let served = asking::served(named, true);
+    let served = plan_from_args::served(named, true);
     match &served {
         // Builds that are started one after the other may have one address for it.
         Served::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(
@@ -115,10 +115,10 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         }
     }
     // Both sides meet the same arrivals: one seed for all.
-    let (mut plans, mut terms, file) = asking::plans(&args.request, &args.more, &args.generator, &args.script)?;
+    let (mut plans, mut terms, file) = plan_from_args::plans(&args.request, &args.more, &args.generator, &args.script)?;
     // Only a rate has arrivals that a file could space.
     let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };
-    let arrivals = asking::arrivals(&args.generator, &file)?;
+    let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
     plans.iter().try_for_each(traffic_file::rows_again)?;
     let mut started = vec![None; plans.len()];
     if let (Some(a), Some(b)) = (&args.a, &args.b) {
@@ -154,7 +154,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         record_commands: args.record_commands,
     };
     terms.fail_if = fail_if;
-    terms.output = asking::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     let asked = match args.ladder {
         true => Asked::Ladder(LadderAsked { blocks }),
         false => Asked::Prove(ProveAsked { blocks, criterion: primary, margin, profiles: None }),

@@ -1,0 +1,100 @@
+//! What profiles say that were taken with an experiment, as data.
+//!
+//! Not here: reading the profiles back, and how they look.
+
+use crate::Doubted;
+use crate::profile::{ProfileDiff, ProfiledTrial};
+use serde::Serialize;
+
+/// What profiles say that were taken with an experiment.
+#[derive(Debug, Clone)]
+pub enum TakenProfiles {
+    /// At low load, and at the load in question.
+    OfLoads(Doubted<Profiles>),
+    /// Of both sides of a comparison.
+    OfSides(Doubted<ProveProfiles>),
+}
+
+/// A profile of one kind at both levels: the sum of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KindSums {
+    /// As in its address: `allocs`, `mutex`, ...
+    pub kind: String,
+    /// The column, such as `alloc_space`.
+    pub sample_type: String,
+    /// Unit of the sums, as pprof spells it.
+    pub unit: String,
+    /// At low load and at the load in question; none where the profile is missing.
+    pub sums: [Option<KindSum>; 2],
+    /// Whether the sum is a stock (memory in use, goroutines), of which a share for each request says nothing.
+    pub stock: bool,
+}
+
+/// What a profile of one kind holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct KindSum {
+    /// The sum of what was added meanwhile.
+    pub sum: f64,
+    /// The requests meanwhile.
+    pub requests: f64,
+}
+
+/// A profile that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptProfile {
+    /// The level at which it was taken.
+    pub level: String,
+    /// As in its address.
+    pub kind: String,
+    /// Where it is.
+    pub file: String,
+}
+
+/// What was caught beside one experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profiles {
+    /// Where from.
+    pub base: String,
+    /// Length of the CPU profiles as asked for, s.
+    pub seconds: u32,
+    /// What the higher level is called: `line`, or `load` of a single run.
+    pub level_name: String,
+    /// What the rates are of: `requests`, or `sessions`.
+    pub counted: &'static str,
+    /// Low load and the load in question, as far as they were driven.
+    pub levels: Vec<ProfiledTrial>,
+    /// Requests completed while each CPU profile was taken.
+    pub requests: Vec<f64>,
+    /// CPU a request, low against the load in question; none unless both profiles are there.
+    pub comparison: Option<ProfileDiff>,
+    /// The other kinds.
+    pub kinds: Vec<KindSums>,
+    /// The profiles kept.
+    pub files: Vec<KeptProfile>,
+}
+
+impl Profiles {
+    /// The names of both levels.
+    pub fn level_names(&self) -> [&str; 2] {
+        ["low", &self.level_name]
+    }
+}
+
+/// CPU profiles of both sides, taken in turn at one rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProveProfiles {
+    /// Where from, by side.
+    pub bases: [String; 2],
+    /// Length of a profile as asked for, s.
+    pub seconds: u32,
+    /// The rate at which they were taken, 1/s.
+    pub rate_rps: f64,
+    /// Of what: `requests`, or `sessions`.
+    pub counted: &'static str,
+    /// Requests completed meanwhile, by side.
+    pub requests: [f64; 2],
+    /// The profiles kept, by side.
+    pub files: [Vec<String>; 2],
+    /// CPU a request, A against B; none unless there is a profile of both.
+    pub comparison: Option<ProfileDiff>,
+}

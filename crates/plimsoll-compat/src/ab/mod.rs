@@ -1,0 +1,188 @@
+//! `plimsoll ab`, and this program called as `ab`: its command line, its requests and its output over a load of plimsoll's own.
+//!
+//! Not here: how a load is carried out, and what is counted of answers (`response_log`).
+
+mod render;
+mod words;
+
+use crate::output;
+use crate::response_log::{ResponseLog, ResponseLogSpec};
+use crate::run_verb::RunVerb;
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_model::{Request, RequestFailure, traffic::Filled};
+use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::output_file;
+use plimsoll_sys::system_text;
+use plimsoll_traffic::target_url::{Url, host_of};
+use plimsoll_wire::HeardAnswer;
+use render::{AbReport, BANNER, announced, gnuplot, heartbeat, percentages, render};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use words::{AbCommand, AbOptions, parse};
+
+const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
+    -n N   requests [1]                     -c N   at a time [1]
+    -t S   seconds at most; -n 50000        -s S   timeout of a request [30]
+    -k     keep connections                 -r     go on where a request is not answered
+    -p FILE, -u FILE, -T TYPE   body of a POST, of a PUT, and its type
+    -m METHOD, -i               another method, HEAD
+    -H 'Name: value', -C name=value, -A user:password
+    -l     answers may differ in length     -B IP  from this address
+    -v N   2: heads, 4: all that comes      -q     no progress
+    -d     no percentages                   -S     no deviations
+    -e FILE, -g FILE            percentages as CSV, a line for each request for gnuplot
+    -E FILE  certificate and key            -V, -h
+
+    --http11         HTTP/1.1 instead of 1.0
+    --output FILE    keep the run in this file
+    --json           print plimsoll's results as JSON
+    --allow-public   load on addresses that are not private
+What differs from ab: docs/coming-from.md
+";
+
+/// Carries out what the words after the name ask for.
+pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+    match parse(words).map_err(Failure::usage)? {
+        AbCommand::Usage => output::print(USAGE),
+        AbCommand::Version => {
+            output::print(&format!("plimsoll {} (the command line of ab)\n", env!("CARGO_PKG_VERSION")));
+        }
+        AbCommand::Load(asked) => return load(&asked, run),
+    }
+    Ok(exit::DONE)
+}
+
+fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
+    let url = Url::read(&asked.url)?;
+    let body = match &asked.body {
+        None => Vec::new(),
+        Some(path) => files::read(path.as_ref(), Use::Body)
+            .map_err(|why| Failure::usage(format!("-p, -u: the file '{path}' {why}")))?,
+    };
+    let request = asked.request(&host_of(&url.origin), &url.path, &body);
+    let (mut question, terms) = run.parse(&asked.as_run())?;
+    let route = &mut question.plan.traffic.routes[0];
+    // What is asked is as it was written, braces too.
+    (route.request, route.filled) = (
+        Request { method: asked.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
+        Filled::default(),
+    );
+    // Connecting is in what ab measures.
+    question.plan.load.connections_ready = 0;
+    let every = heartbeat(asked);
+    let told = Arc::new(AtomicU64::new(0));
+    let progress = Arc::clone(&told);
+    let request_bytes = request.len() as u64;
+    if !asked.json {
+        output::print(BANNER);
+        output::print(&announced(&url.origin.host, every.is_some()));
+        if asked.verbosity >= 2 {
+            let head = request.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
+            let head = head.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
+            output::print(&format!("INFO: {} header == \n---\n{head}\n---\n", asked.method));
+        }
+    }
+    let heard = ResponseLog::new(ResponseLogSpec {
+        request,
+        is_head: asked.method == "HEAD",
+        keeps_rows: asked.gnuplot.is_some(),
+        ends_with_failure: !asked.goes_on,
+        said: match asked.verbosity {
+            _ if asked.json => None,
+            0 | 1 => None,
+            2 => Some(|answer| answer_text(answer, 2)),
+            3 => Some(|answer| answer_text(answer, 3)),
+            _ => Some(|answer| answer_text(answer, 4)),
+        },
+        passing: every
+            .map(|every| -> Box<dyn Fn(u64) + Send + Sync> { Box::new(move |done| tell(&progress, every, done)) }),
+        follows: None,
+    });
+    let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
+    let mut tally = heard.tally();
+    let window_ns = measured.run().window_ns;
+    let print_results = measured.results()?;
+    if asked.json {
+        print_results(true, true);
+    } else if let Some(failure) = heard.failed() {
+        output::note(&format!("{}\nTotal of {} requests completed", refusal(failure), tally.answered()));
+    } else {
+        match every {
+            Some(every) => {
+                tell(&told, every, tally.ended());
+                output::note(&format!("Finished {} requests", tally.ended()));
+            }
+            None => output::print("..done\n"),
+        }
+        output::print(&render(&AbReport {
+            asked,
+            host: &url.origin.host,
+            port: url.origin.port,
+            path: &url.path,
+            tally: &tally,
+            first: &heard.first(),
+            agreed: heard.agreed(),
+            seconds: (window_ns.1 - window_ns.0) as f64 / 1e9,
+            request_bytes,
+        }));
+        if std::io::stdout().is_terminal() {
+            // What ab cannot say.
+            output::print("\n");
+            print_results(false, false);
+        }
+    }
+    let write = |path: &str, text: String| {
+        let written = output_file::write(path.as_ref(), text.as_bytes());
+        written.map_err(|error| Failure::start(format!("'{path}' cannot be written: {}", system_text(&error))))
+    };
+    if let (Some(path), true) = (&asked.csv, tally.answered() > 0) {
+        write(path, percentages(&tally.total))?;
+    }
+    if let (Some(path), true) = (&asked.gnuplot, tally.answered() > 0) {
+        if tally.rows_left_out > 0 {
+            output::note(&format!("warning: -g: {} requests have no line in '{path}'", tally.rows_left_out));
+        }
+        write(path, gnuplot(&mut tally.rows, heard.wall_us()))?;
+    }
+    drop(print_results);
+    measured.end(&[]);
+    // As ab: figures are no failure, but what ^C has ended is one.
+    let whole = heard.failed().is_none() && !plimsoll_sys::signal::interrupted();
+    Ok(if whole { exit::DONE } else { exit::CROSSED })
+}
+
+/// One line of progress for each multiple of `every` that is done.
+fn tell(told: &AtomicU64, every: u64, done: u64) {
+    while told.load(Ordering::Relaxed) + every <= done {
+        let count = told.fetch_add(every, Ordering::Relaxed) + every;
+        output::note(&format!("Completed {count} requests"));
+    }
+}
+
+/// What ab says when it gives up.
+fn refusal(failure: RequestFailure) -> &'static str {
+    match failure {
+        RequestFailure::Connect => "apr_socket_recv: Connection refused (111)",
+        RequestFailure::Timeout => "apr_pollset_poll: The timeout specified has expired (70007)",
+        RequestFailure::Tls => "SSL handshake failed (5)",
+        RequestFailure::ClosedEarly => "apr_socket_recv: End of file found (70014)",
+        RequestFailure::Protocol => "apr_socket_recv: the answer is none of HTTP",
+        _ => "apr_socket_recv: Connection reset by peer (104)",
+    }
+}
+
+/// An answer as `-v` shows it.
+fn answer_text(answer: &HeardAnswer, verbosity: u32) -> String {
+    let head = String::from_utf8_lossy(answer.head).replace('\r', "");
+    let mut text = format!("LOG: header received:\n{head}");
+    if verbosity >= 4 {
+        text += &String::from_utf8_lossy(answer.content);
+    }
+    text += "\n";
+    match answer.status {
+        200..300 if verbosity >= 3 => text + &format!("LOG: Response code = {}\n", answer.status),
+        200..300 => text,
+        status => text + &format!("WARNING: Response code not 2xx ({status})\n"),
+    }
+}

@@ -1,0 +1,342 @@
+//! A load as ab prints it, line for line, and its two files: percentages (`-e`) and a line for each request (`-g`). Figures in, text
+//! out. Not here: where the figures come from.
+
+use super::words::AbOptions;
+use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};
+use plimsoll_model::{Histogram, RequestFailure};
+use plimsoll_wire::tls::TlsAgreed;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// What is printed of a load.
+pub struct AbReport<'a> {
+    pub asked: &'a AbOptions,
+    pub host: &'a str,
+    pub port: u16,
+    pub path: &'a str,
+    pub tally: &'a ResponseTally,
+    pub first: &'a FirstAnswer,
+    /// Over TLS.
+    pub agreed: Option<&'a TlsAgreed>,
+    /// From the first request to the last answer, s.
+    pub seconds: f64,
+    /// Bytes of one request.
+    pub request_bytes: u64,
+}
+
+/// The head of what is printed: as many lines as ab has there.
+pub const BANNER: &str = concat!(
+    "This is plimsoll ",
+    env!("CARGO_PKG_VERSION"),
+    " with the command line and the output of ApacheBench\n",
+    "Times run from the moment at which a request was to be sent\n",
+    "What else differs: docs/coming-from.md\n\n"
+);
+
+/// Before the load.
+pub fn announced(host: &str, has_heartbeat: bool) -> String {
+    format!("Benchmarking {host} (be patient){}", if has_heartbeat { "\n" } else { "..." })
+}
+
+/// After how many requests one line of progress is shown; `None`: not at all.
+pub fn heartbeat(asked: &AbOptions) -> Option<u64> {
+    (!asked.is_quiet && asked.requests > 150).then_some((asked.requests / 10).max(100))
+}
+
+fn ms(ns: f64) -> u64 {
+    (ns / 1e6).round() as u64
+}
+
+/// Everything after the load.
+pub fn render(load: &AbReport) -> String {
+    let AbReport { asked, tally, first, seconds, .. } = *load;
+    let mut text = format!(
+        "\n\nServer Software:        {}\nServer Hostname:        {}\nServer Port:            {}\n",
+        first.server, load.host, load.port
+    );
+    if let Some(agreed) = load.agreed {
+        text += &tls(agreed, load.host);
+    }
+    let _ = writeln!(text, "\nDocument Path:          {}", load.path);
+    match asked.lengths_vary {
+        true => text += "Document Length:        Variable\n",
+        false => _ = writeln!(text, "Document Length:        {} bytes", first.content_bytes),
+    }
+    let connect = tally.lost_by(RequestFailure::Connect) + tally.lost_by(RequestFailure::Tls);
+    let cut = tally.lost_by(RequestFailure::ClosedEarly);
+    let length = if asked.lengths_vary { 0 } else { tally.other_lengths } + cut;
+    let received = tally.ended() - tally.answered() - connect - cut;
+    let failed = connect + received + length;
+    let done = tally.ended();
+    let _ = writeln!(text, "\nConcurrency Level:      {}", asked.concurrency);
+    let _ = writeln!(text, "Time taken for tests:   {seconds:.3} seconds");
+    let _ = writeln!(text, "Complete requests:      {done}");
+    let _ = writeln!(text, "Failed requests:        {failed}");
+    if failed > 0 {
+        let _ = writeln!(text, "   (Connect: {connect}, Receive: {received}, Length: {length}, Exceptions: 0)");
+    }
+    if tally.not_2xx() > 0 {
+        let _ = writeln!(text, "Non-2xx responses:      {}", tally.not_2xx());
+    }
+    if asked.keep_alive {
+        let _ = writeln!(text, "Keep-Alive requests:    {}", tally.kept_alive);
+    }
+    let transferred = tally.head_bytes + tally.content_bytes;
+    let _ = writeln!(text, "Total transferred:      {transferred} bytes");
+    // What was not connected was not sent.
+    let sent = (done - connect) * load.request_bytes;
+    if asked.body.is_some() {
+        let _ = writeln!(text, "Total body sent:        {sent}");
+    }
+    let _ = writeln!(text, "HTML transferred:       {} bytes", tally.content_bytes);
+    if done == 0 || seconds <= 0.0 {
+        return text;
+    }
+    let each_ms = seconds * 1000.0 / done as f64;
+    let kb = |bytes: u64| bytes as f64 / 1024.0 / seconds;
+    let _ = writeln!(text, "Requests per second:    {:.2} [#/sec] (mean)", done as f64 / seconds);
+    let _ = writeln!(text, "Time per request:       {:.3} [ms] (mean)", asked.concurrency as f64 * each_ms);
+    let _ = writeln!(text, "Time per request:       {each_ms:.3} [ms] (mean, across all concurrent requests)");
+    let _ = writeln!(text, "Transfer rate:          {:.2} [Kbytes/sec] received", kb(transferred));
+    if asked.body.is_some() {
+        let _ = writeln!(text, "                        {:.2} kb/s sent", kb(sent));
+        let _ = writeln!(text, "                        {:.2} kb/s total", kb(transferred + sent));
+    }
+    if tally.answered() > 0 {
+        text += &times(asked, tally);
+    }
+    if asked.shows_percentiles && tally.answered() > 1 {
+        text += "\nPercentage of the requests served within a certain time (ms)\n";
+        for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
+            let within = tally.total.quantile_ns(f64::from(percent) / 100.0);
+            let _ = writeln!(text, "  {percent}%  {:>5}", ms(within as f64));
+        }
+        let _ = writeln!(text, " 100%  {:>5} (longest request)", ms(tally.total.max_ns() as f64));
+    }
+    text
+}
+
+/// What was agreed on over TLS.
+fn tls(agreed: &TlsAgreed, host: &str) -> String {
+    let TlsAgreed { version, cipher, cipher_bits, key_bits, exchange } = agreed;
+    let mut text = format!("SSL/TLS Protocol:       {version},{cipher},{key_bits},{cipher_bits}\n");
+    if let Some((name, bits)) = exchange {
+        let _ = writeln!(text, "Server Temp Key:        {name} {bits} bits");
+    }
+    // An address is no name that could be sent.
+    if host.trim_matches(['[', ']']).parse::<IpAddr>().is_err() {
+        let _ = writeln!(text, "TLS Server Name:        {host}");
+    }
+    text
+}
+
+/// The table of times, with doubts about it.
+fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
+    let all: [(&str, &str, &Histogram); 4] = [
+        ("Connect:", "the initial connection time", &tally.connect),
+        ("Processing:", "the processing time", &tally.processing),
+        ("Waiting:", "the waiting time", &tally.wait),
+        ("Total:", "the total time", &tally.total),
+    ];
+    let mut text = "\nConnection Times (ms)\n".to_owned();
+    if !asked.shows_deviations {
+        text += "              min   avg   max\n";
+        for (name, _, times) in &all {
+            let (least, mean, most) = (times.min_ns() as f64, times.mean_ns(), times.max_ns() as f64);
+            let _ = writeln!(text, "{name:<11} {:>5} {:>5}{:>5}", ms(least), ms(mean), ms(most));
+        }
+        return text;
+    }
+    text += "              min  mean[+/-sd] median   max\n";
+    let mut doubts = String::new();
+    for (name, what, times) in all {
+        let (mean, stdev, median) = (times.mean_ns(), times.stdev_ns(), times.quantile_ns(0.5) as f64);
+        let (least, most) = (times.min_ns() as f64, times.max_ns() as f64);
+        let _ = writeln!(
+            text,
+            "{name:<11} {:>5} {:>4} {:>5.1} {:>6} {:>7}",
+            ms(least),
+            ms(mean),
+            stdev / 1e6,
+            ms(median),
+            ms(most)
+        );
+        let apart = (mean - median).abs();
+        if apart > 2.0 * stdev {
+            let _ = writeln!(
+                doubts,
+                "ERROR: The median and mean for {what} are more than twice the standard\n       deviation apart. These results are NOT reliable."
+            );
+        } else if apart > stdev {
+            let _ = writeln!(
+                doubts,
+                "WARNING: The median and mean for {what} are not within a normal deviation\n        These results are probably not that reliable."
+            );
+        }
+    }
+    text + &doubts
+}
+
+/// Percentages of the requests and the time in ms within which they were answered.
+pub fn percentages(total: &Histogram) -> String {
+    let mut text = "Percentage served,Time in ms\n".to_owned();
+    for percent in 0..100 {
+        let within = if percent == 0 { total.min_ns() } else { total.quantile_ns(f64::from(percent) / 100.0) };
+        let _ = writeln!(text, "{percent},{:.3}", within as f64 / 1e6);
+    }
+    text
+}
+
+/// A line for each request in order of its time, for gnuplot. `wall_us`: what the wall clock shows where that of the load shows 0.
+pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
+    rows.sort_by_key(|row| row.total_us);
+    let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();
+    for row in rows {
+        let seconds = (wall_us + row.intended_us) / 1_000_000;
+        let ms = |us: u32| (us + 500) / 1000;
+        let _ = writeln!(
+            text,
+            "{}\t{seconds}\t{}\t{}\t{}\t{}",
+            day(seconds),
+            ms(row.connect_us),
+            ms(row.total_us - row.connect_us.min(row.total_us)),
+            ms(row.total_us),
+            ms(row.wait_us)
+        );
+    }
+    text
+}
+
+/// A moment as C writes it, in UTC: `Sun Nov 22 13:48:27 2026`.
+fn day(unix_s: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    // `2026-11-22 13:48:27 UTC`
+    let date = plimsoll_model::calendar::date(unix_s * 1000);
+    let mut parts = date.split(['-', ' ']);
+    let mut next = || parts.next().unwrap_or_default();
+    let (year, month, day, time) = (next(), next(), next(), next());
+    let month = month.parse().ok().and_then(|month: usize| MONTHS.get(month.wrapping_sub(1))).unwrap_or(&"");
+    format!("{} {month} {day} {time} {year}", DAYS[(unix_s / 86_400 % 7) as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_printed_line_for_line() {
+        let mut tally = ResponseTally { head_bytes: 1110, content_bytes: 60, ..ResponseTally::default() };
+        for n in 1..=10u64 {
+            tally.connect.record(100_000);
+            tally.wait.record(n * 1_000_000);
+            tally.processing.record(n * 1_500_000);
+            tally.total.record(100_000 + n * 1_500_000);
+        }
+        tally.statuses.insert(200, 10);
+        let asked = AbOptions { requests: 10, concurrency: 2, ..AbOptions::default() };
+        let first = FirstAnswer { server: "s/1".into(), content_bytes: 6 };
+        let load = AbReport {
+            asked: &asked,
+            host: "127.0.0.1",
+            port: 8080,
+            path: "/",
+            tally: &tally,
+            first: &first,
+            agreed: None,
+            seconds: 0.5,
+            request_bytes: 100,
+        };
+        assert_eq!(
+            render(&load),
+            "\n\nServer Software:        s/1
+Server Hostname:        127.0.0.1
+Server Port:            8080
+
+Document Path:          /
+Document Length:        6 bytes
+
+Concurrency Level:      2
+Time taken for tests:   0.500 seconds
+Complete requests:      10
+Failed requests:        0
+Total transferred:      1170 bytes
+HTML transferred:       60 bytes
+Requests per second:    20.00 [#/sec] (mean)
+Time per request:       100.000 [ms] (mean)
+Time per request:       50.000 [ms] (mean, across all concurrent requests)
+Transfer rate:          2.29 [Kbytes/sec] received
+
+Connection Times (ms)
+              min  mean[+/-sd] median   max
+Connect:        0    0   0.0      0       0
+Processing:     2    8   4.3      8      15
+Waiting:        1    6   2.9      5      10
+Total:          2    8   4.3      8      15
+
+Percentage of the requests served within a certain time (ms)
+  50%      8
+  66%     11
+  75%     12
+  80%     12
+  90%     14
+  95%     15
+  98%     15
+  99%     15
+ 100%     15 (longest request)
+"
+        );
+        let mut other = tally.clone();
+        other.statuses.insert(404, 3);
+        other.other_lengths = 3;
+        other.lost.push((RequestFailure::Reset, 2));
+        let posted = AbOptions { body: Some("f".into()), keep_alive: true, shows_deviations: false, ..asked.clone() };
+        let text = render(&AbReport { asked: &posted, tally: &other, ..load });
+        for line in [
+            "Complete requests:      12\nFailed requests:        5\n   (Connect: 0, Receive: 2, Length: 3, Exceptions: 0)\n",
+            "Non-2xx responses:      3\nKeep-Alive requests:    0\n",
+            "\nTotal body sent:        1200\n",
+            "              min   avg   max\nConnect:        0     0    0\n",
+            " kb/s sent\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        let agreed = TlsAgreed {
+            version: "TLSv1.3",
+            cipher: "TLS_AES_256_GCM_SHA384".into(),
+            cipher_bits: 256,
+            key_bits: 2048,
+            exchange: Some(("X25519", 253)),
+        };
+        let secure = render(&AbReport { agreed: Some(&agreed), host: "localhost", ..load });
+        let lines = "Server Port:            8080
+SSL/TLS Protocol:       TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256
+Server Temp Key:        X25519 253 bits
+TLS Server Name:        localhost
+
+Document Path:          /
+";
+        assert!(secure.contains(lines), "{secure}");
+        assert!(!render(&AbReport { agreed: Some(&agreed), ..load }).contains("TLS Server Name"));
+        let none = AbReport { tally: &ResponseTally::default(), ..load };
+        assert!(render(&none).ends_with("HTML transferred:       0 bytes\n"));
+    }
+
+    #[test]
+    fn files_are_abs() {
+        let mut total = Histogram::new();
+        (1..=200).for_each(|n| total.record(n * 1_000_000));
+        let text = percentages(&total);
+        assert!(text.starts_with("Percentage served,Time in ms\n0,1.000\n1,2."), "{text}");
+        assert_eq!(text.lines().count(), 101);
+        let row =
+            |total_us| ResponseRow { intended_us: 1_500_000, connect_us: 600, wait_us: 1400, total_us, status: 200 };
+        assert_eq!(
+            gnuplot(&mut [row(7200), row(3100)], 1_795_355_306_000_000),
+            "starttime\tseconds\tctime\tdtime\tttime\twait
+Sun Nov 22 13:48:27 2026\t1795355307\t1\t3\t3\t1
+Sun Nov 22 13:48:27 2026\t1795355307\t1\t7\t7\t1
+"
+        );
+    }
+}

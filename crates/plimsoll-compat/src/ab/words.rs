@@ -1,0 +1,387 @@
+//! ab's command line, as it reads it: flags of one letter, together (`-kn100`) or apart, until the first word that is none, which is
+//! the URL. Not here: what a load makes of them.
+
+use plimsoll_traffic::target_url::{Url, basic};
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AbCommand {
+    Usage,
+    Version,
+    Load(Box<AbOptions>),
+}
+
+/// A load, as ab understands it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AbOptions {
+    pub url: String,
+    pub requests: u64,
+    pub concurrency: u64,
+    /// Seconds that the load takes at most.
+    pub seconds_max: Option<u64>,
+    pub timeout_s: u64,
+    pub keep_alive: bool,
+    /// HTTP/1.1 instead of 1.0.
+    pub is_1_1: bool,
+    pub method: String,
+    /// The file of the body; none for a request without one.
+    pub body: Option<String>,
+    pub content_type: String,
+    /// Lines of the head that ab writes before the others, and those of `-H`, as they were written.
+    pub first_lines: Vec<String>,
+    pub lines: Vec<String>,
+    /// Answers may differ in length.
+    pub lengths_vary: bool,
+    /// Requests without an answer do not end the load.
+    pub goes_on: bool,
+    pub verbosity: u32,
+    pub is_quiet: bool,
+    pub shows_percentiles: bool,
+    pub shows_deviations: bool,
+    /// Where percentiles, and where a line for each request is written.
+    pub csv: Option<String>,
+    pub gnuplot: Option<String>,
+    /// plimsoll's own: results as JSON, where the run is kept, and what a line of `run` says in the same way.
+    pub json: bool,
+    pub output: Option<String>,
+    pub as_they_are: Vec<String>,
+}
+
+/// Letters with a value, without one, and those whose work is not done here, with why.
+const VALUED: &str = "nctspuTvCHAgemBEbPXZfxyz";
+const SWITCHES: &str = "kiqlrdSVhIw";
+const REFUSED: [(char, &str); 10] = [
+    ('b', "the size of a socket's buffer is the system's"),
+    ('P', "load does not go through a proxy"),
+    ('X', "load does not go through a proxy"),
+    ('w', "plimsoll report makes a page of a run that --output keeps"),
+    ('x', "plimsoll report makes a page of a run that --output keeps"),
+    ('y', "plimsoll report makes a page of a run that --output keeps"),
+    ('z', "plimsoll report makes a page of a run that --output keeps"),
+    ('Z', "which ciphers are good is not chosen here"),
+    ('f', "TLS is 1.2 or 1.3, whichever the server takes"),
+    ('I', "the server's name is always sent"),
+];
+/// Requests of a load that ends by its time.
+const TIMED_REQUESTS: u64 = 50_000;
+
+impl Default for AbOptions {
+    fn default() -> AbOptions {
+        AbOptions {
+            url: String::new(),
+            requests: 1,
+            concurrency: 1,
+            seconds_max: None,
+            timeout_s: 30,
+            keep_alive: false,
+            is_1_1: false,
+            method: "GET".to_owned(),
+            body: None,
+            content_type: "text/plain".to_owned(),
+            first_lines: Vec::new(),
+            lines: Vec::new(),
+            lengths_vary: false,
+            goes_on: false,
+            verbosity: 0,
+            is_quiet: false,
+            shows_percentiles: true,
+            shows_deviations: true,
+            csv: None,
+            gnuplot: None,
+            json: false,
+            output: None,
+            as_they_are: Vec::new(),
+        }
+    }
+}
+
+/// Understands the words after `ab`.
+pub fn parse(words: &[String]) -> Result<AbCommand, String> {
+    let mut asked = AbOptions::default();
+    let mut words = words.iter();
+    let mut rest = Vec::new();
+    let (mut cookies, mut authorization) = (Vec::new(), None);
+    while let Some(word) = words.next() {
+        if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
+            asked.own(long, &mut words)?;
+            continue;
+        }
+        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty() && word != "--") else {
+            rest.extend((word != "--").then_some(word).into_iter().chain(words.by_ref()));
+            break;
+        };
+        let mut letters = letters.chars();
+        while let Some(letter) = letters.next() {
+            let value = match (VALUED.contains(letter), SWITCHES.contains(letter), letters.as_str()) {
+                (false, false, _) => return Err(format!("ab: invalid option -{letter}")),
+                (false, true, _) => "",
+                (true, _, "") => words.next().ok_or_else(|| format!("-{letter}: the value is missing"))?,
+                (true, _, rest) => {
+                    letters = "".chars();
+                    rest
+                }
+            };
+            if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == letter) {
+                return Err(format!("-{letter} is not done here: {why}"));
+            }
+            match letter {
+                'h' => return Ok(AbCommand::Usage),
+                'V' => return Ok(AbCommand::Version),
+                'C' => cookies.push(format!("Cookie: {value}")),
+                'A' => authorization = Some(format!("Authorization: {}", basic(value))),
+                _ => asked.flag(letter, value)?,
+            }
+        }
+    }
+    let [url] = rest[..] else {
+        return Err(match rest.get(1) {
+            None => "ab: the URL is missing, as in http://127.0.0.1:8080/".to_owned(),
+            Some(word) => format!("ab: '{word}' stands after the URL; flags go before it"),
+        });
+    };
+    asked.url.clone_from(url);
+    if asked.requests < asked.concurrency {
+        return Err("-c: there cannot be more at a time than requests (-n)".to_owned());
+    }
+    let check = |line: &String| match line.chars().any(char::is_control) {
+        true => Err("-H, -C, -T: a line of a head has no control characters".to_owned()),
+        false => Ok(()),
+    };
+    asked.lines.iter().chain(&cookies).chain([&asked.content_type]).try_for_each(check)?;
+    let path = Url::read(url).map_err(|failure| failure.to_string())?;
+    if let (None, Some(value)) = (&authorization, path.authorization) {
+        authorization = Some(format!("Authorization: {value}"));
+    }
+    asked.first_lines = cookies.into_iter().chain(authorization).collect();
+    Ok(AbCommand::Load(Box::new(asked)))
+}
+
+impl AbOptions {
+    /// plimsoll's own flags, by their long names.
+    fn own<'a>(&mut self, long: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<(), String> {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
+        match (name, &value) {
+            ("http11", None) => self.is_1_1 = true,
+            ("json", None) => self.json = true,
+            ("allow-public", None) => self.as_they_are.push("--allow-public".to_owned()),
+            ("help", None) => return Err("ab -h tells its flags".to_owned()),
+            ("output", _) => {
+                self.output = Some(value.or_else(|| words.next().cloned()).ok_or("--output: the file is missing")?);
+            }
+            _ => return Err(format!("ab: invalid option --{name}")),
+        }
+        Ok(())
+    }
+
+    fn flag(&mut self, letter: char, value: &str) -> Result<(), String> {
+        let number = || value.parse::<u64>().map_err(|_| format!("-{letter}: '{value}' is no whole number"));
+        let positive = || match number()? {
+            0 => Err(format!("-{letter}: 0 is too few")),
+            number => Ok(number),
+        };
+        match letter {
+            'n' => self.requests = positive()?,
+            'c' => self.concurrency = positive()?,
+            't' => (self.seconds_max, self.requests) = (Some(positive()?), TIMED_REQUESTS),
+            's' => self.timeout_s = positive()?,
+            'v' => self.verbosity = number()?.min(4) as u32,
+            'k' => self.keep_alive = true,
+            'i' => self.takes_method("HEAD")?,
+            'm' => {
+                if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) || value.is_empty()
+                {
+                    return Err(format!("-m: '{value}' is no method"));
+                }
+                self.method = value.to_owned();
+            }
+            'p' | 'u' => {
+                if self.body.is_some() {
+                    return Err("-p and -u: a request has one body".to_owned());
+                }
+                // A method of one's own stays.
+                if ["GET", "HEAD"].contains(&self.method.as_str()) {
+                    self.takes_method(if letter == 'p' { "POST" } else { "PUT" })?;
+                }
+                self.body = Some(value.to_owned());
+            }
+            'T' => self.content_type = value.to_owned(),
+            'H' => {
+                if !value.contains(':') {
+                    return Err("-H: write it as 'Name: value'".to_owned());
+                }
+                self.lines.push(value.to_owned());
+            }
+            'l' => self.lengths_vary = true,
+            'r' => self.goes_on = true,
+            'q' => self.is_quiet = true,
+            'd' => self.shows_percentiles = false,
+            'S' => self.shows_deviations = false,
+            'e' => self.csv = Some(value.to_owned()),
+            'g' => self.gnuplot = Some(value.to_owned()),
+            'B' => self.as_they_are.push(format!("--source-ip={value}")),
+            'E' => self.as_they_are.extend([format!("--cert={value}"), format!("--key={value}")]),
+            _ => return Err(format!("ab: invalid option -{letter}")),
+        }
+        Ok(())
+    }
+
+    fn takes_method(&mut self, method: &str) -> Result<(), String> {
+        if method == "HEAD" && self.body.is_some() || self.method == "HEAD" && method != "HEAD" {
+            return Err("-i: a request for a head has no body".to_owned());
+        }
+        self.method = method.to_owned();
+        Ok(())
+    }
+
+    /// The request as ab writes it, with this body.
+    pub fn request(&self, host: &str, path: &str, body: &[u8]) -> Vec<u8> {
+        let given = |name: &str| {
+            self.lines
+                .iter()
+                .any(|line| line.split(':').next().is_some_and(|field| field.trim().eq_ignore_ascii_case(name)))
+        };
+        let mut lines = vec![format!("{} {path} HTTP/1.{}", self.method, u8::from(self.is_1_1))];
+        if self.keep_alive {
+            lines.push("Connection: Keep-Alive".to_owned());
+        } else if self.is_1_1 {
+            lines.push("Connection: close".to_owned());
+        }
+        lines.extend(self.first_lines.iter().cloned());
+        if self.body.is_some() {
+            lines.push(format!("Content-length: {}", body.len()));
+            lines.push(format!("Content-type: {}", self.content_type));
+        }
+        lines.extend(self.lines.iter().cloned());
+        for (name, value) in [("Host", host), ("User-Agent", "ApacheBench/2.3"), ("Accept", "*/*")] {
+            if !given(name) {
+                lines.push(format!("{name}: {value}"));
+            }
+        }
+        let mut bytes = lines.join("\r\n").into_bytes();
+        bytes.extend_from_slice(b"\r\n\r\n");
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    /// The same as a line of `run`.
+    pub fn as_run(&self) -> Vec<String> {
+        let mut line = ["--quiet", "--no-preflight", "--http=1.1", "--insecure"].map(str::to_owned).to_vec();
+        if !self.url.starts_with("https://") {
+            line.pop();
+        }
+        line.push(format!("--requests={}", self.requests));
+        line.push(format!("--concurrency={}", self.concurrency));
+        line.push(format!("--timeout={}s", self.timeout_s));
+        line.extend(self.seconds_max.map(|seconds| format!("--duration={seconds}s")));
+        line.extend((!self.keep_alive).then(|| "--no-keepalive".to_owned()));
+        line.extend(self.json.then(|| "--json".to_owned()));
+        line.extend(self.output.iter().map(|path| format!("--output={path}")));
+        line.extend(self.as_they_are.iter().cloned());
+        line.push(self.url.clone());
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<AbCommand, String> {
+        parse(&line.split(' ').map(|word| word.replace('~', " ")).collect::<Vec<_>>())
+    }
+
+    fn load(line: &str) -> AbOptions {
+        match read(line) {
+            Ok(AbCommand::Load(asked)) => *asked,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn lines_that_people_write_are_understood() {
+        let asked = load("-kc10 -n 1000 -t5 -H X:~y -l http://h/");
+        assert_eq!(
+            (asked.keep_alive, asked.concurrency, asked.requests, asked.seconds_max),
+            (true, 10, 50_000, Some(5))
+        );
+        assert_eq!((asked.lines, asked.lengths_vary), (vec!["X: y".to_owned()], true));
+        assert_eq!(load("-t 5 -n 1000 h/").requests, 1000);
+        let run = load("-n 7 -c 2 -s 3 -B 127.0.0.2 --json --output=f https://h/").as_run().join(" ");
+        let expect = "--quiet --no-preflight --http=1.1 --insecure --requests=7 --concurrency=2 --timeout=3s --no-keepalive --json --output=f --source-ip=127.0.0.2 https://h/";
+        assert_eq!(run, expect);
+        assert_eq!((read("-h"), read("-V")), (Ok(AbCommand::Usage), Ok(AbCommand::Version)));
+    }
+
+    #[test]
+    fn requests_are_abs() {
+        for (line, body, expect) in [
+            ("http://h/", "", "GET / HTTP/1.0|Host: h:1|User-Agent: ApacheBench/2.3|Accept: */*||"),
+            (
+                "-k -C a=b -C c=d -A u:p -H X:~y -H user-agent:~me http://h/",
+                "",
+                "GET / HTTP/1.0|Connection: Keep-Alive|Cookie: a=b|Cookie: c=d|Authorization: Basic dTpw|X: y|user-agent: me|Host: h:1|Accept: */*||",
+            ),
+            (
+                "-p f -T a/b http://h/",
+                "xyz",
+                "POST / HTTP/1.0|Content-length: 3|Content-type: a/b|Host: h:1|User-Agent: ApacheBench/2.3|Accept: */*||xyz",
+            ),
+            (
+                "-u f --http11 -H Host:~o -H Accept:~a -H User-Agent:~u h",
+                "",
+                "PUT / HTTP/1.1|Connection: close|Content-length: 0|Content-type: text/plain|Host: o|Accept: a|User-Agent: u||",
+            ),
+            (
+                "-m PATCH -p f -H Host:~o -H Accept:~a -H User-Agent:~u h",
+                "1",
+                "PATCH / HTTP/1.0|Content-length: 1|Content-type: text/plain|Host: o|Accept: a|User-Agent: u||1",
+            ),
+            ("-i -H Host:~o -H Accept:~a -H User-Agent:~u h", "", "HEAD / HTTP/1.0|Host: o|Accept: a|User-Agent: u||"),
+        ] {
+            let written = load(line).request("h:1", "/", body.as_bytes());
+            assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_written_is_more_than_one_request() {
+        let flags =
+            ["-n5", "-c", "-t", "-k", "-H", "-HX: y", "-C", "-A", "-p", "-T", "-m", "-i", "-kc2", "--json", "--output"];
+        let mut understood_n = 0;
+        for seed in 0..30_000 {
+            let words = crate::mangled_words::mangled(seed, &flags);
+            if let Ok(AbCommand::Load(asked)) = parse(&words) {
+                understood_n += 1;
+                let written = String::from_utf8(asked.request("h", "/", b"")).expect("text");
+                assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");
+            }
+        }
+        assert!(understood_n > 100, "{understood_n}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, expect) in [
+            ("-n 1", "URL is missing"),
+            ("-n x h", "-n: 'x'"),
+            ("-n 0 h", "-n: 0"),
+            ("-n", "-n: the value is missing"),
+            ("-n 1 -c 2 h", "-c: there cannot be more"),
+            ("h -n 5", "'-n' stands after the URL"),
+            ("-Q h", "invalid option -Q"),
+            ("--what h", "invalid option --what"),
+            ("-X p:1 h", "-X is not done here"),
+            ("-w h", "-w is not done here"),
+            ("-Z AES h", "-Z is not done here"),
+            ("-H nothing h", "-H"),
+            ("-H a:\u{1} h", "control"),
+            ("-p f -u g h", "one body"),
+            ("-i -p f h", "-i"),
+            ("-m G~T h", "-m"),
+            ("ftp://h/", "http://HOST"),
+        ] {
+            let found = read(line);
+            assert!(found.as_ref().is_err_and(|why| why.contains(expect)), "{line}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Redirects as Go's client follows them, whose requests are those of hey and vegeta: what is asked where an answer leads.
+//!
+//! Not here: where in an origin a `Location` leads (`plimsoll_wire::redirect`), how often it may, and how a request is written.
+
+use crate::go_request::canonical;
+use plimsoll_model::Origin;
+use plimsoll_wire::HeardAnswer;
+use plimsoll_wire::redirect::{NotFollowed, is_redirect, target_of};
+use std::borrow::Cow;
+
+/// Fields about a body, which go with it.
+const OF_BODY: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location"];
+
+/// What is asked at one place of a way that redirects lead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoHop {
+    /// How many redirects have led here.
+    pub count: u64,
+    pub method: String,
+    pub path: String,
+    /// The field `Host`.
+    pub host: String,
+    /// The body, and what is said of it, were left behind.
+    pub is_bare: bool,
+    /// The whole of it, and that before it.
+    url: String,
+    before: Option<String>,
+}
+
+/// What an answer is to somebody who follows redirects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GoStep {
+    /// The last.
+    Ends,
+    /// It leads where nobody asks: the last as well.
+    Elsewhere,
+    /// It leads on.
+    Asks(Box<GoHop>),
+}
+
+impl GoHop {
+    /// Where it begins: a URL as it was written, and the field `Host`.
+    pub fn first(method: &str, url: &str, path: &str, host: &str) -> GoHop {
+        let url = url.split('#').next().unwrap_or_default();
+        // Nobody is told of the password.
+        let url = match url.split_once("://") {
+            Some((scheme, rest)) => {
+                let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+                format!("{scheme}://{}{rest}", authority.rsplit('@').next().unwrap_or_default())
+            }
+            None => url.to_owned(),
+        };
+        let (method, path, host) = (method.to_owned(), path.to_owned(), host.to_owned());
+        GoHop { count: 0, method, path, host, is_bare: false, url, before: None }
+    }
+
+    /// Where the answer leads from here. `body`: whether the request has one, and whether it can be sent once more.
+    pub fn after(&self, answer: &HeardAnswer, origin: &Origin, body: (bool, bool)) -> GoStep {
+        let Some(location) = location(answer) else { return GoStep::Ends };
+        let keeps = matches!(answer.status, 307 | 308);
+        if keeps && body.0 && !self.is_bare && !body.1 {
+            return GoStep::Ends;
+        }
+        let path = match target_of(&location, &self.path, origin) {
+            Ok(path) => path,
+            Err(NotFollowed::Elsewhere | NotFollowed::TooOften) => return GoStep::Elsewhere,
+        };
+        let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
+        // A whole URL says its host, too.
+        let said = location.split_once("//").filter(|(before, _)| before.is_empty() || before.ends_with(':'));
+        let said = said.map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
+        let authority = said.unwrap_or_else(|| rest.split(['/', '?']).next().unwrap_or_default());
+        let authority = authority.rsplit('@').next().unwrap_or_default();
+        let method = if keeps || matches!(&*self.method, "GET" | "HEAD") { &*self.method } else { "GET" };
+        GoStep::Asks(Box::new(GoHop {
+            count: self.count + 1,
+            method: method.to_owned(),
+            url: format!("{scheme}://{authority}{path}"),
+            path,
+            host: if said.is_some() { authority.to_owned() } else { self.host.clone() },
+            is_bare: self.is_bare || !keeps,
+            before: Some(self.url.clone()),
+        }))
+    }
+
+    /// The fields that are sent here, of those that were sent first, in order of their names.
+    pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
+        let stays = |name: &str| !self.is_bare || !OF_BODY.contains(&&*canonical(name));
+        let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
+        if let Some(before) = &self.before
+            && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("referer"))
+        {
+            headers.push(("Referer".to_owned(), before.clone()));
+        }
+        headers.sort_by(|a, b| a.0.cmp(&b.0));
+        headers
+    }
+
+    /// What Go says of an answer that leads further than is followed; `said` redirects.
+    pub fn refusal(&self, answer: &HeardAnswer, said: u64) -> String {
+        let method = if matches!(answer.status, 307 | 308) || self.method == "HEAD" { &*self.method } else { "GET" };
+        let mut method = method.to_ascii_lowercase();
+        method[..1].make_ascii_uppercase();
+        format!("{method} \"{}\": stopped after {said} redirects", location(answer).unwrap_or_default())
+    }
+}
+
+/// Where an answer redirects to, if it does.
+fn location<'a>(answer: &HeardAnswer<'a>) -> Option<Cow<'a, str>> {
+    let mut fields = answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"location"));
+    fields.next().filter(|_| is_redirect(answer.status)).map(|(_, value)| String::from_utf8_lossy(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_wire::AnswerTimes;
+
+    fn step(from: &GoHop, status: u16, location: &str, body: (bool, bool)) -> GoStep {
+        let head = format!("HTTP/1.1 {status} X\r\nLocation: {location}\r\n\r\n");
+        let head = if location.is_empty() { format!("HTTP/1.1 {status} X\r\n\r\n") } else { head };
+        let (content, times) = (&b""[..], AnswerTimes::default());
+        let answer =
+            HeardAnswer { status, head: head.as_bytes(), content, content_bytes: 0, mark: 0, is_last: true, times };
+        from.after(&answer, &Origin { scheme: "http".into(), host: "h".into(), port: 81 }, body)
+    }
+
+    fn asked(step: GoStep) -> GoHop {
+        match step {
+            GoStep::Asks(hop) => *hop,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn redirects_are_followed_as_go_follows_them() {
+        let first = GoHop::first("POST", "http://u:pw@h:81?x=1#top", "/?x=1", "svc");
+        let fields: Vec<(String, String)> =
+            [("A", "1"), ("Content-Type", "t"), ("X-Y", "z")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
+        assert_eq!(first.headers(&fields), fields);
+        let second = asked(step(&first, 302, "/b", (true, true)));
+        let told: Vec<String> =
+            second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        assert_eq!(told, ["A: 1", "Referer: http://h:81?x=1", "X-Y: z"]);
+        assert_eq!((&*second.method, &*second.path, &*second.host, second.count), ("GET", "/b", "svc", 1));
+        // A whole URL says its host; what is bare stays so.
+        let third = asked(step(&second, 307, "http://h:81/c?d", (true, false)));
+        assert_eq!((&*third.method, &*third.path, &*third.host, third.is_bare), ("GET", "/c?d", "h:81", true));
+        assert!(third.headers(&fields).contains(&("Referer".into(), "http://h:81/b".into())));
+        let kept = asked(step(&first, 308, "c", (true, true)));
+        assert_eq!((&*kept.method, &*kept.path, kept.is_bare), ("POST", "/c", false));
+        assert_eq!(kept.headers(&fields).len(), 4);
+        let head = asked(step(&GoHop::first("HEAD", "http://h:81/", "/", "h:81"), 301, "/x", (false, true)));
+        assert_eq!(&*head.method, "HEAD");
+        for (status, location, body, expect) in [
+            (200, "/b", (false, true), GoStep::Ends),
+            (304, "/b", (false, true), GoStep::Ends),
+            (302, "", (false, true), GoStep::Ends),
+            (307, "/b", (true, false), GoStep::Ends),
+            (302, "http://other:81/", (false, true), GoStep::Elsewhere),
+            (302, "https://h:81/", (false, true), GoStep::Elsewhere),
+        ] {
+            assert_eq!(step(&first, status, location, body), expect, "{status} {location}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `plimsoll hey`, and this program called as `hey`: its command line, its requests and its output over a load of plimsoll's own.
+//!
+//! Not here: how a load is carried out, and what is counted of answers (`response_log`).
+
+mod render;
+mod words;
+
+use crate::go_request::asks_for_gzip;
+use crate::output;
+use crate::response_log::{Follows, ResponseLog, ResponseLogSpec};
+use crate::run_verb::RunVerb;
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_model::{Request, traffic::Filled};
+use plimsoll_sys::files::{self, Use};
+use plimsoll_traffic::target_url::{Url, host_of};
+use render::{csv, summary};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use words::{HeyOptions, parse};
+
+/// So many requests are asked for one at most, as with Go.
+const REDIRECTED_MAX: u64 = 10;
+
+const USAGE: &str = "Usage: hey [options...] <url>
+
+  -n N     requests [200]               -c N   workers [50]
+  -z T     as long as that, such as 10s, instead of -n
+  -q N     requests a second of each worker
+  -t S     timeout of a request [20]; 0: none
+  -o csv   a line for each answer instead of the summary
+  -m METHOD, -d BODY, -D FILE
+  -H 'Name: value', -A ACCEPT, -T TYPE [text/html], -U AGENT, -host HOST
+  -a user:password
+  -h2, -disable-compression, -disable-keepalive, -disable-redirects
+  -cpus N  threads
+
+  -output FILE    keep the run in this file
+  -json           print plimsoll's results as JSON
+  -allow-public   load on addresses that are not private
+What differs from hey: docs/coming-from.md
+";
+
+/// Carries out what the words after the name ask for.
+pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+    match parse(words).map_err(Failure::usage)? {
+        None => output::print(USAGE),
+        Some(asked) => return load(&asked, run),
+    }
+    Ok(exit::DONE)
+}
+
+fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
+    let url = Url::read(&asked.url)?;
+    let body = match &asked.body_file {
+        None => asked.body.clone().into_bytes(),
+        Some(path) => files::read(path.as_ref(), Use::Body)
+            .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
+    };
+    let (mut question, terms) = run.parse(&asked.as_run())?;
+    let first = asked.first(&host_of(&url.origin), &url.path);
+    // Over HTTP/2 the plan's own is asked.
+    let request = match asked.is_2 {
+        false => asked.request(&first, &body),
+        true => Vec::new(),
+    };
+    let follows = (asked.follows && !asked.is_2).then(|| {
+        let (asked, body) = (asked.clone(), body.clone());
+        Follows {
+            first,
+            origin: url.origin.clone(),
+            asked_max: REDIRECTED_MAX,
+            has_body: !body.is_empty(),
+            write: Box::new(move |hop| asked.request(hop, &body)),
+        }
+    });
+    let route = &mut question.plan.traffic.routes[0];
+    let mut headers = if asked.is_2 { asked.headers.clone() } else { Vec::new() };
+    if let (true, Some(host)) = (asked.is_2, &asked.host) {
+        headers.push(("Host".to_owned(), host.clone()));
+    }
+    if asked.is_2 && asked.compresses && asks_for_gzip(&asked.method, &asked.headers) {
+        headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
+    }
+    // What is asked is as it was written, braces too.
+    (route.request, route.filled) =
+        (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, Filled::default());
+    // Connecting is in what hey measures, and whoever was asked is waited for.
+    (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
+    let heard = ResponseLog::new(ResponseLogSpec {
+        request,
+        is_head: asked.method == "HEAD",
+        keeps_rows: asked.is_csv,
+        follows,
+        ..ResponseLogSpec::default()
+    });
+    let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
+    let tally = heard.tally();
+    let (from_ns, to_ns) = measured.run().window_ns;
+    let print_results = measured.results()?;
+    if asked.json {
+        print_results(true, true);
+    } else if asked.is_csv {
+        let began_us = tally.rows.iter().map(|row| row.intended_us).min().unwrap_or(0);
+        output::print(&csv(&tally.rows, began_us));
+        if tally.rows_left_out > 0 {
+            output::note(&format!("warning: -o csv: {} answers have no line", tally.rows_left_out));
+        }
+    } else {
+        let host = format!("{}:{}", url.origin.host, url.origin.port);
+        // Its tabs are hey's.
+        output::print_as_it_is(&summary(asked, &host, &tally, to_ns - from_ns));
+        if std::io::stdout().is_terminal() {
+            // What hey cannot say.
+            print_results(false, false);
+        }
+    }
+    // Over HTTP/2 none is followed, and nowhere to another server.
+    let redirects: u64 = match asked.is_2 && asked.follows {
+        true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
+        false => tally.led_away,
+    };
+    let warning = format!("warning: {redirects} answers were redirects that are not followed");
+    drop(print_results);
+    measured.end(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
+    // As hey: figures are no failure, also where ^C has ended the load.
+    Ok(exit::DONE)
+}

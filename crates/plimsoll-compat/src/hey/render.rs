@@ -1,0 +1,199 @@
+//! A load as hey prints it, line for line: its summary, or a line for each answer. Figures in, text out. Not here: where the figures
+//! come from.
+
+use super::words::HeyOptions;
+use crate::response_log::{ResponseRow, ResponseTally};
+use plimsoll_model::steering::lines;
+use plimsoll_model::{Histogram, RequestFailure};
+use std::fmt::Write;
+
+/// Steps between the fastest answer and the slowest.
+const STEPS: u32 = 10;
+/// The longest bar.
+const BAR_CELLS: u64 = 40;
+
+fn seconds(ns: f64) -> String {
+    format!("{:.4} secs", ns / 1e9)
+}
+
+/// The summary. `total_ns`: from the first request to the last answer; `host`: with its port.
+pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
+    let total = &tally.total;
+    let rps = if total_ns == 0 { 0.0 } else { tally.ended() as f64 * 1e9 / total_ns as f64 };
+    let mut text = format!(
+        "\nSummary:\n  Total:\t{}\n  Slowest:\t{}\n  Fastest:\t{}\n  Average:\t{}\n  Requests/sec:\t{rps:.4}\n  \n",
+        seconds(total_ns as f64),
+        seconds(total.max_ns() as f64),
+        seconds(total.min_ns() as f64),
+        seconds(total.mean_ns()),
+    );
+    if tally.content_bytes > 0 {
+        let each = tally.content_bytes / tally.answered().max(1);
+        let _ = writeln!(text, "  Total data:\t{} bytes\n  Size/request:\t{each} bytes", tally.content_bytes);
+    }
+    text += "\nResponse time histogram:\n";
+    text += &histogram(total);
+    text += "\n\nLatency distribution:\n";
+    if total.count() > 0 {
+        for percent in [10, 25, 50, 75, 90, 95, 99] {
+            let within = total.quantile_ns(f64::from(percent) / 100.0);
+            let _ = writeln!(text, "  {percent}% in {}", seconds(within as f64));
+        }
+    }
+    text += "\nDetails (average, fastest, slowest):\n";
+    // Names are looked up before the load, and writing is in the wait.
+    let none = Histogram::new();
+    for (name, times) in [
+        ("DNS+dialup", &tally.connect),
+        ("DNS-lookup", &none),
+        ("req write", &none),
+        ("resp wait", &tally.wait),
+        ("resp read", &tally.read),
+    ] {
+        let (mean, least, most) = (times.mean_ns(), times.min_ns() as f64, times.max_ns() as f64);
+        let _ = writeln!(text, "  {name}:\t{}, {}, {}", seconds(mean), seconds(least), seconds(most));
+    }
+    text += "\nStatus code distribution:\n";
+    for (status, count) in &tally.statuses {
+        let _ = writeln!(text, "  [{status}]\t{count} responses");
+    }
+    text += "\n";
+    if tally.lost.is_empty() && tally.led_on.0 == 0 {
+        text += "\n";
+    } else {
+        text += "Error distribution:\n";
+        for (failure, count) in &tally.lost {
+            let _ = writeln!(text, "  [{count}]\t{}", lines(&error(asked, host, *failure)));
+        }
+        if tally.led_on.0 > 0 {
+            let _ = writeln!(text, "  [{}]\t{}", tally.led_on.0, lines(&tally.led_on.1));
+        }
+    }
+    text + "\n"
+}
+
+/// Answers between the fastest and the slowest, in ten steps of the same length.
+fn histogram(total: &Histogram) -> String {
+    if total.count() == 0 {
+        return String::new();
+    }
+    let (least, most) = (total.min_ns(), total.max_ns());
+    let bound =
+        |step: u32| if step == STEPS { most } else { least + (most - least) * u64::from(step) / u64::from(STEPS) };
+    let mut below = 0;
+    let steps: Vec<(u64, u64)> = (0..=STEPS)
+        .map(|step| {
+            let within = total.count() - total.count_above(bound(step));
+            let count = within - below;
+            below = within;
+            (bound(step), count)
+        })
+        .collect();
+    let largest = steps.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let line = |(bound_ns, count): &(u64, u64)| {
+        let cells = (count * BAR_CELLS + largest / 2) / largest;
+        format!("  {:.3} [{count}]\t|{}\n", *bound_ns as f64 / 1e9, "■".repeat(cells as usize))
+    };
+    steps.iter().map(line).collect()
+}
+
+/// What became of a request that was not answered, in the words of Go.
+fn error(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
+    let mut method = asked.method.to_ascii_lowercase();
+    method[..1].make_ascii_uppercase();
+    let why = match failure {
+        RequestFailure::Connect => format!("dial tcp {host}: connect: connection refused"),
+        RequestFailure::Timeout => "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".into(),
+        RequestFailure::ClosedEarly => "EOF".into(),
+        RequestFailure::Tls => "tls: handshake failure".into(),
+        RequestFailure::Protocol => "net/http: malformed HTTP response".into(),
+        _ => "read: connection reset by peer".into(),
+    };
+    format!("{method} \"{}\": {why}", plimsoll_traffic::target_url::shown(&asked.url))
+}
+
+/// A line for each answer. `began_us`: when the load began, of its clock.
+pub fn csv(rows: &[ResponseRow], began_us: u64) -> String {
+    let mut text =
+        "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n".to_owned();
+    let seconds = |us: u32| f64::from(us) / 1e6;
+    for row in rows {
+        let read_us = row.total_us.saturating_sub(row.connect_us).saturating_sub(row.wait_us);
+        let _ = writeln!(
+            text,
+            "{:.4},{:.4},0.0000,0.0000,{:.4},{:.4},{},{:.4}",
+            seconds(row.total_us),
+            seconds(row.connect_us),
+            seconds(row.wait_us),
+            seconds(read_us),
+            row.status,
+            row.intended_us.saturating_sub(began_us) as f64 / 1e6
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::parse;
+    use super::*;
+
+    fn asked(line: &str) -> HeyOptions {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        parse(&words).expect("understood").expect("a load")
+    }
+
+    #[test]
+    fn a_load_is_printed_line_for_line() {
+        let mut tally = ResponseTally { content_bytes: 600, ..ResponseTally::default() };
+        for n in 1..=100u64 {
+            tally.total.record(n * 1_000_000);
+            tally.connect.record(100_000);
+            tally.wait.record(n * 800_000);
+            tally.read.record(100_000);
+        }
+        tally.statuses.extend([(200, 90), (404, 10)]);
+        let text = summary(&asked("-n 100 -c 2 http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 2_000_000_000);
+        let expect = "
+Summary:
+  Total:\t2.0000 secs
+  Slowest:\t0.1000 secs
+  Fastest:\t0.0010 secs
+  Average:\t0.0505 secs
+  Requests/sec:\t50.0000
+  
+  Total data:\t600 bytes
+  Size/request:\t6 bytes
+
+Response time histogram:
+  0.001 [1]\t|■■■■
+  0.011 [9]\t|";
+        assert!(text.starts_with(expect), "{text}");
+        for part in [
+            "\n\n\nLatency distribution:\n  10% in 0.0100 secs\n  25% in 0.025",
+            "\n  99% in 0.09",
+            "\n\nDetails (average, fastest, slowest):\n  DNS+dialup:\t0.0001 secs, 0.0001 secs, 0.0001 secs\n  DNS-lookup:\t0.0000 secs, 0.0000 secs, 0.0000 secs\n  req write:\t",
+            "  resp wait:\t0.0404 secs, 0.0008 secs, 0.0800 secs\n",
+            "\n\nStatus code distribution:\n  [200]\t90 responses\n  [404]\t10 responses\n\n\n\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        tally.lost.extend([(RequestFailure::Connect, 3), (RequestFailure::Timeout, 1)]);
+        let text = summary(&asked("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
+        let error = "\nError distribution:\n  [3]\tPost \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused\n  [1]\tPost";
+        assert!(text.contains(error), "{text}");
+        let none = summary(&asked("http://h/"), "h:80", &ResponseTally::default(), 0);
+        assert!(none.contains("  Average:\t0.0000 secs\n") && !none.contains("NaN"), "{none}");
+    }
+
+    #[test]
+    fn lines_are_heys() {
+        let row = ResponseRow { intended_us: 2_500_000, connect_us: 600, wait_us: 1400, total_us: 2300, status: 404 };
+        assert_eq!(
+            csv(&[row], 2_000_000),
+            "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset
+0.0023,0.0006,0.0000,0.0000,0.0014,0.0003,404,0.5000
+"
+        );
+    }
+}

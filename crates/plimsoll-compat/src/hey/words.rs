@@ -1,0 +1,341 @@
+//! hey's command line: flags as Go reads them, then the URL. Not here: what a load makes of them.
+
+use crate::go_flags::{go_duration_ns, go_flags};
+use crate::go_redirect::GoHop;
+use crate::go_request::{GoRequest, canonical};
+use plimsoll_traffic::target_url::{Url, basic};
+
+/// What is asked, as hey understands it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeyOptions {
+    pub url: String,
+    pub requests: u64,
+    pub workers: u64,
+    /// Requests a second of each worker.
+    pub worker_rps: Option<f64>,
+    /// The load ends by its time, however many requests that are.
+    pub duration_ns: Option<u64>,
+    /// 0: none.
+    pub timeout_s: u64,
+    /// A line for each answer instead of a summary.
+    pub is_csv: bool,
+    pub method: String,
+    /// The body, or the file that it is in.
+    pub body: String,
+    pub body_file: Option<String>,
+    /// Names and values, as they are sent.
+    pub headers: Vec<(String, String)>,
+    pub host: Option<String>,
+    /// HTTP/2, which hey speaks over TLS alone.
+    pub is_2: bool,
+    pub compresses: bool,
+    pub keep_alive: bool,
+    pub follows: bool,
+    /// plimsoll's own: results as JSON, and what a line of `run` says in the same way.
+    pub json: bool,
+    pub output: Option<String>,
+    pub as_they_are: Vec<String>,
+}
+
+/// Flags that have no value unless it is behind an equals sign.
+const SWITCHES: [&str; 6] =
+    ["h2", "disable-compression", "disable-keepalive", "disable-redirects", "allow-public", "json"];
+const AGENT: &str = "hey/0.0.1";
+/// A timeout of 0: an hour, the longest that there is.
+const TIMEOUT_S_MAX: u64 = 3600;
+
+/// Understands the words after `hey`; `None` where help is asked for.
+pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
+    let mut asked = HeyOptions {
+        url: String::new(),
+        requests: 200,
+        workers: 50,
+        worker_rps: None,
+        duration_ns: None,
+        timeout_s: 20,
+        is_csv: false,
+        method: "GET".to_owned(),
+        body: String::new(),
+        body_file: None,
+        headers: Vec::new(),
+        host: None,
+        is_2: false,
+        compresses: true,
+        keep_alive: true,
+        follows: true,
+        json: false,
+        output: None,
+        as_they_are: Vec::new(),
+    };
+    let mut said = HeadSaid { content_type: "text/html".to_owned(), ..HeadSaid::default() };
+    let rest = go_flags("hey", &SWITCHES, words, &mut |flag, value| {
+        let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no whole number"));
+        let truth = || match value {
+            "true" | "1" | "t" => Ok(true),
+            "false" | "0" | "f" => Ok(false),
+            _ => Err(format!("-{flag}: '{value}' is not true or false")),
+        };
+        match flag {
+            "n" => asked.requests = number()?,
+            "c" => asked.workers = number()?,
+            "t" => asked.timeout_s = number()?,
+            "q" => {
+                let rate = value.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
+                asked.worker_rps =
+                    Some(rate.ok_or_else(|| format!("-q: '{value}' is no rate"))?).filter(|rate| *rate > 0.0);
+            }
+            "z" => {
+                let ns = go_duration_ns(value).ok_or_else(|| format!("-z: '{value}' is no time such as 10s"))?;
+                asked.duration_ns = Some(ns).filter(|ns| *ns > 0);
+            }
+            "o" if value == "csv" => asked.is_csv = true,
+            "o" => return Err(format!("-o: '{value}' is not csv; --output FILE keeps a run")),
+            "m" => {
+                if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+                {
+                    return Err(format!("-m: '{value}' is no method"));
+                }
+                asked.method = value.to_ascii_uppercase();
+            }
+            "H" => {
+                let field =
+                    value.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+                said.fields.push(field.filter(|(name, _)| !name.is_empty()).ok_or("-H: write it as 'Name: value'")?);
+            }
+            "A" => said.accept = value.to_owned(),
+            "T" => said.content_type = value.to_owned(),
+            "U" => said.agent = value.to_owned(),
+            "a" => {
+                if !value.contains(':') {
+                    return Err("-a: write it as name:password".to_owned());
+                }
+                said.authorization = Some(basic(value));
+            }
+            "d" => asked.body = value.to_owned(),
+            "D" => asked.body_file = Some(value.to_owned()),
+            "host" => asked.host = Some(value.to_owned()).filter(|host| !host.is_empty()),
+            "h2" => asked.is_2 = truth()?,
+            "disable-compression" => asked.compresses = !truth()?,
+            "disable-keepalive" => asked.keep_alive = !truth()?,
+            "disable-redirects" => asked.follows = !truth()?,
+            "cpus" => asked.as_they_are.push(format!("--threads={}", number()?.max(1))),
+            "x" => return Err("-x is not done here: load does not go through a proxy".to_owned()),
+            "allow-public" => asked.as_they_are.extend(truth()?.then(|| "--allow-public".to_owned())),
+            "json" => asked.json = truth()?,
+            "output" => asked.output = Some(value.to_owned()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Some(rest) = rest else { return Ok(None) };
+    let [url] = &rest[..] else {
+        return Err(match rest.get(1) {
+            None => "hey: the URL is missing, as in http://127.0.0.1:8080/".to_owned(),
+            Some(word) => format!("hey: '{word}' stands after the URL; flags go before it"),
+        });
+    };
+    let read = Url::read(url).map_err(|failure| failure.to_string())?;
+    said.authorization = said.authorization.or(read.authorization);
+    asked.is_2 &= read.origin.scheme == "https";
+    asked.url.clone_from(url);
+    if asked.workers == 0 || asked.requests == 0 {
+        return Err("-n, -c: 0 is too few".to_owned());
+    }
+    if asked.duration_ns.is_none() && asked.requests < asked.workers {
+        return Err("-n: there cannot be fewer requests than workers (-c)".to_owned());
+    }
+    asked.headers = said.headers();
+    let is_wrong = |text: &String| text.chars().any(char::is_control);
+    if asked.headers.iter().any(|(name, value)| is_wrong(name) || is_wrong(value)) || asked.host.iter().any(is_wrong) {
+        return Err("-H, -A, -T, -U, -host: a field of a head has no control characters".to_owned());
+    }
+    Ok(Some(asked))
+}
+
+/// What is said of the head of a request.
+#[derive(Default)]
+struct HeadSaid {
+    fields: Vec<(String, String)>,
+    accept: String,
+    content_type: String,
+    agent: String,
+    authorization: Option<String>,
+}
+
+impl HeadSaid {
+    /// As hey has them: each name once, the last that was said, in order of their names.
+    fn headers(self) -> Vec<(String, String)> {
+        let mut all: Vec<(String, String)> = Vec::new();
+        let mut set = |name: &str, value: String| {
+            let name = canonical(name);
+            all.retain(|(other, _)| *other != name);
+            all.push((name, value));
+        };
+        set("Content-Type", self.content_type);
+        let mut agent = String::new();
+        for (name, value) in self.fields {
+            if name.eq_ignore_ascii_case("user-agent") {
+                agent.clone_from(&value);
+            }
+            set(&name, value);
+        }
+        if !self.accept.is_empty() {
+            set("Accept", self.accept);
+        }
+        if !self.agent.is_empty() {
+            agent = self.agent;
+        }
+        set("User-Agent", if agent.is_empty() { AGENT.to_owned() } else { format!("{agent} {AGENT}") });
+        if let Some(value) = self.authorization {
+            set("Authorization", value);
+        }
+        all.sort();
+        all
+    }
+}
+
+impl HeyOptions {
+    /// What is asked first, of a host and path.
+    pub fn first(&self, host: &str, path: &str) -> GoHop {
+        GoHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
+    }
+
+    /// The request as Go writes it over HTTP/1.1, with this body, where it begins or redirects lead.
+    pub fn request(&self, hop: &GoHop, body: &[u8]) -> Vec<u8> {
+        let request = GoRequest {
+            method: &hop.method,
+            path: &hop.path,
+            host: &hop.host,
+            headers: &hop.headers(&self.headers),
+            body: if hop.is_bare { b"" } else { body },
+            compresses: self.compresses,
+            keep_alive: self.keep_alive,
+        };
+        request.bytes()
+    }
+
+    /// The same as a line of `run`.
+    pub fn as_run(&self) -> Vec<String> {
+        let mut line = ["--quiet", "--no-preflight"].map(str::to_owned).to_vec();
+        line.push(format!("--http={}", if self.is_2 { "2" } else { "1.1" }));
+        // hey verifies no certificate.
+        line.extend(self.url.starts_with("https://").then(|| "--insecure".to_owned()));
+        match self.duration_ns {
+            Some(ns) => line.push(format!("--duration={}ms", ns.div_ceil(1_000_000))),
+            None => line.push(format!("--requests={}", self.requests)),
+        }
+        match self.worker_rps {
+            Some(rate) => line.extend([
+                format!("--rate={}", rate * self.workers as f64),
+                format!("--max-connections={}", self.workers),
+            ]),
+            None => line.push(format!("--concurrency={}", self.workers)),
+        }
+        line.push(format!("--timeout={}s", if self.timeout_s == 0 { TIMEOUT_S_MAX } else { self.timeout_s }));
+        line.extend((!self.keep_alive).then(|| "--no-keepalive".to_owned()));
+        line.extend(self.json.then(|| "--json".to_owned()));
+        line.extend(self.output.iter().map(|path| format!("--output={path}")));
+        line.extend(self.as_they_are.iter().cloned());
+        line.push(self.url.clone());
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Option<HeyOptions>, String> {
+        parse(&line.split(' ').map(|word| word.replace('~', " ")).collect::<Vec<_>>())
+    }
+
+    fn load(line: &str) -> HeyOptions {
+        read(line).expect("understood").expect("a load")
+    }
+
+    #[test]
+    fn lines_that_people_write_are_understood() {
+        for (line, expect) in [
+            ("http://h/", "--quiet --no-preflight --http=1.1 --requests=200 --concurrency=50 --timeout=20s http://h/"),
+            (
+                "-n 1000 -c 5 -q 10 -t 0 -cpus 2 http://h/",
+                "--quiet --no-preflight --http=1.1 --requests=1000 --rate=50 --max-connections=5 --timeout=3600s --threads=2 http://h/",
+            ),
+            (
+                "-z 1.5s -c 5 -n 2 -h2 -disable-keepalive -disable-redirects -json -output=f https://h/",
+                "--quiet --no-preflight --http=2 --insecure --duration=1500ms --concurrency=5 --timeout=20s --no-keepalive --json --output=f https://h/",
+            ),
+        ] {
+            assert_eq!(load(line).as_run().join(" "), expect, "{line}");
+        }
+        assert_eq!(read("-h"), Ok(None));
+        assert!(load("-o csv http://h/").is_csv && !load("-h2 http://h/").is_2);
+    }
+
+    #[test]
+    fn requests_are_heys() {
+        for (line, body, expect) in [
+            (
+                "http://h/",
+                "",
+                "GET / HTTP/1.1|Host: h:1|User-Agent: hey/0.0.1|Content-Type: text/html|Accept-Encoding: gzip||",
+            ),
+            (
+                "-m post -T a/b -A c/d -a u:p -H x-y:~z -H X-Y:~w -U me -host other http://h/",
+                "xyz",
+                "POST / HTTP/1.1|Host: other|User-Agent: me hey/0.0.1|Content-Length: 3|Accept: c/d|Authorization: Basic dTpw|Content-Type: a/b|X-Y: w|Accept-Encoding: gzip||xyz",
+            ),
+            (
+                "-m PUT -H content-type:json -H user-agent:them -disable-compression -disable-keepalive http://h/",
+                "",
+                "PUT / HTTP/1.1|Host: h:1|User-Agent: them hey/0.0.1|Content-Length: 0|Content-Type: json|Connection: close||",
+            ),
+        ] {
+            let asked = load(line);
+            let written = asked.request(&asked.first("h:1", "/"), body.as_bytes());
+            assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_written_is_more_than_one_request() {
+        let flags = [
+            "-n=5", "-c=2", "-c", "-z", "-q", "-H", "-H=X: y", "-A", "-a", "-d", "-T", "-U", "-host", "-m", "-h2",
+            "-json",
+        ];
+        let mut understood_n = 0;
+        for seed in 0..30_000 {
+            let words = crate::mangled_words::mangled(seed, &flags);
+            if let Ok(Some(asked)) = parse(&words) {
+                understood_n += 1;
+                let written = String::from_utf8(asked.request(&asked.first("h", "/"), b"")).expect("text");
+                assert_eq!(written.find("\r\n\r\n"), Some(written.len() - 4), "{words:?}: {written}");
+            }
+        }
+        assert!(understood_n > 100, "{understood_n}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, expect) in [
+            ("-n 1", "URL is missing"),
+            ("-n x h", "-n: 'x'"),
+            ("-n 0 h", "too few"),
+            ("-n 1 -c 2 h", "-n: there cannot be fewer"),
+            ("h -n 5", "'-n' stands after the URL"),
+            ("-Q 5 h", "-Q is not known"),
+            ("-x http://p h", "-x is not done here"),
+            ("-o json h", "-o: 'json'"),
+            ("-q fast h", "-q: 'fast'"),
+            ("-z 10 h", "-z: '10'"),
+            ("-a nobody h", "-a"),
+            ("-H nothing h", "-H"),
+            ("-H a:b\u{1}c h", "control"),
+            ("-m G~T h", "-m"),
+            ("ftp://h/", "http://HOST"),
+        ] {
+            let found = read(line);
+            assert!(found.as_ref().is_err_and(|why| why.contains(expect)), "{line}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! What became of each request, for tools that send the same one again and again and tell more of it than a run keeps: lengths of
+//! answers, a line for each request. The worker asks and measures; here it is only counted.
+//!
+//! Not here: how another tool prints it.
+
+use crate::go_redirect::{GoHop, GoStep};
+use crate::output;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{Histogram, LoadShape, Origin, RequestFailure, Stop};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_wire::tls::TlsAgreed;
+use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Lines that are kept at most: 200 MB of them.
+const ROWS_MAX: usize = 5_000_000;
+
+/// What is asked, and what is to be known of it.
+#[derive(Default)]
+pub struct ResponseLogSpec {
+    /// The request as it is on the wire; empty: the plan's own.
+    pub request: Vec<u8>,
+    /// It asks for a head alone.
+    pub is_head: bool,
+    /// A line is kept for each answer.
+    pub keeps_rows: bool,
+    /// The first request that is not answered ends the load.
+    pub ends_with_failure: bool,
+    /// What is printed of each answer.
+    pub said: Option<fn(&HeardAnswer) -> String>,
+    /// Is told now and then how many requests have ended.
+    pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
+    /// Where redirects are followed.
+    pub follows: Option<Follows>,
+}
+
+/// Writes the request at one place of a way.
+pub type WriteHop = dyn Fn(&GoHop) -> Vec<u8> + Send + Sync;
+
+/// How redirects are followed.
+pub struct Follows {
+    /// What is asked first.
+    pub first: GoHop,
+    pub origin: Origin,
+    /// So many requests are asked for one at most.
+    pub asked_max: u64,
+    pub has_body: bool,
+    /// The request at one place of the way.
+    pub write: Box<WriteHop>,
+}
+
+/// The first answer that came.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FirstAnswer {
+    /// Its field `Server`.
+    pub server: String,
+    pub content_bytes: u64,
+}
+
+/// One answer, in us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponseRow {
+    /// When it was to be asked, of the clock of the load.
+    pub intended_us: u64,
+    /// From then until its first byte was sent: to be connected, as a rule.
+    pub connect_us: u32,
+    /// From there until the first byte of the answer came.
+    pub wait_us: u32,
+    /// From the intended start until the answer was whole.
+    pub total_us: u32,
+    pub status: u16,
+}
+
+/// What became of the requests of one worker, or of all.
+#[derive(Debug, Clone, Default)]
+pub struct ResponseTally {
+    /// From the intended start until the first byte was sent, ns.
+    pub connect: Histogram,
+    /// From there until the first byte of the answer came.
+    pub wait: Histogram,
+    /// From there until it was whole.
+    pub read: Histogram,
+    /// From sending until it was whole.
+    pub processing: Histogram,
+    /// From the intended start until it was whole.
+    pub total: Histogram,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests without an answer.
+    pub lost: Vec<(RequestFailure, u64)>,
+    /// Bytes of answers without their content, and of their content.
+    pub head_bytes: u64,
+    pub content_bytes: u64,
+    /// Answers whose content is not as long as that of the first.
+    pub other_lengths: u64,
+    /// Requests that were redirected more often than is followed, with what is said of the first; and answers that redirect to
+    /// where nobody asks.
+    pub led_on: (u64, String),
+    pub led_away: u64,
+    /// Answers that say how long they are and that the connection stays.
+    pub kept_alive: u64,
+    /// In the order in which answers came.
+    pub rows: Vec<ResponseRow>,
+    /// Answers without a line, because there would be too many.
+    pub rows_left_out: u64,
+}
+
+impl ResponseTally {
+    /// Requests that were answered.
+    pub fn answered(&self) -> u64 {
+        self.total.count()
+    }
+
+    /// Requests that have ended without an answer, for this reason.
+    pub fn lost_by(&self, failure: RequestFailure) -> u64 {
+        self.lost.iter().filter(|(other, _)| *other == failure).map(|(_, count)| count).sum()
+    }
+
+    /// Requests that have ended.
+    pub fn ended(&self) -> u64 {
+        self.answered() + self.led_on.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
+    }
+
+    /// Answers whose status does not begin with a 2.
+    pub fn not_2xx(&self) -> u64 {
+        self.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, count)| count).sum()
+    }
+
+    fn add(&mut self, answer: &HeardAnswer, first: &FirstAnswer, rows_max: usize) {
+        let AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns } = answer.times;
+        let ns = |from: u64, to: u64| to.saturating_sub(from);
+        let (connect_ns, total_ns) = (ns(intended_ns, sent_ns), ns(intended_ns, done_ns));
+        self.connect.record(connect_ns);
+        self.wait.record(ns(sent_ns, first_byte_ns));
+        self.read.record(ns(first_byte_ns, done_ns));
+        self.processing.record(ns(sent_ns, done_ns));
+        self.total.record(total_ns);
+        *self.statuses.entry(answer.status).or_default() += 1;
+        self.head_bytes += answer.head.len() as u64;
+        self.content_bytes += answer.content_bytes;
+        self.other_lengths += u64::from(answer.content_bytes != first.content_bytes);
+        let (mut stays, mut has_length) = (false, false);
+        for (name, value) in answer.fields() {
+            stays |= name.eq_ignore_ascii_case(b"connection") && value.eq_ignore_ascii_case(b"keep-alive");
+            has_length |= name.eq_ignore_ascii_case(b"content-length");
+        }
+        self.kept_alive += u64::from(stays && has_length);
+        if self.rows.len() < rows_max {
+            let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
+            self.rows.push(ResponseRow {
+                intended_us: intended_ns / 1000,
+                connect_us: us(connect_ns),
+                wait_us: us(ns(sent_ns, first_byte_ns)),
+                total_us: us(total_ns),
+                status: answer.status,
+            });
+        } else {
+            self.rows_left_out += 1;
+        }
+    }
+
+    fn merge(&mut self, other: &ResponseTally) {
+        for (all, part) in [
+            (&mut self.connect, &other.connect),
+            (&mut self.wait, &other.wait),
+            (&mut self.read, &other.read),
+            (&mut self.processing, &other.processing),
+            (&mut self.total, &other.total),
+        ] {
+            all.merge(part);
+        }
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+        for (failure, count) in &other.lost {
+            self.lose(*failure, *count);
+        }
+        self.head_bytes += other.head_bytes;
+        self.content_bytes += other.content_bytes;
+        self.other_lengths += other.other_lengths;
+        self.kept_alive += other.kept_alive;
+        if self.led_on.0 == 0 {
+            self.led_on.1.clone_from(&other.led_on.1);
+        }
+        self.led_on.0 += other.led_on.0;
+        self.led_away += other.led_away;
+        self.rows.extend(&other.rows);
+        self.rows_left_out += other.rows_left_out;
+    }
+
+    fn lose(&mut self, failure: RequestFailure, count: u64) {
+        match self.lost.iter_mut().find(|(other, _)| *other == failure) {
+            Some((_, all)) => *all += count,
+            None => self.lost.push((failure, count)),
+        }
+    }
+}
+
+/// What all workers share.
+struct SharedResponseLog {
+    hearing: ResponseLogSpec,
+    first: OnceLock<FirstAnswer>,
+    agreed: OnceLock<TlsAgreed>,
+    tallies: Mutex<Vec<Arc<Mutex<ResponseTally>>>>,
+    failed: OnceLock<RequestFailure>,
+    /// What the wall clock shows where the monotonic one shows 0, us.
+    wall_us: u64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The requests of a load, of which everything is heard; clones are the same ones.
+#[derive(Clone)]
+pub struct ResponseLog(Arc<SharedResponseLog>);
+
+impl ResponseLog {
+    /// None has been asked yet.
+    pub fn new(hearing: ResponseLogSpec) -> ResponseLog {
+        let now_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
+        let wall_us = now_us.saturating_sub(monotonic_ns() / 1000);
+        let (first, agreed, tallies, failed) = Default::default();
+        ResponseLog(Arc::new(SharedResponseLog { hearing, first, agreed, tallies, failed, wall_us }))
+    }
+
+    /// What became of all of them.
+    pub fn tally(&self) -> ResponseTally {
+        let mut sum = ResponseTally::default();
+        locked(&self.0.tallies).iter().for_each(|tally| sum.merge(&locked(tally)));
+        sum.rows.sort_by_key(|row| row.intended_us + u64::from(row.total_us));
+        sum
+    }
+
+    /// The first answer; nothing where none came.
+    pub fn first(&self) -> FirstAnswer {
+        self.0.first.get().cloned().unwrap_or_default()
+    }
+
+    /// What was agreed on over the first connection, if that has TLS.
+    pub fn agreed(&self) -> Option<&TlsAgreed> {
+        self.0.agreed.get()
+    }
+
+    /// What has ended the load, where that was a request without an answer.
+    pub fn failed(&self) -> Option<RequestFailure> {
+        self.0.failed.get().copied()
+    }
+
+    /// What the wall clock shows where that of the load shows 0, us.
+    pub fn wall_us(&self) -> u64 {
+        self.0.wall_us
+    }
+}
+
+impl Authoring for ResponseLog {
+    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
+        let mut tallies = locked(&self.0.tallies);
+        *tallies = (0..workers.max(1)).map(|_| Arc::default()).collect();
+        let rows_max = if self.0.hearing.keeps_rows { ROWS_MAX / tallies.len() } else { 0 };
+        let hearer = |tally: &Arc<Mutex<ResponseTally>>| Authorship {
+            author: Box::new(LoggingAuthor {
+                shared: Arc::clone(&self.0),
+                tally: Arc::clone(tally),
+                rows_max,
+                ways: HashMap::new(),
+                marks: 0,
+            }),
+            address: None,
+            given_up: Arc::default(),
+        };
+        Ok(tallies.iter().map(hearer).collect())
+    }
+
+    fn goes_on(&self) -> ControlFlow<Stop> {
+        if let Some(passing) = &self.0.hearing.passing {
+            passing(locked(&self.0.tallies).iter().map(|tally| locked(tally).ended()).sum());
+        }
+        match self.0.failed.get() {
+            Some(failure) => ControlFlow::Break(Stop::Died(format!("a request was not answered ({failure:?})"))),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn unload(&self) {}
+}
+
+/// Asks for one worker.
+struct LoggingAuthor {
+    shared: Arc<SharedResponseLog>,
+    /// Nobody else has it while the load runs but who counts now and then.
+    tally: Arc<Mutex<ResponseTally>>,
+    rows_max: usize,
+    /// Where requests are that were redirected, by their mark; and the last mark.
+    ways: HashMap<u64, GoHop>,
+    marks: u64,
+}
+
+impl LoggingAuthor {
+    /// Where the answer leads, and from where; `None` where redirects are not followed.
+    fn step(&self, answer: &HeardAnswer) -> Option<(&Follows, &GoHop, GoStep)> {
+        let follows = self.shared.hearing.follows.as_ref()?;
+        let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
+        // Its body is a stream to Go, which cannot be read once more.
+        Some((follows, here, here.after(answer, &follows.origin, (follows.has_body, false))))
+    }
+}
+
+impl std::fmt::Debug for LoggingAuthor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoggingAuthor").field("rows_max", &self.rows_max).finish_non_exhaustive()
+    }
+}
+
+impl Author for LoggingAuthor {
+    fn writes_each(&self) -> bool {
+        false
+    }
+
+    fn delays(&self) -> bool {
+        false
+    }
+
+    fn hears(&self) -> bool {
+        true
+    }
+
+    fn messages(&self) -> u32 {
+        1
+    }
+
+    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+        batch.bytes.extend_from_slice(&self.shared.hearing.request);
+        batch.heads_only.push(self.shared.hearing.is_head);
+        Ok(())
+    }
+
+    fn delay_ns(&mut self) -> Result<u64, Halt> {
+        Ok(0)
+    }
+
+    fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
+        let Some((follows, _, GoStep::Asks(next))) = self.step(answer) else { return false };
+        if next.count >= follows.asked_max {
+            return false;
+        }
+        batch.bytes = (follows.write)(&next);
+        batch.heads_only.push(next.method == "HEAD");
+        self.ways.remove(&answer.mark);
+        self.marks += 1;
+        batch.mark = self.marks;
+        self.ways.insert(self.marks, *next);
+        true
+    }
+
+    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+        match self.step(answer) {
+            // Had there been time, it would have been asked: that is a timeout.
+            Some((follows, _, GoStep::Asks(next))) if next.count < follows.asked_max => {
+                locked(&self.tally).lose(RequestFailure::Timeout, 1);
+                self.ways.remove(&answer.mark);
+                return Ok(());
+            }
+            Some((follows, here, GoStep::Asks(_))) => {
+                let (mut tally, why) = (locked(&self.tally), here.refusal(answer, follows.asked_max));
+                if tally.led_on.0 == 0 {
+                    tally.led_on.1 = why;
+                }
+                tally.led_on.0 += 1;
+                drop(tally);
+                self.ways.remove(&answer.mark);
+                return Ok(());
+            }
+            Some((_, _, GoStep::Elsewhere)) => locked(&self.tally).led_away += 1,
+            Some((_, _, GoStep::Ends)) | None => {}
+        }
+        self.ways.remove(&answer.mark);
+        let first = self.shared.first.get_or_init(|| {
+            let server = answer.fields().find(|(name, _)| name.eq_ignore_ascii_case(b"server"));
+            let server = server.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
+            FirstAnswer { server, content_bytes: answer.content_bytes }
+        });
+        locked(&self.tally).add(answer, first, self.rows_max);
+        if let Some(said) = self.shared.hearing.said {
+            output::print(&said(answer));
+        }
+        Ok(())
+    }
+
+    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+        if self.shared.agreed.get().is_none()
+            && let Some(agreed) = agreed()
+        {
+            self.shared.agreed.get_or_init(|| agreed);
+        }
+    }
+
+    fn miss(&mut self, lost: &LostAnswer) {
+        self.ways.remove(&lost.mark);
+        locked(&self.tally).lose(lost.failure, 1);
+        if self.shared.hearing.ends_with_failure {
+            self.shared.failed.get_or_init(|| lost.failure);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer<'a>(status: u16, head: &'a [u8], content: &'a [u8]) -> HeardAnswer<'a> {
+        let times =
+            AnswerTimes { intended_ns: 1_000_000, sent_ns: 1_200_000, first_byte_ns: 3_200_000, done_ns: 3_700_000 };
+        HeardAnswer { status, head, content, content_bytes: content.len() as u64, mark: 0, is_last: true, times }
+    }
+
+    #[test]
+    fn answers_are_counted() {
+        let heard = ResponseLog::new(ResponseLogSpec {
+            keeps_rows: true,
+            ends_with_failure: true,
+            ..ResponseLogSpec::default()
+        });
+        let mut authors =
+            heard.begin(&LoadShape::Closed { users: plimsoll_model::Curve::constant(2.0) }, 2).expect("two");
+        let head = b"HTTP/1.0 200 OK\r\nServer: s/1\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n";
+        authors[0].author.hear(&answer(200, head, b"ab")).expect("goes on");
+        authors[1].author.hear(&answer(404, b"HTTP/1.0 404 No\r\nServer: t\r\n\r\n", b"abc")).expect("goes on");
+        assert!(heard.goes_on().is_continue());
+        let times = AnswerTimes::default();
+        authors[1].author.miss(&LostAnswer { mark: 0, failure: RequestFailure::Reset, times });
+        assert!(heard.goes_on().is_break());
+        let tally = heard.tally();
+        assert_eq!((tally.answered(), tally.ended(), tally.not_2xx()), (2, 3, 1));
+        assert_eq!((tally.other_lengths, tally.kept_alive, tally.content_bytes), (1, 1, 5));
+        assert_eq!(tally.head_bytes, head.len() as u64 + 30);
+        assert_eq!((tally.lost_by(RequestFailure::Reset), heard.failed()), (1, Some(RequestFailure::Reset)));
+        let row = ResponseRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
+        assert_eq!(tally.rows, [row, ResponseRow { status: 404, ..row }]);
+        assert_eq!(heard.first(), FirstAnswer { server: "s/1".into(), content_bytes: 2 });
+        assert_eq!((tally.processing.max_ns(), tally.read.min_ns()), (2_500_000, 500_000));
+    }
+}

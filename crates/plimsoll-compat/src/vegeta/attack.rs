@@ -1,0 +1,451 @@
+//! `plimsoll vegeta attack`: targets in turn at a rate, and a result for each. The targets are an author of requests
+//! (`plimsoll_wire::Author`) over a load of plimsoll's own: a result's latency runs from the moment at which its request was to be
+//! sent, whenever that was possible.
+//!
+//! Not here: vegeta's flags (`words`), its files of targets and its encodings (`plimsoll_traffic::vegeta`).
+
+use super::place::{opened, refuse_bytes_on_terminal, unwritten};
+use super::words::AttackOptions;
+use crate::go_redirect::{GoHop, GoStep};
+use crate::go_request::{GoRequest, canonical};
+use crate::output;
+use crate::run_verb::RunVerb;
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_model::{LoadShape, Origin, RequestFailure, Stop};
+use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::system_text;
+use plimsoll_traffic::target_url::{Url, host_of};
+use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
+use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Results that wait to be written: as many as come in a moment.
+const WAITING_MAX: usize = 100_000;
+
+/// What is said of a request without an answer in time.
+const LATE: &str = "no answer within the timeout";
+
+/// A target, ready to be asked.
+#[derive(Debug)]
+struct ReadyTarget {
+    target: VegetaTarget,
+    first: GoHop,
+    origin: Origin,
+    body: Vec<u8>,
+}
+
+impl ReadyTarget {
+    /// As it is asked where its way begins, or redirects have led it.
+    fn bytes(&self, hop: &GoHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
+        let mut headers = self.target.headers.clone();
+        if !name.is_empty() {
+            headers.push(("X-Vegeta-Attack".to_owned(), name.to_owned()));
+        }
+        headers.push(("X-Vegeta-Seq".to_owned(), seq.to_string()));
+        GoRequest {
+            method: &hop.method,
+            path: &hop.path,
+            host: &hop.host,
+            headers: &hop.headers(&headers),
+            body: if hop.is_bare { b"" } else { &self.body },
+            compresses: true,
+            keep_alive,
+        }
+        .bytes()
+    }
+}
+
+/// Where targets come from.
+struct Targets {
+    reader: TargetReader<Box<dyn BufRead + Send>>,
+    place: String,
+    /// All of them, in turn, unless they are read as they are needed.
+    known: Vec<Arc<ReadyTarget>>,
+    /// The file comes to its end, and the attack with it.
+    lazy: bool,
+    host: String,
+    asked: AttackOptions,
+}
+
+/// What all workers share.
+struct AttackShared {
+    targets: Mutex<Targets>,
+    seq: AtomicU64,
+    /// What the wall clock shows where the monotonic one shows 0, ns.
+    wall_ns: u64,
+    failure: Mutex<Option<String>>,
+    sink: mpsc::SyncSender<VegetaResult>,
+    redirects: AtomicU64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Targets {
+    /// The target of the request with this number; `None` where there are no more.
+    fn of(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
+        match self.known.len() as u64 {
+            count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.known[(seq % count) as usize]))),
+            // The first was read before the attack.
+            count if self.lazy && seq < count => Ok(Some(Arc::clone(&self.known[seq as usize]))),
+            _ => self.read(),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Arc<ReadyTarget>>, String> {
+        let place = &self.place;
+        let Some(mut target) = self.reader.next_target().map_err(|error| format!("{place}: {error}"))? else {
+            return Ok(None);
+        };
+        let url = Url::read(&target.url).map_err(|failure| format!("{place}: {failure}"))?;
+        let host = format!("{}://{}:{}", url.origin.scheme, url.origin.host, url.origin.port);
+        if self.host.is_empty() {
+            self.host = host;
+        } else if self.host != host {
+            return Err(format!("{place}: '{host}' is not '{}': an attack is on one server", self.host));
+        }
+        let read = |path: &str| files::read(path.as_ref(), Use::Body).map_err(|why| format!("{place}: '{path}' {why}"));
+        let body = match (&target.body, &self.asked.body) {
+            (TargetBody::Bytes(bytes), _) => bytes.clone(),
+            (TargetBody::File(path), _) => read(path)?,
+            (TargetBody::Usual, Some(path)) => read(path)?,
+            (TargetBody::Usual, None) => Vec::new(),
+        };
+        // What holds for all stands before what is the target's own.
+        target.headers.splice(..0, self.asked.headers.iter().cloned());
+        target.headers.extend(url.authorization.map(|value| ("Authorization".to_owned(), value)));
+        let given = target.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let written = target.url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next();
+        let written = written.unwrap_or_default().rsplit('@').next().unwrap_or_default();
+        // A name beyond ASCII is sent as it is looked up.
+        let in_ascii = host_of(&url.origin);
+        let written = if written.is_ascii() { written } else { in_ascii.as_str() };
+        let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
+        let first = GoHop::first(&target.method, &target.url, &url.path, &host);
+        Ok(Some(Arc::new(ReadyTarget { target, first, origin: url.origin, body })))
+    }
+}
+
+/// Asks for one worker.
+struct Attacker {
+    shared: Arc<AttackShared>,
+    /// What is under way, by number.
+    open: HashMap<u64, OpenTarget>,
+}
+
+/// A target under way, and how far redirects have led it.
+struct OpenTarget {
+    ready: Arc<ReadyTarget>,
+    hop: Option<GoHop>,
+}
+
+impl std::fmt::Debug for Attacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attacker").field("open", &self.open.len()).finish_non_exhaustive()
+    }
+}
+
+impl Attacker {
+    fn fail(&self, why: String) -> Halt {
+        locked(&self.shared.failure).get_or_insert(why);
+        Halt::Failed
+    }
+
+    fn tell(&self, mut result: VegetaResult, times: AnswerTimes, mark: u64) -> Result<(), Halt> {
+        result.seq = mark;
+        result.sent_ns = self.shared.wall_ns + times.intended_ns;
+        result.latency_ns = times.done_ns.saturating_sub(times.intended_ns);
+        result.attack.clone_from(&locked(&self.shared.targets).asked.name);
+        self.shared.sink.send(result).map_err(|_| Halt::Asked)
+    }
+
+    /// How many redirects are followed, and where the answer leads; `None` where none is.
+    fn step(&self, answer: &HeardAnswer) -> Option<(u64, GoStep)> {
+        let redirects_max = locked(&self.shared.targets).asked.redirects_max?;
+        let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
+        let here = hop.as_ref().unwrap_or(&ready.first);
+        Some((redirects_max, here.after(answer, &ready.origin, (!ready.body.is_empty(), true))))
+    }
+
+    /// What is known of the request with this number.
+    fn begun(&mut self, mark: u64) -> VegetaResult {
+        let Some(OpenTarget { ready, .. }) = self.open.remove(&mark) else { return VegetaResult::default() };
+        VegetaResult {
+            method: ready.target.method.clone(),
+            url: ready.target.url.clone(),
+            bytes_out: ready.body.len() as u64,
+            ..VegetaResult::default()
+        }
+    }
+}
+
+impl Author for Attacker {
+    fn writes_each(&self) -> bool {
+        true
+    }
+
+    fn delays(&self) -> bool {
+        false
+    }
+
+    fn hears(&self) -> bool {
+        true
+    }
+
+    fn messages(&self) -> u32 {
+        1
+    }
+
+    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+        let mut targets = locked(&self.shared.targets);
+        let seq = self.shared.seq.fetch_add(1, Ordering::Relaxed);
+        let found = targets.of(seq);
+        let (name, keep_alive) = (targets.asked.name.clone(), targets.asked.keep_alive);
+        drop(targets);
+        let ready = found.map_err(|why| self.fail(why))?.ok_or(Halt::Asked)?;
+        batch.bytes = ready.bytes(&ready.first, seq, &name, keep_alive);
+        batch.heads_only.push(ready.target.method == "HEAD");
+        batch.mark = seq;
+        self.open.insert(seq, OpenTarget { ready, hop: None });
+        Ok(())
+    }
+
+    fn delay_ns(&mut self) -> Result<u64, Halt> {
+        Ok(0)
+    }
+
+    fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
+        let Some((redirects_max, GoStep::Asks(next))) = self.step(answer) else { return false };
+        let Some(open) = self.open.get_mut(&answer.mark).filter(|_| next.count <= redirects_max) else { return false };
+        let targets = locked(&self.shared.targets);
+        batch.bytes = open.ready.bytes(&next, answer.mark, &targets.asked.name, targets.asked.keep_alive);
+        batch.heads_only.push(next.method == "HEAD");
+        batch.mark = answer.mark;
+        open.hop = Some(*next);
+        true
+    }
+
+    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+        let unfinished = match self.step(answer) {
+            Some((redirects_max, GoStep::Asks(next))) => {
+                let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
+                let here = open.map(|open| open.hop.as_ref().unwrap_or(&open.ready.first));
+                Some(here.map(|here| here.refusal(answer, redirects_max)))
+            }
+            Some((_, GoStep::Elsewhere)) => {
+                self.shared.redirects.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+            Some((_, GoStep::Ends)) | None => None,
+        };
+        let begun = self.begun(answer.mark);
+        if let Some(refusal) = unfinished {
+            // Where it was not refused, no time was left to ask there.
+            let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {LATE}", begun.method, begun.url));
+            return self.tell(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
+        }
+        let mut headers: Vec<(String, Vec<String>)> = Vec::new();
+        for (name, value) in answer.fields() {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (name, value) = (canonical(&text(name)), text(value));
+            match headers.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, values)) => values.push(value),
+                None => headers.push((name, vec![value])),
+            }
+        }
+        // An answer that is no success has its status line as an error, as with vegeta.
+        let line = answer.head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line =
+            String::from_utf8_lossy(line).trim().split_once(' ').map_or_else(String::new, |(_, rest)| rest.to_owned());
+        let error = if (200..400).contains(&answer.status) { String::new() } else { line };
+        let body_max = locked(&self.shared.targets).asked.body_max;
+        let body = answer.content[..answer.content.len().min(body_max)].to_vec();
+        let (code, bytes_in) = (answer.status, body.len() as u64);
+        let result = VegetaResult { code, bytes_in, error, body, headers, ..begun };
+        self.tell(result, answer.times, answer.mark)
+    }
+
+    fn miss(&mut self, lost: &LostAnswer) {
+        let begun = self.begun(lost.mark);
+        let what = match lost.failure {
+            RequestFailure::Timeout => LATE,
+            RequestFailure::Connect => "connection refused",
+            RequestFailure::Reset => "connection reset by peer",
+            RequestFailure::ClosedEarly => "EOF",
+            RequestFailure::Tls => "TLS handshake failed",
+            _ => "malformed HTTP response",
+        };
+        let error = format!("{} \"{}\": {what}", begun.method, begun.url);
+        // Nobody may be there any more to be told.
+        let _ = self.tell(VegetaResult { error, ..begun }, lost.times, lost.mark);
+    }
+}
+
+/// Who asks in an attack.
+struct Attack(Arc<AttackShared>);
+
+impl Authoring for Attack {
+    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
+        let attacker = |_| Authorship {
+            author: Box::new(Attacker { shared: Arc::clone(&self.0), open: HashMap::new() }),
+            address: None,
+            given_up: Arc::default(),
+        };
+        Ok((0..workers.max(1)).map(attacker).collect())
+    }
+
+    fn goes_on(&self) -> ControlFlow<Stop> {
+        match &*locked(&self.0.failure) {
+            Some(why) => ControlFlow::Break(Stop::Died(why.clone())),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn unload(&self) {}
+}
+
+/// Bytes that a thread of their own reads: those who ask have tables of open files of their own, in which a file is not that was
+/// opened before them.
+struct HandedBytes {
+    chunks: mpsc::Receiver<std::io::Result<Vec<u8>>>,
+    current: Vec<u8>,
+    at: usize,
+}
+
+/// Bytes that are read in one go, and how often ahead.
+const CHUNK_BYTES: usize = 64 << 10;
+const CHUNKS_AHEAD: usize = 4;
+
+impl HandedBytes {
+    fn of(mut from: Box<dyn Read + Send>) -> Result<HandedBytes, Failure> {
+        let (sender, chunks) = mpsc::sync_channel(CHUNKS_AHEAD);
+        let read = move || loop {
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let read = match from.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(length) => {
+                    chunk.truncate(length);
+                    Ok(chunk)
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let is_over = read.is_err();
+            if sender.send(read).is_err() || is_over {
+                return;
+            }
+        };
+        let started = std::thread::Builder::new().name("targets".into()).spawn(read);
+        started.map_err(|error| Failure::start(format!("-targets: no thread reads them: {}", system_text(&error))))?;
+        Ok(HandedBytes { chunks, current: Vec::new(), at: 0 })
+    }
+}
+
+impl Read for HandedBytes {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.current.len() {
+            match self.chunks.recv() {
+                Ok(chunk) => (self.current, self.at) = (chunk?, 0),
+                Err(_) => return Ok(0),
+            }
+        }
+        let length = buffer.len().min(self.current.len() - self.at);
+        buffer[..length].copy_from_slice(&self.current[self.at..self.at + length]);
+        self.at += length;
+        Ok(length)
+    }
+}
+
+/// Attacks, and writes the results as they come.
+pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
+    refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
+    let from: Box<dyn Read + Send> = match &asked.targets {
+        None => Box::new(std::io::stdin()),
+        Some(path) => {
+            let opened = File::open(path);
+            let cannot = |error| Failure::usage(format!("-targets: '{path}' cannot be read: {}", system_text(&error)));
+            Box::new(opened.map_err(cannot)?)
+        }
+    };
+    let from: Box<dyn BufRead + Send> = match asked.lazy {
+        true => Box::new(BufReader::new(HandedBytes::of(from)?)),
+        false => Box::new(BufReader::new(from)),
+    };
+    let mut targets = Targets {
+        reader: TargetReader::new(from, asked.format),
+        place: format!("-targets: '{}'", asked.targets.as_deref().unwrap_or("stdin")),
+        known: Vec::new(),
+        lazy: asked.lazy,
+        host: String::new(),
+        asked: asked.clone(),
+    };
+    while let Some(target) = targets.read().map_err(Failure::usage)? {
+        targets.known.push(target);
+        if asked.lazy {
+            break;
+        }
+    }
+    let Some(first) = targets.known.first() else { return Err(Failure::usage("-targets: there is no target")) };
+    plimsoll_sys::signal::catch_interrupts();
+    let line = asked.as_run(&first.target.url);
+    let (out, name) = opened(asked.output.as_deref())?;
+    let (mut question, terms) = run.parse(&line)?;
+    // Whoever was asked is waited for.
+    question.plan.load.grace_ns = asked.timeout_ns;
+    let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);
+    let writer = VegetaWriter::new(asked.encoding);
+    let writing = std::thread::spawn(move || write_all(out, &name, writer, &results));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let shared = Arc::new(AttackShared {
+        targets: Mutex::new(targets),
+        seq: AtomicU64::new(0),
+        wall_ns: now.saturating_sub(plimsoll_sys::clock::monotonic_ns()),
+        failure: Mutex::default(),
+        sink,
+        redirects: AtomicU64::new(0),
+    });
+    let measured = run.carry_out(question, &terms, Some(Arc::new(Attack(Arc::clone(&shared)))))?;
+    let failed = locked(&shared.failure).take();
+    let redirects = shared.redirects.load(Ordering::Relaxed);
+    let limited = measured.generator_limited();
+    drop((measured, shared));
+    writing.join().map_err(|_| Failure::start("the results could not be written"))??;
+    if redirects > 0 {
+        output::note(&format!("warning: {redirects} answers were redirects to another server, which are not followed"));
+    }
+    if limited {
+        output::note(
+            "warning: plimsoll was the limit of this attack, and not the server: its latencies are ours as well",
+        );
+    }
+    // As vegeta: also what ^C has ended is an attack.
+    failed.map_or(Ok(exit::DONE), |why| Err(Failure::usage(why)))
+}
+
+/// Writes results as they come, until nobody is left who has any.
+fn write_all(
+    out: Box<dyn Write + Send>,
+    name: &str,
+    mut writer: VegetaWriter,
+    results: &mpsc::Receiver<VegetaResult>,
+) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| unwritten(name, &error);
+    let (mut out, mut line) = (BufWriter::new(out), Vec::new());
+    while let Ok(first) = results.recv() {
+        // What has come by now goes out together.
+        for result in std::iter::once(first).chain(results.try_iter()) {
+            line.clear();
+            writer.write(&result, &mut line);
+            out.write_all(&line).map_err(cannot)?;
+        }
+        out.flush().map_err(cannot)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! `plimsoll vegeta`: attacks, what vegeta's results say in the shape of its own reports, and their encodings. Results are read as they
+//! come, however many there are.
+//!
+//! Not here: the encodings and figures themselves (`plimsoll_traffic::vegeta`), flags as Go reads them (`words`), layout (`render`).
+
+mod attack;
+mod place;
+mod render;
+mod words;
+
+use crate::output;
+use crate::run_verb::RunVerb;
+use place::{opened, refuse_bytes_on_terminal, unwritten};
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_sys::output_file;
+use plimsoll_sys::system_text;
+use plimsoll_traffic::vegeta::{VegetaCourse, VegetaFigures, VegetaReader, VegetaResult, VegetaWriter};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
+use words::{EncodeOptions, PlotOptions, ReportOptions, ReportShape, VegetaCommand, parse};
+
+const USAGE: &str = "Usage: plimsoll vegeta <command> [flags] [FILE...]
+
+attack: targets in turn at a rate, and a result for each
+  -targets FILE, -format http|json, -lazy -body FILE, -header 'Name: value'
+  -rate 50/1s, -duration 5s, -timeout 30s, -max-workers N (for -rate 0)
+  -max-connections N, -keepalive=false, -insecure, -cert, -key, -root-certs
+  -laddr IP, -unix-socket PATH, -max-body N, -name NAME, -output FILE
+  -to json|csv|gob                        [default: as FILE ends, else json]
+  -allow-public                           load on addresses that are not private
+report: what results say
+  -type text|json|hist[BUCKETS]|hdrplot   their shape [default: text]
+  -buckets '[0,1ms,10ms]'                 for -type json or hist
+  -output FILE                            [default: stdout]
+plot: a page of what they say over time
+  -title TEXT, -threshold N               points of a line at most
+  -output FILE                            [default: stdout]
+encode: results in another encoding
+  -to json|csv|gob                        [default: json]
+  -output FILE                            [default: stdout]
+
+Results come from the files named, or from stdin: JSON, CSV or gob.
+";
+
+/// Carries out what the words after the name ask for.
+pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+    match parse(words).map_err(Failure::usage)? {
+        VegetaCommand::Usage => output::print(USAGE),
+        VegetaCommand::Version => {
+            output::print(&format!("plimsoll {} (the command line of vegeta)\n", env!("CARGO_PKG_VERSION")));
+        }
+        VegetaCommand::Attack(asked) => return attack::carry_out(*asked, run),
+        VegetaCommand::Report(asked) => report(&asked)?,
+        VegetaCommand::Plot(asked) => plot(&asked, run)?,
+        VegetaCommand::Encode(asked) => encode(&asked)?,
+    }
+    Ok(exit::DONE)
+}
+
+fn report(asked: &ReportOptions) -> Result<(), Failure> {
+    let mut figures = VegetaFigures::new(&asked.buckets_ns);
+    each_result(&asked.files, &mut |result| {
+        figures.add(&result);
+        Ok(())
+    })?;
+    let text = match asked.shape {
+        ReportShape::Text => render::text(&mut figures),
+        ReportShape::Json => render::json(&mut figures),
+        ReportShape::Histogram => render::histogram(&figures),
+        ReportShape::Plot => render::plot(&mut figures),
+    };
+    match &asked.output {
+        None => output::print(&text),
+        Some(path) => output_file::write(path.as_ref(), text.as_bytes()).map_err(|error| unwritten(path, &error))?,
+    }
+    Ok(())
+}
+
+fn plot(asked: &PlotOptions, run: &dyn RunVerb) -> Result<(), Failure> {
+    let mut course = VegetaCourse::default();
+    each_result(&asked.files, &mut |result| {
+        course.add(&result);
+        Ok(())
+    })?;
+    let page = run.vegeta_page(&course, &asked.title, asked.points_max);
+    match &asked.output {
+        // Its own text is visible already.
+        None => output::print_as_it_is(&page),
+        Some(path) => output_file::write(path.as_ref(), page.as_bytes()).map_err(|error| unwritten(path, &error))?,
+    }
+    Ok(())
+}
+
+fn encode(asked: &EncodeOptions) -> Result<(), Failure> {
+    refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
+    let (out, place) = opened(asked.output.as_deref())?;
+    let mut out = BufWriter::new(out);
+    let (mut writer, mut line) = (VegetaWriter::new(asked.encoding), Vec::new());
+    each_result(&asked.files, &mut |result| {
+        line.clear();
+        writer.write(&result, &mut line);
+        out.write_all(&line).map_err(|error| unwritten(&place, &error))
+    })?;
+    out.flush().map_err(|error| unwritten(&place, &error))
+}
+
+/// Hands over the results of all files, one of each in turn; of standard input where no file is named.
+fn each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Result<(), Failure>) -> Result<(), Failure> {
+    // ^C ends an attack as well, at the other end of the pipe; what it has made is told.
+    if files.is_empty() && !std::io::stdin().is_terminal() {
+        plimsoll_sys::signal::catch_interrupts();
+    }
+    let mut readers: Vec<(&str, VegetaReader<Box<dyn BufRead>>)> = Vec::new();
+    for file in files {
+        let opened = File::open(file).and_then(|opened| match opened.metadata()?.is_dir() {
+            true => Err(std::io::ErrorKind::IsADirectory.into()),
+            false => Ok(opened),
+        });
+        let opened =
+            opened.map_err(|error| Failure::usage(format!("'{file}' cannot be read: {}", system_text(&error))))?;
+        readers.push((file, VegetaReader::new(Box::new(BufReader::new(opened)))));
+    }
+    if readers.is_empty() {
+        readers.push(("stdin", VegetaReader::new(Box::new(std::io::stdin().lock()))));
+    }
+    let mut first = true;
+    while !readers.is_empty() {
+        let mut open = Vec::with_capacity(readers.len());
+        for (name, mut reader) in readers {
+            let result = reader.next_result().map_err(|error| Failure::usage(format!("'{name}': {error}")))?;
+            match result {
+                Some(result) => {
+                    each(result)?;
+                    open.push((name, reader));
+                }
+                // As with vegeta: what came to nothing before a pipe is not reported as if it were something.
+                None if first => return Err(Failure::usage(format!("'{name}': there is no result in it"))),
+                None => {}
+            }
+        }
+        (readers, first) = (open, false);
+    }
+    Ok(())
+}

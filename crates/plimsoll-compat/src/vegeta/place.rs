@@ -1,0 +1,37 @@
+//! Where results are written: a file, or standard output. Not here: their encodings.
+
+use plimsoll_model::failure::Failure;
+use plimsoll_sys::output_file;
+use plimsoll_sys::system_text;
+use plimsoll_traffic::vegeta::VegetaEncoding;
+use std::io::{IsTerminal, Write};
+
+/// Bytes are not for a terminal.
+pub fn refuse_bytes_on_terminal(encoding: VegetaEncoding, output: Option<&str>) -> Result<(), Failure> {
+    match encoding == VegetaEncoding::Gob && output.is_none() && std::io::stdout().is_terminal() {
+        true => {
+            Err(Failure::usage("-to gob: bytes are not for a terminal; say where with -output FILE, or with > FILE"))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Where results are written, and its name.
+pub fn opened(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), Failure> {
+    match output {
+        // What is written there would go nowhere, without a word.
+        None if plimsoll_sys::process::stdout_was_closed() => {
+            Err(Failure::start("'stdout' is closed: results cannot be written; say where with -output FILE"))
+        }
+        None => Ok((Box::new(std::io::stdout()), "stdout".to_owned())),
+        Some(path) => {
+            let file = output_file::create(path.as_ref()).map_err(|error| unwritten(path, &error))?;
+            Ok((Box::new(file), path.to_owned()))
+        }
+    }
+}
+
+/// What could not be written, and why.
+pub fn unwritten(place: &str, error: &std::io::Error) -> Failure {
+    Failure::start(format!("'{place}' cannot be written: {}", system_text(error)))
+}

@@ -1,0 +1,481 @@
+//! vegeta's flags, as Go's package reads them: one dash or two, `-flag value` or `-flag=value`, and files after the last flag.
+//!
+//! Not here: what is done.
+
+use crate::go_flags::{go_duration_ns, go_flags};
+use crate::go_request::canonical;
+use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_field};
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VegetaCommand {
+    Usage,
+    Version,
+    Attack(Box<AttackOptions>),
+    Report(ReportOptions),
+    Plot(PlotOptions),
+    Encode(EncodeOptions),
+}
+
+/// Targets in turn at a rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttackOptions {
+    /// Sent as X-Vegeta-Attack, unless it is empty.
+    pub name: String,
+    /// Requests a second; 0: as many as `workers_max` can make.
+    pub rate_rps: f64,
+    pub workers_max: Option<u64>,
+    /// 0: until it is interrupted, or the targets end.
+    pub duration_ns: u64,
+    pub timeout_ns: u64,
+    /// The file of the body where a target has none.
+    pub body: Option<String>,
+    /// For all targets.
+    pub headers: Vec<(String, String)>,
+    /// Bytes of an answer's body that are kept.
+    pub body_max: usize,
+    pub keep_alive: bool,
+    /// Redirects that are followed; `None`: none, and an answer that redirects is a success.
+    pub redirects_max: Option<u64>,
+    /// `None`: standard input.
+    pub targets: Option<String>,
+    pub format: TargetFormat,
+    /// Targets are read as they are needed, and the attack ends with them.
+    pub lazy: bool,
+    pub output: Option<String>,
+    pub encoding: VegetaEncoding,
+    /// What a line of `run` says in the same way.
+    pub as_they_are: Vec<String>,
+}
+
+impl AttackOptions {
+    /// The same as a line of `run`.
+    pub fn as_run(&self, url: &str) -> Vec<String> {
+        let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
+        // Until it is interrupted: ten years.
+        let duration = if self.duration_ns == 0 { "87600h".to_owned() } else { ms(self.duration_ns) };
+        let mut line: Vec<String> =
+            ["--quiet", "--no-preflight", "--no-probes", "--http=1.1"].map(str::to_owned).to_vec();
+        line.push(format!("--duration={duration}"));
+        line.push(format!("--timeout={}", ms(self.timeout_ns)));
+        match (self.rate_rps, self.workers_max) {
+            (0.0, workers) => line.push(format!("--concurrency={}", workers.unwrap_or(10))),
+            (rate, _) => line.push(format!("--rate={rate}")),
+        }
+        // Without TLS, what is said of it changes nothing.
+        let is_of_tls = |flag: &&String| OF_TLS.iter().any(|name| flag.split('=').next() == Some(*name));
+        let is_plain = !url.starts_with("https://");
+        line.extend(self.as_they_are.iter().filter(|flag| !(is_plain && is_of_tls(flag))).cloned());
+        line.push(url.to_owned());
+        line
+    }
+}
+
+/// What results say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportOptions {
+    pub shape: ReportShape,
+    /// Where buckets begin.
+    pub buckets_ns: Vec<u64>,
+    pub output: Option<String>,
+    /// None: standard input.
+    pub files: Vec<String>,
+}
+
+/// The shape of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportShape {
+    Text,
+    Json,
+    Histogram,
+    /// Percentiles, for a plot of HdrHistogram's.
+    Plot,
+}
+
+/// A page of results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlotOptions {
+    /// What stands above it.
+    pub title: String,
+    /// Points that a line has at most.
+    pub points_max: usize,
+    pub output: Option<String>,
+    /// None: standard input.
+    pub files: Vec<String>,
+}
+
+/// Flags of `run` that have to do with TLS.
+const OF_TLS: [&str; 5] = ["--insecure", "--cert", "--key", "--cacert", "--no-resumption"];
+
+/// Results in another encoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodeOptions {
+    pub encoding: VegetaEncoding,
+    pub output: Option<String>,
+    /// None: standard input.
+    pub files: Vec<String>,
+}
+
+/// Understands the words after `vegeta`.
+pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
+    let Some(words) = before_command(words)? else { return Ok(VegetaCommand::Version) };
+    let Some((command, words)) = words.split_first() else { return Ok(VegetaCommand::Usage) };
+    match command.as_str() {
+        "report" => report(words),
+        "encode" => encode(words),
+        "attack" => attack(words),
+        "plot" => plot(words),
+        "-h" | "-help" | "--help" | "help" => Ok(VegetaCommand::Usage),
+        other => Err(format!("vegeta {other}: there are attack, report, plot and encode")),
+    }
+}
+
+/// What stands behind the flags of all commands; `None` where the version is asked for.
+fn before_command(words: &[String]) -> Result<Option<Vec<String>>, String> {
+    let mut version = false;
+    let rest = go_flags("vegeta", &["version"], words, &mut |flag, value| {
+        match flag {
+            "version" => version = value == "true",
+            // As many as there are: an attack takes what it needs.
+            "cpus" => _ = value.parse::<u32>().map_err(|_| format!("-cpus: '{value}' is no number"))?,
+            "profile" if value.is_empty() => {}
+            "profile" => return Err("-profile is not done here: perf record shows what plimsoll does".into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(if version { None } else { Some(rest.unwrap_or_default()) })
+}
+
+fn attack(words: &[String]) -> Result<VegetaCommand, String> {
+    let mut asked = AttackOptions {
+        name: String::new(),
+        rate_rps: 50.0,
+        workers_max: None,
+        duration_ns: 0,
+        timeout_ns: 30_000_000_000,
+        body: None,
+        headers: Vec::new(),
+        body_max: usize::MAX,
+        keep_alive: true,
+        redirects_max: Some(10),
+        targets: None,
+        format: TargetFormat::Http,
+        lazy: false,
+        output: None,
+        encoding: VegetaEncoding::Json,
+        as_they_are: Vec::new(),
+    };
+    let mut encoding_said = None;
+    let rest = flags("attack", words, &mut |flag, value| {
+        let time = || go_duration_ns(value).ok_or_else(|| format!("-{flag}: '{value}' is no time such as 30s"));
+        let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no number"));
+        let truth = || match value {
+            "true" | "1" | "t" => Ok(true),
+            "false" | "0" | "f" => Ok(false),
+            _ => Err(format!("-{flag}: '{value}' is not true or false")),
+        };
+        let file = || Some(value.to_owned()).filter(|path| !["stdin", "stdout", "-"].contains(&path.as_str()));
+        match flag {
+            "name" => asked.name = value.to_owned(),
+            "rate" => asked.rate_rps = rate_rps(value)?,
+            "max-workers" => asked.workers_max = Some(number()?).filter(|workers| *workers < 1 << 32),
+            // Arrivals wait for no worker.
+            "workers" | "connections" => {
+                number()?;
+            }
+            "duration" => asked.duration_ns = time()?,
+            "timeout" => asked.timeout_ns = Some(time()?).filter(|ns| *ns > 0).unwrap_or(3_600_000_000_000),
+            "body" => asked.body = Some(value.to_owned()),
+            "header" => {
+                let field =
+                    value.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+                let field = field.filter(|(name, value)| is_field(name, value));
+                let (name, value) = field.ok_or("-header: write it as 'Name: value'")?;
+                asked.headers.push((canonical(&name), value));
+            }
+            "max-body" => asked.body_max = if value == "-1" { usize::MAX } else { number()? as usize },
+            "keepalive" => asked.keep_alive = truth()?,
+            "targets" => asked.targets = file(),
+            "output" => asked.output = file(),
+            "to" => encoding_said = Some(encoding(value)?),
+            "format" => {
+                asked.format = match value {
+                    "http" => TargetFormat::Http,
+                    "json" => TargetFormat::Json,
+                    _ => return Err(format!("-format: '{value}' is not http or json")),
+                };
+            }
+            "lazy" => asked.lazy = truth()?,
+            "redirects" => {
+                let number = value.parse::<i64>().map_err(|_| format!("-redirects: '{value}' is no number"))?;
+                asked.redirects_max = u64::try_from(number).ok();
+            }
+            "http2" => {
+                truth()?;
+            }
+            "session-tickets" => {
+                if !truth()? {
+                    asked.as_they_are.push("--no-resumption".to_owned());
+                }
+            }
+            "insecure" | "allow-public" => {
+                if truth()? {
+                    asked.as_they_are.push(format!("--{flag}"));
+                }
+            }
+            "max-connections" => match number()? {
+                0 => {}
+                connections => asked.as_they_are.push(format!("--max-connections={connections}")),
+            },
+            "cert" | "key" => asked.as_they_are.push(format!("--{flag}={value}")),
+            "root-certs" => asked.as_they_are.push(format!("--cacert={value}")),
+            "laddr" if value == "0.0.0.0" => {}
+            "laddr" => asked.as_they_are.push(format!("--source-ip={value}")),
+            "unix-socket" => asked.as_they_are.push(format!("--unix={value}")),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Some(rest) = rest else { return Ok(VegetaCommand::Usage) };
+    if let Some(word) = rest.first() {
+        return Err(format!("vegeta attack: '{word}' is no flag"));
+    }
+    if asked.rate_rps == 0.0 && asked.workers_max.is_none() {
+        return Err("-rate 0: say with -max-workers how many ask at a time".into());
+    }
+    if !asked.keep_alive {
+        asked.as_they_are.push("--no-keepalive".to_owned());
+    }
+    asked.encoding = encoding_said.unwrap_or_else(|| asked.output.as_deref().map_or(VegetaEncoding::Json, encoding_of));
+    Ok(VegetaCommand::Attack(Box::new(asked)))
+}
+
+/// `50`, `50/1s`, `3000/m`, as requests a second; 0: no limit.
+fn rate_rps(text: &str) -> Result<f64, String> {
+    let wrong = || format!("-rate: '{text}' is no rate: write it as 50/1s");
+    if text == "infinity" {
+        return Ok(0.0);
+    }
+    let (count, per) = text.split_once('/').unwrap_or((text, "1s"));
+    let count: u64 = count.parse().map_err(|_| wrong())?;
+    let per = if per.starts_with(|c: char| c.is_ascii_digit()) { per.to_owned() } else { format!("1{per}") };
+    let per_ns = go_duration_ns(&per).filter(|ns| *ns > 0).ok_or_else(wrong)?;
+    Ok(count as f64 * 1e9 / per_ns as f64)
+}
+
+fn report(words: &[String]) -> Result<VegetaCommand, String> {
+    let (mut shape, mut buckets_ns, mut output) = (ReportShape::Text, Vec::new(), None);
+    let files = flags("report", words, &mut |flag, value| {
+        match flag {
+            "type" => {
+                shape = match value {
+                    "text" => ReportShape::Text,
+                    "json" => ReportShape::Json,
+                    "hdrplot" => ReportShape::Plot,
+                    _ => match value.strip_prefix("hist") {
+                        Some(list) => {
+                            if !list.is_empty() {
+                                buckets_ns = buckets(list)?;
+                            }
+                            ReportShape::Histogram
+                        }
+                        None => return Err(format!("-type: '{value}' is not text, json, hist[...] or hdrplot")),
+                    },
+                };
+            }
+            "buckets" => buckets_ns = buckets(value)?,
+            "output" => output = Some(value.to_owned()).filter(|path| path != "stdout"),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Some(files) = files else { return Ok(VegetaCommand::Usage) };
+    if shape == ReportShape::Histogram && buckets_ns.is_empty() {
+        return Err("-type hist: say where buckets begin, such as -type 'hist[0,1ms,10ms]'".into());
+    }
+    Ok(VegetaCommand::Report(ReportOptions { shape, buckets_ns, output, files }))
+}
+
+fn plot(words: &[String]) -> Result<VegetaCommand, String> {
+    let mut asked = PlotOptions { title: String::new(), points_max: usize::MAX, output: None, files: Vec::new() };
+    let files = flags("plot", words, &mut |flag, value| {
+        match flag {
+            "title" => asked.title = value.to_owned(),
+            "threshold" => {
+                let points = value.parse().ok().filter(|points| *points > 0);
+                asked.points_max = points.ok_or_else(|| format!("-threshold: '{value}' is no number of points"))?;
+            }
+            "output" => asked.output = Some(value.to_owned()).filter(|path| path != "stdout"),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Some(files) = files else { return Ok(VegetaCommand::Usage) };
+    Ok(VegetaCommand::Plot(PlotOptions { files, ..asked }))
+}
+
+fn encode(words: &[String]) -> Result<VegetaCommand, String> {
+    let (mut to, mut output) = (VegetaEncoding::Json, None);
+    let files = flags("encode", words, &mut |flag, value| {
+        match flag {
+            "to" => to = encoding(value)?,
+            "output" => output = Some(value.to_owned()).filter(|path| path != "stdout"),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let Some(files) = files else { return Ok(VegetaCommand::Usage) };
+    Ok(VegetaCommand::Encode(EncodeOptions { encoding: to, output, files }))
+}
+
+fn encoding(name: &str) -> Result<VegetaEncoding, String> {
+    VegetaEncoding::of_name(name).ok_or_else(|| format!("-to: '{name}' is not json, csv or gob"))
+}
+
+/// The encoding that a file's name promises: JSON unless it ends otherwise. What people call `results.bin` is gob.
+fn encoding_of(path: &str) -> VegetaEncoding {
+    let suffix = std::path::Path::new(path).extension().map(|suffix| suffix.to_string_lossy().to_ascii_lowercase());
+    match suffix.as_deref() {
+        Some("bin") => VegetaEncoding::Gob,
+        Some(suffix) => VegetaEncoding::of_name(suffix).unwrap_or(VegetaEncoding::Json),
+        None => VegetaEncoding::Json,
+    }
+}
+
+/// Flags that have no value unless it is behind an equals sign.
+const SWITCHES: [&str; 8] =
+    ["lazy", "keepalive", "insecure", "http2", "h2c", "session-tickets", "chunked", "allow-public"];
+
+/// Flags of a command, and the files behind them.
+fn flags(
+    command: &str,
+    words: &[String],
+    each: &mut dyn FnMut(&str, &str) -> Result<bool, String>,
+) -> Result<Option<Vec<String>>, String> {
+    let mut files = go_flags(&format!("vegeta {command}"), &SWITCHES, words, each)?;
+    files.iter_mut().for_each(|files| files.retain(|file| file != "stdin" && file != "-"));
+    Ok(files)
+}
+
+/// `[0,1ms,10ms]`, as ns; what is below the first is a bucket, too.
+fn buckets(text: &str) -> Result<Vec<u64>, String> {
+    let wrong = || format!("'{text}' is no list of buckets: write it as [0,1ms,10ms], in order");
+    let list = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(wrong)?;
+    let mut bounds: Vec<u64> = Vec::new();
+    for part in list.split(',') {
+        let bound = go_duration_ns(part.trim()).ok_or_else(wrong)?;
+        if bounds.is_empty() && bound > 0 {
+            bounds.push(0);
+        }
+        if bounds.last().is_some_and(|last| *last >= bound && bounds.len() > 1) {
+            return Err(wrong());
+        }
+        bounds.push(bound);
+    }
+    Ok(bounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<VegetaCommand, String> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn lines_that_people_write_are_understood() {
+        let text = ReportOptions { shape: ReportShape::Text, buckets_ns: vec![], output: None, files: vec![] };
+        for (line, expect) in [
+            ("report", text.clone()),
+            ("report -", text.clone()),
+            ("report -type=json a.bin b.bin", {
+                ReportOptions { shape: ReportShape::Json, files: vec!["a.bin".into(), "b.bin".into()], ..text.clone() }
+            }),
+            ("report --type hist[1ms,1.5s] --output=x", {
+                let buckets_ns = vec![0, 1_000_000, 1_500_000_000];
+                ReportOptions { shape: ReportShape::Histogram, buckets_ns, output: Some("x".into()), ..text.clone() }
+            }),
+            ("report -type json -buckets [0,5us]", {
+                ReportOptions { shape: ReportShape::Json, buckets_ns: vec![0, 5_000], ..text.clone() }
+            }),
+        ] {
+            assert_eq!(read(line), Ok(VegetaCommand::Report(expect)), "{line}");
+        }
+        let Ok(VegetaCommand::Attack(attack)) = read(
+            "attack -rate=100/2s -duration 5s -lazy -name n -header A:b -insecure -max-connections 7 -keepalive=false -format json",
+        ) else {
+            panic!("an attack")
+        };
+        assert_eq!(
+            (attack.rate_rps, attack.duration_ns, attack.lazy, attack.keep_alive),
+            (50.0, 5_000_000_000, true, false)
+        );
+        assert_eq!((attack.name.as_str(), &attack.headers[..]), ("n", &[("A".to_owned(), "b".to_owned())][..]));
+        assert!(!attack.as_run("http://h/").contains(&"--insecure".to_owned()));
+        let line = attack.as_run("https://h/").join(" ");
+        assert!(
+            line.contains(
+                "--duration=5000ms --timeout=30000ms --rate=50 --insecure --max-connections=7 --no-keepalive https://h/"
+            ),
+            "{line}"
+        );
+        assert_eq!(["5", "60/m", "0", "infinity"].map(rate_rps), [Ok(5.0), Ok(1.0), Ok(0.0), Ok(0.0)]);
+        for (to, encoding) in
+            [("", VegetaEncoding::Json), ("-to csv ", VegetaEncoding::Csv), ("--to=gob ", VegetaEncoding::Gob)]
+        {
+            let encode = EncodeOptions { encoding, output: None, files: vec!["r.json".into()] };
+            assert_eq!(read(&format!("encode {to}r.json")), Ok(VegetaCommand::Encode(encode)));
+        }
+        let plot = PlotOptions {
+            title: "t".into(),
+            points_max: 5,
+            output: Some("p.html".into()),
+            files: vec!["a".into(), "b".into()],
+        };
+        assert_eq!(read("plot -title t -threshold=5 -output p.html a b"), Ok(VegetaCommand::Plot(plot)));
+        for (line, expect) in [
+            ("", VegetaEncoding::Json),
+            ("-to csv", VegetaEncoding::Csv),
+            ("-output r.csv", VegetaEncoding::Csv),
+            ("-output r.bin", VegetaEncoding::Gob),
+            ("-output r.gob -to json", VegetaEncoding::Json),
+            ("-output results", VegetaEncoding::Json),
+            ("-output stdout", VegetaEncoding::Json),
+        ] {
+            let words = format!("attack {line}");
+            let Ok(VegetaCommand::Attack(attack)) = read(words.trim()) else { panic!("{line}: an attack") };
+            assert_eq!(attack.encoding, expect, "{line}");
+        }
+        assert_eq!(["report -h", "-h", "help", "-cpus 2"].map(read), [(); 4].map(|()| Ok(VegetaCommand::Usage)));
+        assert_eq!(read("-version"), Ok(VegetaCommand::Version));
+        assert_eq!(read("-cpus 1 -profile= report"), Ok(VegetaCommand::Report(text)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, expect) in [
+            ("report -every 1s", "-every is not known"),
+            ("report -type pie", "'pie'"),
+            ("report -type hist", "where buckets begin"),
+            ("report -type hist[2ms,1ms]", "in order"),
+            ("report -buckets 5", "[0,1ms,10ms]"),
+            ("report -type", "'' is not text"),
+            ("encode -to xml", "'xml' is not json"),
+            ("attack -to text", "'text' is not json"),
+            ("plot -threshold 0", "-threshold: '0'"),
+            ("attack -rate 5/x", "50/1s"),
+            ("attack -rate 0", "-max-workers"),
+            ("attack -h2c", "-h2c is not known"),
+            ("attack -header nothing", "-header"),
+            ("attack extra", "extra"),
+            ("-cpus x attack", "-cpus: 'x'"),
+            ("-profile cpu attack", "-profile"),
+            ("-every attack", "vegeta: -every is not known"),
+            ("dump", "attack, report, plot and encode"),
+        ] {
+            assert!(read(line).is_err_and(|why| why.contains(expect)), "{line}: {:?}", read(line));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! wrk2's `-B`: latencies of whole batches of messages that went out in one piece, from a batch's start to its last answer, beside
+//! what the load itself counts, which is each message.
+//!
+//! Not here: what is asked (the script's to say), and how figures are printed.
+
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{Histogram, LoadShape, Stop};
+use plimsoll_script::run_figures::RunFigures;
+use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Times of the batches of one worker.
+#[derive(Debug, Default)]
+struct BatchTimes {
+    /// From sending, and from the intended start.
+    service: Histogram,
+    response: Histogram,
+}
+
+/// Times of one worker, for it and for whoever asks in the end.
+type WorkerBatches = Arc<Mutex<BatchTimes>>;
+
+/// Those who ask what a script asks, and whose batches are timed; clones are the same ones.
+#[derive(Clone)]
+pub struct Batches {
+    inner: Arc<dyn Authoring + Send + Sync>,
+    times: Arc<Mutex<Vec<WorkerBatches>>>,
+}
+
+impl Batches {
+    /// Of what these ask.
+    pub fn new(inner: Arc<dyn Authoring + Send + Sync>) -> Batches {
+        Batches { inner, times: Arc::default() }
+    }
+
+    /// As a runner has it.
+    pub fn shared(self) -> Arc<dyn Authoring> {
+        Arc::new(self)
+    }
+
+    /// What is told of the load, with latencies of batches instead of messages.
+    pub fn told(&self, told: RunFigures) -> RunFigures {
+        let mut sum = BatchTimes::default();
+        for times in self.times.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let times = times.lock().unwrap_or_else(PoisonError::into_inner);
+            sum.service.merge(&times.service);
+            sum.response.merge(&times.response);
+        }
+        told.with_times(&sum.service, &sum.response)
+    }
+}
+
+impl Authoring for Batches {
+    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
+        let authorships = self.inner.begin(shape, workers)?;
+        let mut all = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        *all = authorships.iter().map(|_| Arc::default()).collect();
+        let timed = |(authorship, times): (Authorship, &WorkerBatches)| Authorship {
+            author: Box::new(TimedAuthor { inner: authorship.author, times: Arc::clone(times) }),
+            ..authorship
+        };
+        Ok(authorships.into_iter().zip(&*all).map(timed).collect())
+    }
+
+    fn goes_on(&self) -> ControlFlow<Stop> {
+        self.inner.goes_on()
+    }
+
+    fn unload(&self) {
+        self.inner.unload();
+    }
+}
+
+/// Asks what another asks, and hears the last answer of each batch.
+#[derive(Debug)]
+struct TimedAuthor {
+    inner: Box<dyn Author>,
+    times: WorkerBatches,
+}
+
+impl TimedAuthor {
+    fn record(&self, times: AnswerTimes) {
+        let mut mine = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        mine.response.record(times.done_ns.saturating_sub(times.intended_ns));
+        if times.sent_ns > 0 {
+            mine.service.record(times.done_ns.saturating_sub(times.sent_ns));
+        }
+    }
+}
+
+impl Author for TimedAuthor {
+    fn writes_each(&self) -> bool {
+        self.inner.writes_each()
+    }
+
+    fn delays(&self) -> bool {
+        self.inner.delays()
+    }
+
+    fn hears(&self) -> bool {
+        true
+    }
+
+    fn messages(&self) -> u32 {
+        self.inner.messages()
+    }
+
+    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+        self.inner.write(batch)
+    }
+
+    fn delay_ns(&mut self) -> Result<u64, Halt> {
+        self.inner.delay_ns()
+    }
+
+    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+        if answer.is_last {
+            self.record(answer.times);
+        }
+        if self.inner.hears() { self.inner.hear(answer) } else { Ok(()) }
+    }
+
+    fn miss(&mut self, lost: &LostAnswer) {
+        self.record(lost.times);
+        if self.inner.hears() {
+            self.inner.miss(lost);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A run as wrk and wrk2 print it, line for line, so that what reads their output reads ours. Figures in, text out.
+//!
+//! Not here: where the figures come from, and what is printed below them on a terminal.
+
+use super::units::{binary, metric, time_s, time_us};
+use plimsoll_script::{ScriptFigures, ScriptSummary};
+use std::fmt::Write;
+
+/// What is printed of a run.
+pub struct WrkReport<'a> {
+    pub summary: &'a ScriptSummary,
+    /// From sending, in us; with wrk2 from the intended start.
+    pub latency_us: &'a ScriptFigures,
+    /// Requests a second of each thread, by tenths of a second.
+    pub requests: &'a ScriptFigures,
+    pub distribution: Distribution<'a>,
+}
+
+/// What is shown of the distribution.
+pub enum Distribution<'a> {
+    Hidden,
+    /// wrk: four percentiles.
+    Short,
+    /// wrk2: eight percentiles and the spectrum, and with `-U` the same from sending.
+    Full {
+        uncorrected_us: Option<&'a ScriptFigures>,
+    },
+}
+
+/// The two lines before the load.
+pub fn announced(duration_ns: u64, url: &str, threads: u64, connections: u64) -> String {
+    let duration = match duration_ns % 1_000_000_000 {
+        0 => time_s(duration_ns as f64 / 1e9),
+        _ => format!("{}ms", duration_ns / 1_000_000),
+    };
+    format!("Running {duration} test @ {url}\n  {threads} threads and {connections} connections\n")
+}
+
+/// Right-aligned in so many columns, of which units take the last two.
+fn column(text: &str, width: usize) -> String {
+    let letters = text.bytes().rev().take(2).take_while(u8::is_ascii_alphabetic).count();
+    let pad = 2 - letters;
+    format!("{text:>width$}{:pad$}", "", width = width - pad)
+}
+
+fn stats_line(name: &str, figures: &ScriptFigures, written: fn(f64) -> String) -> String {
+    format!(
+        "    {name:<10}{}{}{}{:>8.2}%\n",
+        column(&written(figures.mean()), 8),
+        column(&written(figures.stdev()), 10),
+        column(&written(figures.max() as f64), 9),
+        figures.within_stdev_percent(1.0),
+    )
+}
+
+/// Everything after the load.
+pub fn render(run: &WrkReport) -> String {
+    let WrkReport { summary, latency_us, requests, distribution } = run;
+    let mut text = format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev");
+    text += &stats_line("Latency", latency_us, time_us);
+    text += &stats_line("Req/Sec", requests, metric);
+    match distribution {
+        Distribution::Hidden => {}
+        Distribution::Short => {
+            text += "  Latency Distribution\n";
+            for percent in [50.0, 75.0, 90.0, 99.0] {
+                let value = time_us(latency_us.percentile(percent) as f64);
+                let _ = writeln!(text, "{percent:>7.0}%{}", column(&value, 10));
+            }
+        }
+        Distribution::Full { uncorrected_us } => {
+            text += &spectrum(latency_us, "Recorded Latency");
+            if let Some(uncorrected) = uncorrected_us {
+                text += "\n";
+                text +=
+                    &spectrum(uncorrected, "Uncorrected Latency (measured without taking delayed starts into account)");
+            }
+        }
+    }
+    let seconds = summary.duration_us as f64 / 1e6;
+    let a_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    let _ = writeln!(
+        text,
+        "  {} requests in {}, {}B read",
+        summary.requests,
+        time_us(summary.duration_us as f64),
+        binary(summary.bytes as f64)
+    );
+    let ScriptSummary {
+        errors_connect: connect, errors_read: read, errors_write: write, errors_timeout: timeout, ..
+    } = summary;
+    if connect + read + write + timeout > 0 {
+        let _ = writeln!(text, "  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}");
+    }
+    if summary.errors_status > 0 {
+        let _ = writeln!(text, "  Non-2xx or 3xx responses: {}", summary.errors_status);
+    }
+    let _ = writeln!(text, "Requests/sec: {:>9.2}", a_second(summary.requests));
+    let _ = writeln!(text, "Transfer/sec: {:>10}B", binary(a_second(summary.bytes)));
+    text
+}
+
+/// wrk2's percentiles, and the lines that tools for histograms read.
+fn spectrum(figures: &ScriptFigures, what: &str) -> String {
+    let mut text = format!("  Latency Distribution (HdrHistogram - {what})\n");
+    for percent in [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0] {
+        let value = time_us(figures.percentile(percent) as f64);
+        let _ = writeln!(text, "{percent:>7.3}%{}", column(&value, 10));
+    }
+    text += "\n  Detailed Percentile spectrum:\n";
+    let _ = writeln!(text, "{:>12} {:>12} {:>12} {:>12}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
+    for (value, share, total) in steps(figures) {
+        let value = value as f64 / 1000.0;
+        if share < 1.0 {
+            let _ = writeln!(text, "{value:>12.3} {share:>12.6} {total:>12} {:>12.2}", 1.0 / (1.0 - share));
+        } else {
+            let _ = writeln!(text, "{value:>12.3} {share:>12.6} {total:>12} {:>12}", "inf");
+        }
+    }
+    let _ = writeln!(
+        text,
+        "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]",
+        figures.mean() / 1000.0,
+        figures.stdev() / 1000.0
+    );
+    let _ = writeln!(
+        text,
+        "#[Max     = {:>12.3}, Total count    = {:>12}]",
+        figures.max() as f64 / 1000.0,
+        figures.count()
+    );
+    let _ = writeln!(text, "#[Buckets = {:>12}, SubBuckets     = {:>12}]", 27, 2048);
+    text += "----------------------------------------------------------\n";
+    text
+}
+
+/// Shares at which a spectrum is shown: five steps between a share and the half of what is left; value, share, how many up to it.
+fn steps(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
+    let count = figures.count();
+    let mut found = Vec::new();
+    if count == 0 {
+        return found;
+    }
+    let mut share = 0.0f64;
+    loop {
+        let value = figures.percentile(share * 100.0);
+        let total = figures.up_to(value);
+        if total >= count || share >= 1.0 - 1e-7 {
+            found.push((value, share, total));
+            found.push((figures.max(), 1.0, count));
+            return found;
+        }
+        found.push((value, share, total));
+        // So that a step is a tenth of what is left at the last power of two.
+        let half_distance = 2f64.powi(((1.0 / (1.0 - share)).log2().floor()) as i32 + 1);
+        share += 1.0 / (5.0 * half_distance);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(summary: &ScriptSummary, distribution: Distribution) -> String {
+        let latency_us = ScriptFigures::new([(600, 68), (700, 20), (12_020, 12)]);
+        let requests = ScriptFigures::new([(56_200, 3), (57_000, 1)]);
+        render(&WrkReport { summary, latency_us: &latency_us, requests: &requests, distribution })
+    }
+
+    #[test]
+    fn a_run_is_printed_line_for_line() {
+        let summary = ScriptSummary {
+            duration_us: 30_000_000,
+            requests: 22_464_657,
+            bytes: 19_069_976_576,
+            ..Default::default()
+        };
+        assert_eq!(
+            shown(&summary, Distribution::Hidden),
+            "  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     1.99ms    3.72ms  12.02ms   88.00%
+    Req/Sec    56.40k   400.00    57.00k    75.00%
+  22464657 requests in 30.00s, 17.76GB read
+Requests/sec: 748821.90
+Transfer/sec:    606.22MB
+"
+        );
+        let summary = ScriptSummary { errors_read: 3, errors_timeout: 4, errors_status: 5, ..summary };
+        let text = shown(&summary, Distribution::Short);
+        assert!(text.contains("\n  Latency Distribution\n     50%  600.00us\n     75%  700.00us\n     90%   12.02ms\n     99%   12.02ms\n"), "{text}");
+        assert!(
+            text.contains("\n  Socket errors: connect 0, read 3, write 0, timeout 4\n  Non-2xx or 3xx responses: 5\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_run_without_an_answer_has_figures() {
+        let none = ScriptFigures::new([]);
+        let summary = ScriptSummary::default();
+        for distribution in [Distribution::Hidden, Distribution::Short, Distribution::Full { uncorrected_us: None }] {
+            let text = render(&WrkReport { summary: &summary, latency_us: &none, requests: &none, distribution });
+            assert!(text.contains("Latency     0.00us    0.00us   0.00us    0.00%\n"), "{text}");
+            assert!(text.contains("Requests/sec:      0.00\n"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_announcement_is_wrks() {
+        let expect = "Running 30s test @ http://h/\n  12 threads and 400 connections\n";
+        assert_eq!(announced(30_000_000_000, "http://h/", 12, 400), expect);
+        assert!(announced(500_000_000, "u", 1, 1).starts_with("Running 500ms test"));
+    }
+}

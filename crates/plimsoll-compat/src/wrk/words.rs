@@ -1,0 +1,252 @@
+//! The command line of wrk and of wrk2, as their getopt reads it: short flags together (`-t2c10`), a value behind its flag or in the
+//! next word, long names as short as they are clear, flags also after the URL, and `--` before the words of the script.
+//!
+//! Not here: what a load makes of them, and plimsoll's own flags (`--json`, `-o`), which are taken out before.
+
+use super::units::{read_metric, read_time_ns};
+use plimsoll_script::Dialect;
+
+/// What is asked, as wrk understands it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrkOptions {
+    pub dialect: Dialect,
+    pub connections: u64,
+    pub threads: u64,
+    pub duration_ns: u64,
+    pub timeout_ns: u64,
+    /// wrk2: messages a second.
+    pub rate: Option<u64>,
+    pub script: Option<String>,
+    /// Name and value.
+    pub headers: Vec<(String, String)>,
+    /// The distribution is shown.
+    pub latency: bool,
+    /// wrk2: also that from the moment of sending.
+    pub u_latency: bool,
+    /// wrk2: latencies of whole batches.
+    pub batch_latency: bool,
+    /// The version is shown.
+    pub version: bool,
+    /// URL and words of the script.
+    pub words: Vec<String>,
+    /// plimsoll's own: results as JSON, and where the run is kept.
+    pub json: bool,
+    /// plimsoll's own: load on addresses that are not private.
+    pub allow_public: bool,
+    pub output: Option<String>,
+}
+
+/// It is not understood: the usage is shown, below this line if there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrkRefusal(pub Option<String>);
+
+/// A flag: its letter, its long name, whether it has a value, and whether only wrk2 has it.
+const FLAGS: [(char, &str, bool, bool); 15] = [
+    ('c', "connections", true, false),
+    ('d', "duration", true, false),
+    ('t', "threads", true, false),
+    ('s', "script", true, false),
+    ('H', "header", true, false),
+    ('L', "latency", false, false),
+    ('T', "timeout", true, false),
+    ('h', "help", false, false),
+    ('v', "version", false, false),
+    ('R', "rate", true, true),
+    ('U', "u_latency", false, true),
+    ('B', "batch_latency", false, true),
+    ('o', "output", true, false),
+    ('J', "json", false, false),
+    ('A', "allow-public", false, false),
+];
+
+/// Understands the words after the program's name.
+pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusal> {
+    let mut asked = WrkOptions {
+        dialect,
+        connections: 10,
+        threads: 2,
+        duration_ns: 10_000_000_000,
+        timeout_ns: 2_000_000_000,
+        rate: None,
+        script: None,
+        headers: Vec::new(),
+        latency: false,
+        u_latency: false,
+        batch_latency: false,
+        version: false,
+        words: Vec::new(),
+        json: false,
+        allow_public: false,
+        output: None,
+    };
+    let known = |wrk2_only: bool| !wrk2_only || dialect == Dialect::Wrk2;
+    let usage = |text: String| WrkRefusal(Some(text));
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            asked.words.extend(words.by_ref().cloned());
+        } else if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let mut fit: Vec<_> = FLAGS.iter().filter(|flag| known(flag.3) && flag.1.starts_with(name)).collect();
+            if let Some(whole) = fit.iter().position(|flag| flag.1 == name) {
+                fit = vec![fit[whole]];
+            }
+            let [(letter, name, has_value, _)] = fit[..] else {
+                let why = if fit.is_empty() { "unrecognized option" } else { "ambiguous option" };
+                return Err(usage(format!("{why} '--{name}'")));
+            };
+            let value = match (has_value, value) {
+                (true, Some(value)) => Some(value.to_owned()),
+                (true, None) => Some(
+                    words.next().cloned().ok_or_else(|| usage(format!("option '--{name}' requires an argument")))?,
+                ),
+                (false, Some(_)) => return Err(usage(format!("option '--{name}' doesn't allow an argument"))),
+                (false, None) => None,
+            };
+            asked.flag(*letter, value.unwrap_or_default())?;
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            let mut rest = letters.chars();
+            while let Some(letter) = rest.next() {
+                // `--json` and `--allow-public` have no letter here.
+                let flag = FLAGS.iter().find(|flag| flag.0 == letter && known(flag.3) && !['J', 'A'].contains(&letter));
+                let Some((_, _, has_value, _)) = flag else {
+                    return Err(usage(format!("invalid option -- '{letter}'")));
+                };
+                if !has_value {
+                    asked.flag(letter, String::new())?;
+                    continue;
+                }
+                let value = match rest.as_str() {
+                    "" => words.next().cloned(),
+                    value => Some(value.to_owned()),
+                };
+                let value = value.ok_or_else(|| usage(format!("option requires an argument -- '{letter}'")))?;
+                asked.flag(letter, value)?;
+                break;
+            }
+        } else {
+            asked.words.push(word.clone());
+        }
+    }
+    asked.checked()
+}
+
+impl WrkOptions {
+    /// What is asked.
+    pub fn url(&self) -> &str {
+        &self.words[0]
+    }
+
+    fn flag(&mut self, letter: char, value: String) -> Result<(), WrkRefusal> {
+        let wrong = |flag: &str, what: &str| WrkRefusal(Some(format!("{flag} wants {what}, got '{value}'")));
+        let count = |flag| read_metric(&value).ok_or_else(|| wrong(flag, "a number such as 100 or 1k"));
+        let time = |flag| read_time_ns(&value).ok_or_else(|| wrong(flag, "a time such as 30s, 2m or 500ms"));
+        match letter {
+            'c' => self.connections = count("-c")?,
+            't' => self.threads = count("-t")?,
+            'R' => self.rate = Some(count("-R")?),
+            'd' => self.duration_ns = time("-d")?,
+            'T' => self.timeout_ns = time("--timeout")?,
+            's' => self.script = Some(value),
+            'H' => {
+                let Some((name, text)) = value.split_once(':') else {
+                    // Whatever it is, its writer may have meant a secret.
+                    return Err(WrkRefusal(Some("-H wants 'Name: value'".to_owned())));
+                };
+                self.headers.push((name.trim().to_owned(), text.trim().to_owned()));
+            }
+            'L' => self.latency = true,
+            'U' => (self.latency, self.u_latency) = (true, true),
+            'B' => self.batch_latency = true,
+            'v' => self.version = true,
+            'o' => self.output = Some(value),
+            'J' => self.json = true,
+            'A' => self.allow_public = true,
+            _ => return Err(WrkRefusal(None)),
+        }
+        Ok(())
+    }
+
+    fn checked(self) -> Result<WrkOptions, WrkRefusal> {
+        let usage = |text: &str| Err(WrkRefusal(Some(text.to_owned())));
+        if self.words.is_empty() || self.threads == 0 || self.duration_ns == 0 {
+            return Err(WrkRefusal(None));
+        }
+        if self.connections == 0 || self.connections < self.threads {
+            return usage("number of connections must be >= threads");
+        }
+        if self.timeout_ns == 0 {
+            return usage("--timeout wants more than 0");
+        }
+        if self.dialect == Dialect::Wrk2 && self.rate.unwrap_or(0) == 0 {
+            return usage("Throughput MUST be specified with the --rate or -R option");
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn lines_that_people_write_are_understood() {
+        let base = parse(&words("u"), Dialect::Wrk).expect("a URL is enough");
+        assert_eq!(
+            (base.connections, base.threads, base.duration_ns, base.timeout_ns),
+            (10, 2, 10_000_000_000, 2_000_000_000)
+        );
+        type Row = (&'static str, Dialect, fn(&mut WrkOptions));
+        let rows: [Row; 11] = [
+            ("-t12 -c400 -d30s u", Dialect::Wrk, |a| {
+                (a.threads, a.connections, a.duration_ns) = (12, 400, 30_000_000_000)
+            }),
+            ("u -c 1k --duration=2m", Dialect::Wrk, |a| (a.connections, a.duration_ns) = (1000, 120_000_000_000)),
+            ("--lat --timeout 500ms u", Dialect::Wrk, |a| (a.latency, a.timeout_ns) = (true, 500_000_000)),
+            ("-Lvt1 u", Dialect::Wrk, |a| (a.latency, a.version, a.threads) = (true, true, 1)),
+            ("-H A:b -HX-Y:1:2 u", Dialect::Wrk, |a| {
+                a.headers = vec![("A".into(), "b".into()), ("X-Y".into(), "1:2".into())];
+            }),
+            ("-s a.lua u -- -c 5 --x", Dialect::Wrk, |a| {
+                a.script = Some("a.lua".into());
+                a.words.extend(["-c", "5", "--x"].map(str::to_owned));
+            }),
+            ("-R2k -U u", Dialect::Wrk2, |a| {
+                (a.dialect, a.rate, a.latency, a.u_latency) = (Dialect::Wrk2, Some(2000), true, true);
+            }),
+            ("-R 5 -B u", Dialect::Wrk2, |a| (a.dialect, a.rate, a.batch_latency) = (Dialect::Wrk2, Some(5), true)),
+            ("--rate 10 -L u", Dialect::Wrk2, |a| (a.dialect, a.rate, a.latency) = (Dialect::Wrk2, Some(10), true)),
+            ("--allow-public u", Dialect::Wrk, |a| a.allow_public = true),
+            ("--json -o x.run u", Dialect::Wrk, |a| (a.json, a.output) = (true, Some("x.run".into()))),
+        ];
+        for (line, dialect, change) in rows {
+            let mut expect = base.clone();
+            change(&mut expect);
+            assert_eq!(parse(&words(line), dialect), Ok(expect), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, dialect, expect) in [
+            ("", Dialect::Wrk, None),
+            ("-h u", Dialect::Wrk, None),
+            ("-c1 u", Dialect::Wrk, Some("number of connections must be >= threads")),
+            ("-c x u", Dialect::Wrk, Some("-c wants a number such as 100 or 1k, got 'x'")),
+            ("-d 1.5s u", Dialect::Wrk, Some("-d wants a time such as 30s, 2m or 500ms, got '1.5s'")),
+            ("-H nothing u", Dialect::Wrk, Some("-H wants 'Name: value'")),
+            ("-R 5 u", Dialect::Wrk, Some("invalid option -- 'R'")),
+            ("--t 5 u", Dialect::Wrk, Some("ambiguous option '--t'")),
+            ("--latency=5 u", Dialect::Wrk, Some("option '--latency' doesn't allow an argument")),
+            ("u -s", Dialect::Wrk, Some("option requires an argument -- 's'")),
+            ("u", Dialect::Wrk2, Some("Throughput MUST be specified with the --rate or -R option")),
+        ] {
+            let expect = WrkRefusal(expect.map(str::to_owned));
+            assert_eq!(parse(&words(line), dialect), Err(expect), "{line}");
+        }
+    }
+}

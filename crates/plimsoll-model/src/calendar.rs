@@ -1,0 +1,36 @@
+//! Moments as dates of the calendar, in UTC.
+//!
+//! Not here: reading dates (those of logs, of cookies), and what the time is now.
+
+/// A moment as `2026-11-21 13:05:09 UTC`, from ms since 1970.
+pub fn date(unix_ms: u64) -> String {
+    let (days, seconds) = ((unix_ms / 86_400_000) as i64, unix_ms / 1000 % 86_400);
+    // Years from March on, so that the leap day is the last (Hinnant, "chrono-compatible low-level date algorithms").
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("{year}-{month:02}-{day:02} {hours:02}:{minutes:02}:{:02} UTC", seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_dates() {
+        for (ms, expect) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_400_000, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_199_999, "2024-02-29 23:59:59 UTC"),
+            (1_795_266_309_000, "2026-11-21 13:05:09 UTC"),
+        ] {
+            assert_eq!(date(ms), expect);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What `plimsoll check` shows of a file of traffic: its requests by weight, and the first of them as they are sent.
+//!
+//! Not here: what the first requests are, and whether the file is understood.
+
+use crate::visible::visible;
+use plimsoll_analysis::format;
+use plimsoll_model::{OnceAsked, RouteNumber, Traffic};
+use std::fmt::Write;
+
+/// Characters of a body that are shown.
+const BODY_CHARS_MAX: usize = 400;
+
+/// One of the first requests.
+pub struct CheckedRequest<'a> {
+    /// Which arrival asks it, from 0.
+    pub arrival: u64,
+    /// The pause before it, ns.
+    pub wait_ns: u64,
+    /// What it asks.
+    pub route: RouteNumber,
+    /// As it goes on the wire, over HTTP/2 with its head in lines.
+    pub bytes: &'a [u8],
+}
+
+/// A file of traffic that was understood.
+pub struct TrafficCheck<'a> {
+    /// What it asks.
+    pub traffic: &'a Traffic,
+    /// The server has a say in which HTTP is spoken.
+    pub chooses_http: bool,
+    /// The messages of gRPC are described.
+    pub has_schema: bool,
+    /// The seed of the first requests.
+    pub seed: u64,
+    /// How many requests are wanted.
+    pub wanted: usize,
+    /// The first requests.
+    pub first: &'a [CheckedRequest<'a>],
+}
+
+/// The text of a check.
+pub fn check_text(check: &TrafficCheck) -> String {
+    let TrafficCheck { traffic, chooses_http, has_schema, seed, wanted, first } = *check;
+    let Traffic { origin, routes, scenarios, around, .. } = traffic;
+    let is_grpc = origin.is_grpc();
+    let of = |count: usize, what: &str| if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };
+    let drawn =
+        if routes.len().min(scenarios.len().max(1)) > 1 || scenarios.len() > 1 { ", drawn by weight" } else { "" };
+    let asked = of(routes.len(), "request");
+    let mut text = match scenarios.len() {
+        0 => format!("{asked} at {origin}{drawn}\n"),
+        count => format!("{} of {asked} at {origin}{drawn}\n", of(count, "scenario")),
+    };
+    match (is_grpc, has_schema) {
+        (true, true) => text.push_str("calls over HTTP/2; their bodies, shown as JSON, fit the messages that they are sent as\n"),
+        (true, false) => text.push_str(
+            "calls over HTTP/2; their bodies, shown as JSON, are sent as messages (whether they fit: --proto or --descriptor-set)\n",
+        ),
+        (false, _) if chooses_http && origin.is_secure() => {
+            text.push_str("over HTTP/2 where the server takes it, else HTTP/1.1 as shown (--http 2 shows the other)\n");
+        }
+        (false, _) => {}
+    }
+    let weights: Vec<(u32, &str)> = match scenarios.is_empty() {
+        true => routes.iter().map(|route| (route.weight, route.label.as_str())).collect(),
+        false => scenarios.iter().map(|scenario| (scenario.weight, scenario.name.as_str())).collect(),
+    };
+    let names = |asked: &[OnceAsked]| -> Vec<String> {
+        let name = |asked: &OnceAsked| {
+            let times = if asked.times > 1 { format!(" ({} times)", asked.times) } else { String::new() };
+            format!("{}{times}", visible(&asked.route.label))
+        };
+        asked.iter().map(name).collect()
+    };
+    let mut beside = String::new();
+    for (when, asked) in [("before each load", &around.setup), ("after it", &around.cleanup)] {
+        if !asked.is_empty() {
+            let _ = writeln!(beside, "{when}: {}", names(asked).join(", "));
+        }
+    }
+    let total: u64 = weights.iter().map(|(weight, _)| u64::from(*weight)).sum();
+    for (weight, name) in weights {
+        let share = 100.0 * f64::from(weight) / total as f64;
+        let _ = writeln!(text, "{share:>6.1} %  {}", visible(name));
+    }
+    text.push_str(&beside);
+    let _ = writeln!(text, "\nthe first {wanted}, with seed {seed}:");
+    for (number, asked) in first.iter().enumerate() {
+        let name = visible(&routes[usize::from(asked.route)].label);
+        let mut along = Vec::new();
+        if !scenarios.is_empty() {
+            along.push(format!("session {}", asked.arrival + 1));
+        }
+        if asked.wait_ns > 0 {
+            along.push(format!("after {}", format::duration(asked.wait_ns as f64)));
+        }
+        let along = if along.is_empty() { String::new() } else { format!(" ({})", along.join(", ")) };
+        let _ = writeln!(text, "\n{}. {name}{along}", number + 1);
+        shown(asked.bytes, is_grpc).iter().for_each(|line| _ = writeln!(text, "   {line}"));
+    }
+    text
+}
+
+/// The lines of a request, without fields that every request has; of a call without the length of what its body becomes.
+fn shown(request: &[u8], is_call: bool) -> Vec<String> {
+    let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
+    let head = String::from_utf8_lossy(&request[..end]);
+    let told = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        let is_usual = line.starts_with("user-agent: plimsoll/") || line == "accept: */*";
+        let of_body = is_call && line.starts_with("content-length:");
+        !(is_usual || of_body)
+    };
+    let mut lines: Vec<String> = head.split("\r\n").filter(told).map(|line| visible(line).into_owned()).collect();
+    let body = request.get(end + 4..).unwrap_or_default();
+    if body.is_empty() {
+        return lines;
+    }
+    match std::str::from_utf8(body) {
+        Ok(text) => {
+            let start: String = text.chars().take(BODY_CHARS_MAX).collect();
+            lines.extend(start.lines().map(|line| visible(line).into_owned()));
+            if start.len() < text.len() {
+                lines.push(format!("... ({} bytes in all)", body.len()));
+            }
+        }
+        Err(_) => lines.push(format!("({} bytes that are no text)", body.len())),
+    }
+    lines
+}

@@ -1,0 +1,126 @@
+//! A run in the figures of wrk's contract, as scripts are told of it in the end and as `plimsoll wrk` prints it. A run in, figures
+//! out. Not here: how they are printed, and the functions that scripts have for them.
+
+use crate::{ScriptFigures, ScriptSummary};
+use plimsoll_model::tally::Tally;
+use plimsoll_model::{Histogram, LoadShape, RequestFailure, Run};
+use std::collections::BTreeMap;
+
+/// A run in wrk's figures.
+pub struct RunFigures {
+    /// Totals.
+    pub summary: ScriptSummary,
+    /// From sending to the last byte, us.
+    pub service_us: ScriptFigures,
+    /// From the intended start to the last byte, us.
+    pub response_us: ScriptFigures,
+    /// Requests a second of each thread, a sample for each tenth of a second.
+    pub requests: ScriptFigures,
+    is_open: bool,
+}
+
+impl RunFigures {
+    /// Of one run.
+    pub fn of(run: &Run) -> RunFigures {
+        let totals = run.totals();
+        let (whole, load) = (&totals.whole, &totals.load);
+        let failed = |kind: RequestFailure| whole.ledger.failed[kind as usize];
+        let at_status = |status: &(u16, u64)| if status.0 > 399 { status.1 } else { 0 };
+        let duration_ns = run.window_ns.1 - run.window_ns.0;
+        let summary = ScriptSummary {
+            duration_us: duration_ns / 1000,
+            requests: whole.statuses.iter().map(|(_, count)| count).sum(),
+            bytes: load.bytes_in,
+            errors_connect: failed(RequestFailure::Connect) + failed(RequestFailure::Tls),
+            errors_read: failed(RequestFailure::Reset)
+                + failed(RequestFailure::ClosedEarly)
+                + failed(RequestFailure::Protocol),
+            // wrk reads before it writes: what breaks while a request is sent is found in reading there as well.
+            errors_write: 0,
+            errors_status: whole.statuses.iter().map(|status| at_status(&status)).sum(),
+            errors_timeout: failed(RequestFailure::Timeout),
+        };
+        let mut service = whole.service.clone();
+        let mut response = whole.response.clone();
+        // A request that was given up took its time as well.
+        for all in [&mut service, &mut response] {
+            all.merge(&whole.failed);
+        }
+        let is_open = matches!(run.plan.load.shape, LoadShape::Open { .. });
+        let requests = requests_by_thread(
+            run.intervals.iter().map(|(index, interval)| (*index, &interval.load.worker_answers)),
+            run.workers(),
+            (run.plan.load.interval_ns, duration_ns),
+            is_open,
+        );
+        RunFigures { summary, service_us: in_us(&service), response_us: in_us(&response), requests, is_open }
+    }
+
+    /// The same with these latencies: from sending, and from the intended start.
+    pub fn with_times(self, service: &Histogram, response: &Histogram) -> RunFigures {
+        RunFigures { service_us: in_us(service), response_us: in_us(response), ..self }
+    }
+
+    /// What scripts call latency: of a load with a rate from the intended start on, as with wrk2.
+    pub fn latency_us(&self) -> &ScriptFigures {
+        if self.is_open { &self.response_us } else { &self.service_us }
+    }
+}
+
+/// A sample for each thread and tick within the load: its answers since its last sample, a second. As with wrk, a tick without an answer
+/// is no sample of its own and lengthens the next; with wrk2 (`keeps_empty`) it is one. `ticks`: answers by thread, ascending by tick.
+/// `times_ns`: length of a tick, and of the load.
+fn requests_by_thread<'a>(
+    ticks: impl Iterator<Item = (u32, &'a Tally)>,
+    threads: u32,
+    times_ns: (u64, u64),
+    keeps_empty: bool,
+) -> ScriptFigures {
+    let (tick_ns, load_ns) = (times_ns.0.max(1), times_ns.1);
+    let by_tick: BTreeMap<u64, &Tally> = ticks.map(|(index, answers)| (u64::from(index), answers)).collect();
+    let nothing = Tally::default();
+    let mut samples: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut since_ns = vec![0; threads as usize];
+    for index in 0..load_ns.div_ceil(tick_ns) {
+        let answers = by_tick.get(&index).copied().unwrap_or(&nothing);
+        let end_ns = ((index + 1) * tick_ns).min(load_ns);
+        for (thread, since_ns) in since_ns.iter_mut().enumerate() {
+            let (count, elapsed_ms) = (answers.get(thread as u16), (end_ns - *since_ns) / 1_000_000);
+            if elapsed_ms > 0 && (count > 0 || keeps_empty) {
+                *samples.entry((count as f64 / elapsed_ms as f64 * 1000.0) as u64).or_default() += 1;
+                *since_ns = end_ns;
+            }
+        }
+    }
+    ScriptFigures::new(samples)
+}
+
+fn in_us(times: &Histogram) -> ScriptFigures {
+    let classes = times.buckets().map(|(index, count)| (plimsoll_model::histogram::highest_of(index) / 1000, count));
+    ScriptFigures::new(classes).with_exact(times.min_ns() / 1000, times.max_ns() / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_samples_of_its_own() {
+        let tick = |counts: &[(u16, u64)]| Tally::from_iter(counts.iter().copied());
+        // The second thread is idle for two ticks; the last tick is half a one, and one lies after the end.
+        let ticks = [
+            (0, tick(&[(0, 10), (1, 20)])),
+            (1, tick(&[(0, 30)])),
+            (3, tick(&[(1, 6)])),
+            (4, tick(&[(0, 5)])),
+            (5, tick(&[(0, 1000)])),
+        ];
+        let of = |keeps_empty| {
+            let ticks = ticks.iter().map(|(index, answers)| (*index, answers));
+            requests_by_thread(ticks, 2, (100_000_000, 450_000_000), keeps_empty)
+        };
+        assert_eq!(of(false), ScriptFigures::new([(100, 1), (200, 1), (300, 1), (20, 2)]));
+        assert_eq!(of(true), ScriptFigures::new([(100, 2), (200, 1), (300, 1), (60, 1), (0, 5)]));
+        assert_eq!(requests_by_thread([].into_iter(), 2, (100_000_000, 0), true), ScriptFigures::new([]));
+    }
+}

@@ -1,0 +1,99 @@
+//! A target as it is reached from this machine: addresses, certificates and worker threads are found for a plan that was asked
+//! for, so that a load never starts with an address or certificate that cannot work. After that nothing about what was asked can
+//! fail.
+//!
+//! Not here: what was asked (the command line, or a record), and whether the machine can hold a load (`capacity`).
+
+use crate::capacity::Fixed;
+use crate::connecting;
+use crate::grpc;
+use crate::target::{addresses, resolve_plain};
+use crate::traffic_file;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
+use plimsoll_probe::Watched;
+use plimsoll_probe::fetch::FetchTarget;
+
+/// A request on a resolved target, and how the generator works.
+#[derive(Debug, Clone)]
+pub struct Base {
+    /// A plan of one user; commands put their load in.
+    pub plan: Plan,
+    /// How this machine makes loads.
+    pub injector: Injector,
+    /// Whether the target is on this machine.
+    pub local: bool,
+    /// Whether addresses may be asked that are neither loopback nor private.
+    pub allow_public: bool,
+    /// What of the load's fit to the machine is the user's own word.
+    pub fixed: Fixed,
+}
+
+impl Base {
+    /// Looks up all that a plan needs of this machine and of names.
+    pub fn reach(plan: &Plan, terms: &Terms<String>) -> Result<Base, Failure> {
+        let mut plan = plan.clone();
+        let origin = &plan.traffic.origin;
+        let local = match &plan.carriage.unix {
+            Some(_) => true,
+            None => {
+                let (host, port) = terms.connect_to.clone().unwrap_or_else(|| (origin.host.clone(), origin.port));
+                let (addresses, local) = addresses(&host, port, terms.public)?;
+                plan.carriage.addresses = addresses;
+                local
+            }
+        };
+        if let Some(tls) = &mut plan.carriage.tls {
+            connecting::find_certificates(tls, terms)?;
+        }
+        let sources = terms.injector.sources.clone();
+        connecting::refuse_foreign(&sources)?;
+        connecting::keep_reachable(&mut plan.carriage.addresses, &sources)?;
+        // A server on the same machine is left a core for each of ours, unless each request opens a connection: half of what
+        // that costs is the kernel's work on our side, and one thread would be the limit.
+        let cores = plimsoll_sys::process::cores();
+        let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
+        let workers = terms.injector.workers.unwrap_or(usual);
+        let injector = Injector { workers, spin: terms.injector.spin, sources, sources_so_far: None };
+        plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_refused(&e))?;
+        grpc::make_messages(&mut plan, terms)?;
+        match (&terms.mix, plan.traffic.routes.as_slice()) {
+            (Some(_), _) => traffic_file::encodes(&plan)?,
+            (None, [only, ..]) => {
+                plimsoll_engine::encode_request(&plan, &only.on_wire()).map_err(|e| Failure::usage(e.to_string()))?;
+            }
+            (None, []) => return Err(Failure::usage("nothing is asked")),
+        }
+        let fixed = Fixed { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
+        Ok(Base { plan, injector, local, allow_public: terms.public, fixed })
+    }
+
+    /// Finds addresses that are asked besides the target.
+    pub fn resolver(&self) -> impl Fn(&str) -> Result<FetchTarget, Failure> + use<> {
+        let allow_public = self.allow_public;
+        move |url| resolve_plain(url, allow_public)
+    }
+
+    /// The target as it is watched.
+    pub fn watched<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> Watched<'a> {
+        Watched { plan: &self.plan, local: self.local, resolve }
+    }
+
+    /// Who makes a load of its own: no more workers than it has users, or requests.
+    pub fn injector_for(&self, load: &Load) -> Injector {
+        let users = match &load.shape {
+            LoadShape::Closed { users } => users.max() as u64,
+            LoadShape::Open { .. } | LoadShape::Given { .. } => u64::MAX,
+        };
+        self.injector.at_most(users.min(load.requests_max.unwrap_or(u64::MAX)))
+    }
+}
+
+/// The value of the Authorization header that a target's URL asks for, if it has a user.
+pub fn user_info(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
+    let is_user = terms.targets.get(target).is_some_and(|target| target.user_info);
+    // What is sent along stands last; a request of a file may have one of its own in its place.
+    let mut last = plan.traffic.routes.iter().filter_map(|route| route.request.headers.last());
+    let value = last.find(|(name, _)| name == "Authorization");
+    value.filter(|_| is_user).map(|(_, value)| value.clone())
+}

@@ -1,0 +1,432 @@
+//! What `plimsoll explain` may change to tell causes apart, and the plans with one thing changed: everything else of them stays
+//! as it was asked.
+//!
+//! Not here: which changes are made and what they say (`plimsoll-analysis`).
+
+use crate::runner::Variant;
+use crate::{grpc, preflight};
+use plimsoll_model::expect::Expectations;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::ChangeTerms;
+use plimsoll_model::traffic::Filled;
+use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet, Terms};
+use plimsoll_sys::files::{self, Use};
+use plimsoll_traffic::target_url::Url;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// A path that hardly any server has: what answers it is what every request meets.
+const NOWHERE: &str = "/plimsoll-reference";
+/// Any answer of a path that does little will do, but that it is too much, or that a proxy got none.
+const ANY_ANSWER: &str = "100-428,430-501,505-599";
+
+/// The status of an answer that is a part of the whole.
+const PARTIAL_CONTENT: u16 = 206;
+
+/// Another body, where one is given and requests have one, and whether it is the longer one.
+fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
+    let Some(text) = &terms.changes.other_body else { return Ok(None) };
+    let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
+    if longest == 0 || terms.script.is_some() {
+        return Err(Failure::usage("--other-body: no request has a body that it could take the place of (-b)"));
+    }
+    let bytes = match text.strip_prefix('@') {
+        Some(path) => files::read(path.as_ref(), Use::Body)
+            .map_err(|why| Failure::start(format!("--other-body: the file '{path}' {why}")))?,
+        None => text.as_bytes().to_vec(),
+    };
+    match bytes.len().cmp(&longest) {
+        Ordering::Equal => Err(Failure::usage(format!(
+            "--other-body: it is as long as the body ({longest} bytes); give a longer or a shorter one"
+        ))),
+        order => Ok(Some((bytes, order == Ordering::Greater))),
+    }
+}
+
+/// What may be changed of this request, as far as it can be told before anybody is asked.
+pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
+    if terms.changes.none {
+        return Ok(Vec::new());
+    }
+    reference(plan, terms)?;
+    let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
+    // What one answer gives the next request is not in that of another path, nor in that of a HEAD; and what a script asks is asked
+    // in no other way.
+    let scripted = terms.script.is_some();
+    let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
+    let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
+    Ok(Intervention::ALL
+        .into_iter()
+        .filter(|change| match change {
+            Intervention::Control => false,
+            Intervention::Reference => alone,
+            Intervention::Identities if scripted => false,
+            Intervention::MoreUsers | Intervention::Bursts | Intervention::Together | Intervention::Abreast => true,
+            Intervention::NewConnections => plan.carriage.keep_alive,
+            Intervention::KeptConnections => !plan.carriage.keep_alive,
+            Intervention::Head => gets,
+            Intervention::Identities => !terms.changes.identities.is_empty(),
+            Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
+            // Whose limit is the number of connections has it in two processes as well.
+            Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),
+            Intervention::LargerBody => longer == Some(true),
+            Intervention::SmallerBody => longer == Some(false),
+            Intervention::SmallerAnswer => gets && terms.preflight,
+            Intervention::Stopped => !terms.changes.may_signal.is_empty(),
+        })
+        .collect())
+}
+
+/// Those of `possible` that a flag asks for, by saying with what.
+pub fn flagged(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
+    use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
+    let is_asked_for = |change: &Intervention| match change {
+        Identities | LargerBody | SmallerBody | Stopped => true,
+        Reference => terms.reference.is_some(),
+        _ => false,
+    };
+    possible.iter().copied().filter(is_asked_for).collect()
+}
+
+/// The plans of those that need another one; who has none here and needs one cannot be made of this target, and is left out.
+pub fn variants(
+    wanted: &[Intervention],
+    (plan, injector): (&Plan, &Injector),
+    terms: &Terms<String>,
+) -> Result<BTreeMap<Intervention, Variant>, Failure> {
+    let mut variants = BTreeMap::new();
+    for change in wanted {
+        let same = || (plan.clone(), injector.clone());
+        let changed = match change {
+            // The same requests, at other times.
+            Intervention::Control
+            | Intervention::MoreUsers
+            | Intervention::Bursts
+            | Intervention::Together
+            | Intervention::Abreast
+            | Intervention::Stopped => None,
+            Intervention::Reference => Some((of_reference(plan, reference(plan, terms)?), injector.clone())),
+            Intervention::NewConnections if speaks_http1(plan) => {
+                let (mut plan, injector) = same();
+                // A reset leaves no port behind: ours would end before the server does.
+                (plan.carriage.keep_alive, plan.carriage.close_reset) = (false, true);
+                Some((plan, injector))
+            }
+            Intervention::NewConnections => None,
+            Intervention::KeptConnections => {
+                let (mut plan, injector) = same();
+                (plan.carriage.keep_alive, plan.carriage.close_reset) = (true, false);
+                Some((plan, injector))
+            }
+            Intervention::Head => {
+                let (mut plan, injector) = same();
+                for route in &mut plan.traffic.routes {
+                    route.request.method = "HEAD".to_owned();
+                    // Its answer has no content of which anything could be expected.
+                    route.expect = Expectations::default();
+                }
+                Some((plan, injector))
+            }
+            Intervention::SecondGenerator => Some((plan.clone(), beside_another(injector))),
+            Intervention::LargerBody | Intervention::SmallerBody => {
+                let Some((bytes, longer)) = other_body(plan, terms)? else { continue };
+                if longer != (*change == Intervention::LargerBody) {
+                    let was = if longer { "shorter" } else { "longer" };
+                    return Err(Failure::usage(format!(
+                        "--other-body: it was {was} than the body when it was recorded"
+                    )));
+                }
+                Some((of_other_body(plan, &bytes, terms)?, injector.clone()))
+            }
+            Intervention::SmallerAnswer => {
+                let part = of_first_byte(plan);
+                let answer = preflight::ask(&part, injector).ok().flatten();
+                let is_served = answer.is_some_and(|answer| answer.status == PARTIAL_CONTENT);
+                is_served.then(|| (part, injector.clone()))
+            }
+            Intervention::Identities => Some((of_identities(plan, &terms.changes.identities), injector.clone())),
+            Intervention::Sources => {
+                sources(plan).map(|sources| (plan.clone(), Injector { sources, ..injector.clone() }))
+            }
+        };
+        variants.extend(changed.map(|(plan, injector)| (*change, Variant { plan, injector })));
+    }
+    Ok(variants)
+}
+
+/// Those of `wanted` that can be made: their plan is there, or they need none of their own.
+pub fn made(wanted: &[Intervention], variants: &BTreeMap<Intervention, Variant>) -> Vec<Intervention> {
+    use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
+    let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
+    // A part of the answer that the server is known to give says what a HEAD could.
+    let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
+    let can_be = |change: &Intervention| needs_none(change) || variants.contains_key(change);
+    wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
+}
+
+/// One of two on this machine: where their workers have no cores to spare, neither keeps one busy by looking.
+fn beside_another(injector: &Injector) -> Injector {
+    let crowded = 2 * injector.workers >= plimsoll_sys::process::cores();
+    let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
+    Injector { spin, ..injector.clone() }
+}
+
+/// The same requests with another body, as it is written, for all that have one.
+fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Plan, Failure> {
+    let mut plan = plan.clone();
+    for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
+        route.request.body = bytes.to_vec();
+        route.filled.body = false;
+        // What was expected of the answer was that to the other body.
+        route.expect = Expectations::default();
+    }
+    grpc::make_messages(&mut plan, terms)
+        .map_err(|failure| Failure::usage(failure.to_string().replace("--body", "--other-body")))?;
+    Ok(plan)
+}
+
+/// Of each answer the first byte.
+fn of_first_byte(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for route in &mut plan.traffic.routes {
+        route.request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("range"));
+        route.request.headers.push(("Range".to_owned(), "bytes=0-0".to_owned()));
+        route.expect = Expectations::default();
+        if !route.ok_status.contains(PARTIAL_CONTENT) {
+            route.ok_status = StatusSet::parse(&PARTIAL_CONTENT.to_string()).unwrap_or_default();
+        }
+    }
+    plan
+}
+
+/// Over HTTP/2 a connection for each request is nobody's way.
+fn speaks_http1(plan: &Plan) -> bool {
+    match plan.carriage.http {
+        HttpChoice::H1 => true,
+        HttpChoice::H2 => false,
+        HttpChoice::Auto => plan.carriage.tls.is_none(),
+    }
+}
+
+/// Path and query of what does little.
+fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
+    let Some(text) = &terms.changes.reference else { return Ok(NOWHERE.to_owned()) };
+    if text.starts_with('/') {
+        return Ok(text.clone());
+    }
+    let url = Url::read(text).map_err(|failure| Failure::usage(format!("--reference: {failure}")))?;
+    match url.origin == plan.traffic.origin {
+        true => Ok(url.path),
+        false => Err(Failure::usage(format!(
+            "--reference: {} is another server than {}; give a path of the same one",
+            url.origin, plan.traffic.origin
+        ))),
+    }
+}
+
+fn of_reference(plan: &Plan, target: String) -> Plan {
+    let mut plan = plan.clone();
+    let asked = &plan.traffic.routes[0];
+    // What describes a body goes with it.
+    let describes_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
+    let headers = asked.request.headers.iter().filter(|(name, _)| !describes_body(name)).cloned().collect();
+    let request = Request { method: "GET".to_owned(), target, headers, body: Vec::new() };
+    let filled = Filled { headers: asked.filled.headers, ..Filled::default() };
+    let ok_status = StatusSet::parse(ANY_ANSWER).unwrap_or_default();
+    plan.traffic.routes = vec![Route { ok_status, timeout_ns: asked.timeout_ns, filled, ..Route::new(request) }];
+    plan.traffic.first = Some(0);
+    plan
+}
+
+/// Each request by the client that was asked with, and by the others, in equal parts.
+fn of_identities(plan: &Plan, identities: &[String]) -> Plan {
+    let mut plan = plan.clone();
+    let own = plan.traffic.routes.clone();
+    for (number, identity) in identities.iter().enumerate() {
+        let Some((name, value)) = identity.split_once(": ") else { continue };
+        plan.traffic.routes.extend(own.iter().map(|route| {
+            let mut route = route.clone();
+            let headers = &mut route.request.headers;
+            headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+            headers.push((name.to_owned(), value.to_owned()));
+            route.label = format!("{} (client {})", route.label, number + 2);
+            route
+        }));
+    }
+    plan
+}
+
+/// Other addresses of this machine from which the target is reached: those of the loopback only, as nobody has leave for others.
+fn sources(plan: &Plan) -> Option<Vec<AddressRange>> {
+    let loopback = |address: &SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback());
+    let addresses = &plan.carriage.addresses;
+    if addresses.is_empty() || !addresses.iter().all(loopback) {
+        return None;
+    }
+    let address = |last: u8| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
+    AddressRange::new(address(1), address(4)).map(|range| vec![range])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape};
+
+    fn plan() -> Plan {
+        let addresses = vec![SocketAddr::from(([127, 0, 0, 1], 80))];
+        let mut plan = Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) });
+        let request = &mut plan.traffic.routes[0].request;
+        request.headers = vec![("X-Api-Key".into(), "one".into()), ("Content-Type".into(), "text/plain".into())];
+        plan
+    }
+
+    fn with(changes: ChangeTerms<String>) -> Terms<String> {
+        Terms { changes, ..Terms::default() }
+    }
+
+    fn changed(change: Intervention, plan: &Plan, terms: &Terms<String>) -> Option<Variant> {
+        variants(&[change], (plan, &Injector::default()), terms).expect("can be made").remove(&change)
+    }
+
+    #[test]
+    fn one_thing_is_changed() {
+        let (plan, terms) =
+            (plan(), with(ChangeTerms { identities: vec!["x-api-key: two".into()], ..ChangeTerms::default() }));
+        let reference = changed(Intervention::Reference, &plan, &terms).expect("a plan").plan;
+        let route = &reference.traffic.routes[0];
+        assert_eq!((route.request.target.as_str(), route.request.headers.len()), (NOWHERE, 1));
+        let counts = [200, 404, 500, 429, 502, 503, 504].map(|status| route.ok_status.contains(status));
+        assert_eq!(counts, [true, true, true, false, false, false, false]);
+        assert_eq!((&reference.carriage, &reference.load), (&plan.carriage, &plan.load));
+
+        let clients = changed(Intervention::Identities, &plan, &terms).expect("a plan").plan;
+        let values: Vec<&str> = clients
+            .traffic
+            .routes
+            .iter()
+            .flat_map(|route| &route.request.headers)
+            .filter(|(name, _)| name.eq_ignore_ascii_case("x-api-key"))
+            .map(|(_, value)| value.as_str())
+            .collect();
+        assert_eq!(values, ["one", "two"]);
+
+        let fresh = changed(Intervention::NewConnections, &plan, &terms).expect("a plan").plan;
+        assert!(!fresh.carriage.keep_alive && fresh.carriage.close_reset && fresh.traffic == plan.traffic);
+        let sources = changed(Intervention::Sources, &plan, &terms).expect("a plan");
+        assert_eq!((sources.plan == plan, sources.injector.sources.len()), (true, 1));
+        assert!(changed(Intervention::MoreUsers, &plan, &terms).is_none());
+        let second = changed(Intervention::SecondGenerator, &plan, &terms).expect("a plan");
+        assert_eq!((second.plan == plan, second.injector.workers), (true, 1));
+        let part = of_first_byte(&Plan { traffic: plan.traffic.clone(), ..plan.clone() });
+        assert_eq!(part.traffic.routes[0].request.headers.last().expect("a field").1, "bytes=0-0");
+        assert!(part.traffic.routes[0].ok_status.contains(206));
+    }
+
+    #[test]
+    fn another_body_is_longer_or_shorter() {
+        let posting = |body: &str| {
+            let mut plan = plan();
+            plan.traffic.routes[0].request.body = body.as_bytes().to_vec();
+            plan
+        };
+        let with_body = |text: &str| with(ChangeTerms { other_body: Some(text.to_owned()), ..ChangeTerms::default() });
+        let (plan, terms) = (posting("12345"), with_body("1234567"));
+        let offered = |plan: &Plan, terms: &Terms<String>| {
+            let all = possible(plan, terms).expect("understood");
+            (all.contains(&Intervention::LargerBody), all.contains(&Intervention::SmallerBody))
+        };
+        assert_eq!(offered(&plan, &terms), (true, false));
+        assert_eq!(offered(&plan, &with_body("1")), (false, true));
+        assert_eq!(offered(&plan, &Terms::default()), (false, false));
+        let longer = changed(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
+        assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
+        // It became shorter since it was recorded.
+        assert!(variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err());
+        for (plan, text, expect) in [
+            (posting("12345"), "54321", "as long as"),
+            (posting(""), "54321", "no request has a body"),
+            (posting("12345"), "@/no/such/file", "--other-body"),
+        ] {
+            let refused = possible(&plan, &with_body(text)).expect_err(expect);
+            assert!(refused.to_string().contains(expect), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_left_out() {
+        let all = possible(&plan(), &Terms::default()).expect("understood");
+        assert!(all.contains(&Intervention::Reference) && !all.contains(&Intervention::Identities));
+        assert!(!all.contains(&Intervention::KeptConnections) && !all.contains(&Intervention::Control));
+        let none = with(ChangeTerms { none: true, ..ChangeTerms::default() });
+        assert_eq!(possible(&plan(), &none).expect("understood"), []);
+        let mut remote = plan();
+        remote.carriage.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
+        remote.carriage.http = HttpChoice::H2;
+        let variants = variants(&all, (&remote, &Injector::default()), &Terms::default()).expect("can be made");
+        let made = made(&all, &variants);
+        assert!(!made.contains(&Intervention::Sources) && !made.contains(&Intervention::NewConnections));
+        assert!(made.contains(&Intervention::MoreUsers) && made.contains(&Intervention::Reference));
+    }
+
+    /// A server that answers every request with this.
+    fn answering(status: &'static str) -> SocketAddr {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            let Ok((mut stream, _)) = listener.accept() else { return };
+            let (mut asked, mut bytes) = (Vec::new(), [0; 1024]);
+            while !asked.ends_with(b"\r\n\r\n") {
+                let count = stream.read(&mut bytes).expect("a request");
+                asked.extend_from_slice(&bytes[..count]);
+            }
+            let asks_for_part = String::from_utf8_lossy(&asked).to_lowercase().contains("range: bytes=0-0");
+            let status = if asks_for_part { status } else { "400 Bad Request" };
+            let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 1\r\n\r\nx");
+        });
+        address
+    }
+
+    #[test]
+    fn a_part_of_the_answer_is_asked_for_where_it_is_served() {
+        for (status, is_served) in [("206 Partial Content", true), ("200 OK", false)] {
+            let mut plan = plan();
+            plan.carriage.addresses = vec![answering(status)];
+            let wanted = [Intervention::Head, Intervention::SmallerAnswer];
+            let variants = variants(&wanted, (&plan, &Injector::default()), &Terms::default()).expect("can be made");
+            let expect = if is_served { Intervention::SmallerAnswer } else { Intervention::Head };
+            assert_eq!(made(&wanted, &variants), [expect], "{status}");
+        }
+        let unasked = Terms { preflight: false, ..Terms::default() };
+        assert!(!possible(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
+    }
+
+    /// A flag that says with what asks for the change; and what is made without one anyhow is asked for where one is given.
+    #[test]
+    fn what_a_flag_says_with_what_is_asked_for() {
+        let given = |reference: Option<&str>| ChangeTerms {
+            reference: reference.map(str::to_owned),
+            identities: vec!["X-Api-Key: two".into()],
+            ..ChangeTerms::default()
+        };
+        for (reference, expect) in [
+            (None, vec![Intervention::Identities]),
+            (Some("/ping"), vec![Intervention::Reference, Intervention::Identities]),
+        ] {
+            let terms = with(given(reference));
+            let possible = possible(&plan(), &terms).expect("understood");
+            assert_eq!(flagged(&possible, &terms.changes), expect, "{reference:?}");
+        }
+    }
+
+    #[test]
+    fn a_reference_is_on_the_same_server() {
+        let at = |text: &str| with(ChangeTerms { reference: Some(text.to_owned()), ..ChangeTerms::default() });
+        for (text, expect) in [("/ping", "/ping"), ("http://h/ping?x=1", "/ping?x=1")] {
+            assert_eq!(reference(&plan(), &at(text)).expect(text), expect);
+        }
+        let refused = reference(&plan(), &at("http://other/ping")).expect_err("another server");
+        assert!(refused.to_string().contains("--reference"), "{refused}");
+    }
+}

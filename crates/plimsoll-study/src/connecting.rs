@@ -1,0 +1,75 @@
+//! What connections need of this machine: certificates out of files, and local addresses that are its own. Both are checked
+//! here, so that a load never starts with an address or certificate that cannot work.
+//!
+//! Not here: what the flags ask for (the command line).
+
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{AddressRange, Terms, TlsSpec};
+use plimsoll_sys::files::{self, Use};
+use plimsoll_wire::tls::{ConfigError, certificates};
+use std::net::SocketAddr;
+
+/// Source addresses that are tried one by one; of more only the ends of each range.
+const SOURCES_TRIED: u64 = 1024;
+
+/// Refuses local addresses that are not this machine's.
+pub fn refuse_foreign(sources: &[AddressRange]) -> Result<(), Failure> {
+    sources.iter().try_for_each(ours)
+}
+
+/// Refuses a range with an address that is not this machine's.
+fn ours(range: &AddressRange) -> Result<(), Failure> {
+    let tried = if range.count() <= SOURCES_TRIED { range.count() } else { 1 };
+    for address in (0..tried).chain([range.count() - 1]).map(|index| range.nth(index)) {
+        if !plimsoll_sys::tcp::is_local(&address) {
+            return Err(Failure::usage(format!("--source-ip: {address} is not an address of this machine (ip addr)")));
+        }
+    }
+    Ok(())
+}
+
+/// With --source-ip, the addresses that can be reached from the sources given.
+pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let wanted = addresses.first().copied();
+    addresses.retain(|address| sources.iter().any(|range| range.is_ipv4() == address.is_ipv4()));
+    match (wanted, addresses.is_empty()) {
+        (Some(address), true) => {
+            let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+            Err(Failure::usage(format!("--source-ip: {} needs an {family} address to come from", address.ip())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The TLS that the flags ask for cannot be used.
+pub fn tls_refused(error: &ConfigError) -> Failure {
+    Failure::usage(match error {
+        ConfigError::ServerName(_) => format!("{error}: use --connect-to to reach it under a proper name"),
+        ConfigError::NoRoots => format!("{error}: give one with --cacert, or do not verify (--insecure)"),
+        ConfigError::Roots => format!("--cacert: {error}"),
+        ConfigError::Certificate => format!("--cert: {error}"),
+        ConfigError::Key => format!("--key: {error}"),
+        ConfigError::Pair(_) => format!("--cert and --key {error}"),
+        ConfigError::Other(_) => error.to_string(),
+    })
+}
+
+/// Reads the certificates that the terms name: the issuers to trust, and our own.
+pub fn find_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(), Failure> {
+    let read = |flag: &str, path: &str| {
+        files::read(path.as_ref(), Use::Pem).map_err(|why| Failure::usage(format!("{flag}: the file '{path}' {why}")))
+    };
+    tls.roots = match &terms.issuers {
+        _ if !tls.verify => Vec::new(),
+        Some(path) => certificates(&read("--cacert", path)?).ok_or_else(|| {
+            Failure::usage(format!("--cacert: there is no certificate in '{path}' that can be read (PEM)"))
+        })?,
+        None => rustls_native_certs::load_native_certs().certs.into_iter().map(|der| der.to_vec()).collect(),
+    };
+    tls.certificate_pem = terms.certificate.as_deref().map(|path| read("--cert", path)).transpose()?;
+    tls.key_pem = terms.key.as_deref().map(|path| read("--key", path)).transpose()?;
+    Ok(())
+}

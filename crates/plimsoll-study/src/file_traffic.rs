@@ -1,0 +1,137 @@
+//! What a file of traffic asks of each target, and what a request needs to be a call of gRPC.
+//!
+//! Not here: reading the file (`traffic_file`), and the flags beside it.
+
+use crate::fields::header;
+use crate::traffic_file;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::MixTerms;
+use plimsoll_model::{
+    Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Route, StatusSet,
+    Traffic,
+};
+use plimsoll_traffic::file::{RequestDefaults, TrafficFile};
+use plimsoll_traffic::target_url::Url;
+
+/// Where it would be asked if nobody says where.
+const ANYWHERE: &str = "http://localhost/";
+
+/// Makes a request a call. `place`: where its fields are written.
+pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
+    // That of a body of JSON is not that of the messages.
+    let is_of_json = |name: &str, value: &str| {
+        name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
+    };
+    route.request.headers.retain(|(name, value)| !is_of_json(name, value));
+    for (name, value) in &mut route.request.headers {
+        // What ends in -bin is bytes, which are written in base64: anything else is taken for the bytes themselves.
+        if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) && !value.contains("{{") {
+            use base64::Engine;
+            *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
+        }
+        if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+            return Err(Failure::usage(format!(
+                "{place}: the value of {name} has characters that are not ASCII, which gRPC does not take there: send it as {name}-bin"
+            )));
+        }
+    }
+    route.grpc = Some(GrpcCall { ok, in_turn, ..GrpcCall::default() });
+    Ok(())
+}
+
+/// Whether a text reads as base64, with or without padding.
+fn is_base64(text: &str) -> bool {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD_NO_PAD.decode(text.trim_end_matches('=')).is_ok()
+}
+
+/// Which HTTP is spoken, as `--http` says.
+pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Failure> {
+    let http = match text {
+        None | Some("auto") => HttpChoice::Auto,
+        Some("1.1" | "1") => HttpChoice::H1,
+        Some("2") => HttpChoice::H2,
+        Some(other) => return Err(Failure::usage(format!("--http: '{other}' is not auto, 1.1 or 2"))),
+    };
+    match (http, origin.is_grpc()) {
+        (HttpChoice::H1, true) => Err(Failure::usage("--http 1.1: gRPC is spoken over HTTP/2 only; leave it out")),
+        (_, true) => Ok(HttpChoice::H2),
+        (http, false) => Ok(http),
+    }
+}
+
+/// What a file asks of each target, and whether the URL of that has a user.
+pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
+    asked_of(&traffic_file::read(mix.file.as_ref())?, mix, redact)
+}
+
+/// What a file that was read asks of each target, and whether the URL of that has a user.
+pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
+    let in_file = match mix.bases.is_empty() {
+        true => Some(file.base().ok_or_else(|| {
+            Failure::usage(
+                "-f: the file does not say where to ask: add base = \"http://HOST:PORT\" to it, or --target URL",
+            )
+        })?),
+        false => None,
+    };
+    let headers = mix.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let of_base = |base: &str| {
+        let Url { origin, path, authorization } = Url::read(base)?;
+        let mut headers = headers.clone();
+        let user_info = push_authorization(&mut headers, authorization);
+        let defaults = RequestDefaults { headers, ok_status: mix.ok_status.clone(), timeout_ns: mix.timeout_ns };
+        let is_grpc = origin.is_grpc();
+        let mut traffic = file.traffic(origin, &path, &defaults, redact);
+        if is_grpc && !traffic.around.is_empty() {
+            return Err(Failure::usage(
+                "-f: nothing can be asked of a gRPC server before or after a load: leave [[setup]] and [[cleanup]] out",
+            ));
+        }
+        for route in traffic.routes.iter_mut().filter(|_| is_grpc) {
+            if route.follow > 0 {
+                return Err(Failure::usage(format!(
+                    "-f: the request '{}': calls of gRPC are not redirected: leave 'follow' out",
+                    route.label
+                )));
+            }
+            route.request.method = "POST".into();
+            let place = format!("-f: the request '{}'", route.label);
+            make_call(route, mix.ok_grpc.unwrap_or_default(), mix.in_turn, &place)?;
+        }
+        Ok((traffic, user_info))
+    };
+    mix.bases.iter().map(String::as_str).chain(in_file).map(of_base).collect()
+}
+
+/// Adds the authorization of a URL's user, unless there is another; whether it was added.
+pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Option<String>) -> bool {
+    let said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let authorization = authorization.filter(|_| !said);
+    let user_info = authorization.is_some();
+    headers.extend(authorization.map(|value| ("Authorization".to_owned(), value)));
+    user_info
+}
+
+/// What a file asks, of `target` or where it says itself.
+pub fn plan_of(
+    file: &TrafficFile,
+    name: &str,
+    target: Option<String>,
+    http: Option<&str>,
+) -> Result<(Plan, MixTerms<String>), Failure> {
+    let address = target.or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| ANYWHERE.to_owned());
+    let mix = MixTerms {
+        file: name.to_owned(),
+        bases: vec![address],
+        headers: Vec::new(),
+        ok_status: StatusSet::default(),
+        ok_grpc: None,
+        in_turn: false,
+        timeout_ns: 30_000_000_000,
+    };
+    let (traffic, _) = asked_of(file, &mix, Redact::Secrets)?.remove(0);
+    let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+    let http = http_choice(http, &traffic.origin)?;
+    Ok((Plan { traffic, load, carriage: Carriage { http, ..Carriage::tcp(vec![]) } }, mix))
+}

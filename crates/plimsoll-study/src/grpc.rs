@@ -1,0 +1,286 @@
+//! The messages of gRPC calls: where they are described (files that the flags name, or the server's own reflection), and the bodies
+//! that are made into them. Nothing else of a call differs from another request.
+//!
+//! Not here: what descriptors say (`plimsoll-traffic`), how calls are carried out.
+
+use crate::connecting::tls_refused;
+use plimsoll_engine::{encode_request, tls_client};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::grpc_message::MessageTexts;
+use plimsoll_model::terms::SchemaTerms;
+use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Terms};
+use plimsoll_probe::client::Question;
+use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::tcp::Socket;
+use plimsoll_traffic::grpc::reflection::{Learner, PATHS, ReflectionError};
+use plimsoll_traffic::grpc::{Schema, SchemaError, health};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// For each question to the server's reflection.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For all questions together: each of thousands may be answered late.
+const PATIENCE_WHOLE: Duration = Duration::from_secs(30);
+/// Of one answer.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Makes the bodies of all calls of a plan into messages.
+pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failure> {
+    if !plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
+        return Ok(());
+    }
+    let schema = match &terms.schema {
+        Some(files) => of_files(files)?,
+        None => of_server(plan)?,
+    };
+    let types: std::sync::Arc<[u8]> = schema.to_descriptor_set().into();
+    let mut answers_in_turn = false;
+    for route in &mut plan.traffic.routes {
+        let Route { label, request, filled, expect, captures, grpc: Some(call), .. } = route else { continue };
+        // A query is nothing that gRPC has.
+        let method = schema.method(&request.target).map_err(|error| Failure::usage(error.to_string()))?;
+        call.gives_stream = method.gives_stream();
+        answers_in_turn |= call.gives_stream && method.takes_stream();
+        if filled.body || !expect.is_empty() || !captures.is_empty() {
+            call.types = Some(types.clone());
+        }
+        if filled.body {
+            continue;
+        }
+        let content = method.content(&request.body, is_gzip(request)?).map_err(|error| {
+            let place = if terms.mix.is_some() { format!("-f: the request '{label}'") } else { "--body".into() };
+            match error {
+                SchemaError::NoJson(_) => Failure::usage(format!("{place}: {error}")),
+                _ => Failure::usage(format!("{place}: {error}; a body to start from: {}", method.example())),
+            }
+        })?;
+        call.content = Some(content);
+    }
+    let in_turn = plan.traffic.routes.iter().any(|route| route.grpc.as_ref().is_some_and(|call| call.in_turn));
+    if in_turn && !answers_in_turn {
+        return Err(Failure::usage(
+            "--in-turn: no method that is called takes and gives a stream of messages: leave it out",
+        ));
+    }
+    Ok(())
+}
+
+/// The texts of messages, of those calls of a plan that bring their types along.
+pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
+    plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// What the files of the terms describe.
+pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
+    if let Some(path) = &files.descriptor_set {
+        let bytes = files::read(path.as_ref(), Use::Schema)
+            .map_err(|why| Failure::usage(format!("--descriptor-set: the file '{path}' {why}")))?;
+        return Schema::of_descriptor_set(&bytes)
+            .map_err(|error| Failure::usage(format!("--descriptor-set: '{path}': {error}")));
+    }
+    // Without folders, imports are beside the files; a file is known by its name in the folder that it is in.
+    let mut folders: Vec<String> = files.proto_paths.clone();
+    let mut names = Vec::new();
+    for path in &files.protos {
+        files::read(path.as_ref(), Use::Schema)
+            .map_err(|why| Failure::usage(format!("--proto: the file '{path}' {why}")))?;
+        let inside = folders.iter().find_map(|folder| Path::new(path).strip_prefix(folder).ok());
+        match inside {
+            Some(name) => names.push(name.display().to_string()),
+            None => {
+                let path = Path::new(path);
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                folders.push(folder.display().to_string());
+                names.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            }
+        }
+    }
+    let text = move |name: &str| {
+        let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists())?;
+        let bytes = files::read(&found, Use::Schema).map_err(|why| format!("'{}' {why}", found.display()));
+        let text = |bytes| String::from_utf8(bytes).map_err(|_| format!("'{}' is no text", found.display()));
+        Some(bytes.and_then(text))
+    };
+    Schema::of_protos(&names, text).map_err(|error| {
+        let said = error.to_string();
+        let places = match said.contains("import") {
+            true => " (imports are looked for beside the file, or in --proto-path)",
+            false => "",
+        };
+        Failure::usage(format!("--proto: {said}{places}"))
+    })
+}
+
+/// What the server says of the services that are called; where it has none of such a name, of all that it has.
+fn of_server(plan: &Plan) -> Result<Schema, Failure> {
+    let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
+    let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
+    learn(plan, || Learner::of_services(services.iter().copied()))
+}
+
+/// What the server says of itself.
+pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
+    let mut why = "the server does not describe its messages (no reflection)".to_owned();
+    for path in PATHS {
+        match learn_by(plan, path, of()) {
+            Ok(schema) => return Ok(schema),
+            // The older version may be there.
+            Err(Unlearned::Unimplemented) => {}
+            // So answer gateways of what they do not know.
+            Err(Unlearned::Unavailable(said)) => why = said,
+            Err(Unlearned::Unreached(why)) => return Err(Failure::start(why)),
+            Err(Unlearned::Unspoken(why)) => {
+                return Err(Failure::usage(format!(
+                    "{why} (--proto FILE or --descriptor-set FILE where it does but for its reflection)"
+                )));
+            }
+            // Who knows which there are can say so.
+            Err(Unlearned::NotFound(said)) => match learn_by(plan, path, Learner::of_all()) {
+                Ok(schema) => return Ok(schema),
+                Err(_) => {
+                    why = said;
+                    break;
+                }
+            },
+            Err(Unlearned::Other(said)) => {
+                why = said;
+                break;
+            }
+        }
+    }
+    Err(Failure::usage(format!("{why}: give --proto FILE or --descriptor-set FILE")))
+}
+
+/// Why nothing is learned.
+enum Unlearned {
+    /// The server does not know the question.
+    Unimplemented,
+    /// Nobody there who would; as it says it.
+    Unavailable(String),
+    /// It does not know what was asked for; as it says it.
+    NotFound(String),
+    /// There is no answer at all, for this reason.
+    Unreached(String),
+    /// What answers speaks no gRPC, as far as it shows; in words.
+    Unspoken(String),
+    /// Another reason, in words.
+    Other(String),
+}
+
+fn learn_by(plan: &Plan, path: &str, mut learner: Learner) -> Result<Schema, Unlearned> {
+    let other = |error: ReflectionError| match error {
+        ReflectionError::NotFound(_) => Unlearned::NotFound(error.to_string()),
+        error => Unlearned::Other(error.to_string()),
+    };
+    let began = Instant::now();
+    while let Some(content) = learner.question() {
+        if began.elapsed() > PATIENCE_WHOLE {
+            let seconds = PATIENCE_WHOLE.as_secs();
+            return Err(Unlearned::Other(format!("the server's reflection has not described it within {seconds} s")));
+        }
+        let CallEnd { ended, is_said, http_status, heard } = call(plan, path, content).map_err(Unlearned::Unreached)?;
+        match ended {
+            GrpcStatus::Ok => {}
+            GrpcStatus::Unimplemented => return Err(Unlearned::Unimplemented),
+            _ if !is_said => {
+                return Err(Unlearned::Unspoken(format!(
+                    "the server answers without a status of gRPC's (HTTP {http_status}), as one that speaks no gRPC"
+                )));
+            }
+            ended => {
+                let said = format!("the server's reflection ends with {}", ended.name());
+                return Err(match ended {
+                    GrpcStatus::Unavailable => Unlearned::Unavailable(said),
+                    _ => Unlearned::Other(said),
+                });
+            }
+        }
+        learner.answer(&heard).map_err(other)?;
+    }
+    learner.schema().map_err(other)
+}
+
+/// Asks, where the server tells of its health at all, whether the service that is called first serves. What nobody answers is said by
+/// the first call itself.
+pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
+    let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
+    let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
+    match call(plan, health::PATH, health::question(service)) {
+        Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::says_no(&heard) => Err(Failure::start(format!(
+            "nothing was started: {} says that {service} does not serve (--no-preflight starts all the same)",
+            plan.traffic.origin
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How a call ended, whether its server has said so itself, and the content of the answer.
+struct CallEnd {
+    ended: GrpcStatus,
+    is_said: bool,
+    http_status: u16,
+    heard: Vec<u8>,
+}
+
+/// One call beside the load, of these messages. The error says why there is no answer.
+fn call(plan: &Plan, path: &str, content: Vec<u8>) -> Result<CallEnd, String> {
+    let tls = tls_client(plan).map_err(|error| tls_refused(&error).to_string())?;
+    let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
+    // What the user sends along may be what lets us in; how messages of the load are compressed is no concern of this one.
+    let along = plan.traffic.routes[0].request.headers.iter();
+    route.request.headers = along.filter(|(name, _)| !is_of_encoding(name)).cloned().collect();
+    route.timeout_ns = PATIENCE.as_nanos() as u64;
+    route.grpc = Some(GrpcCall { content: Some(content), ..GrpcCall::default() });
+    let request = encode_request(plan, &route.on_wire()).map_err(|error| error.to_string())?.with_content();
+    let (mut heard, mut reasons) = (Vec::new(), Vec::new());
+    let deadline = Instant::now() + PATIENCE;
+    let question = Question {
+        request: &request,
+        tls: tls.as_ref(),
+        http: HttpChoice::H2,
+        deadline,
+        connect_until: deadline,
+        in_any_case: false,
+    };
+    let places: Vec<Box<dyn Fn() -> std::io::Result<Socket> + '_>> = match &plan.carriage.unix {
+        Some(path) => vec![Box::new(move || Socket::connect_unix(path))],
+        None => plan.carriage.addresses.iter().map(|to| place(to)).collect(),
+    };
+    for connect in places {
+        heard.clear();
+        let asked = question.ask(connect, &mut |piece| {
+            heard.extend_from_slice(piece.content());
+            heard.len() <= ANSWER_BYTES_MAX
+        });
+        match asked {
+            Ok(reply) => {
+                let said = reply.grpc_status.map(|code| GrpcStatus::of_code(code.into()));
+                let ended = said.unwrap_or(GrpcStatus::of_http(reply.status));
+                return Ok(CallEnd { ended, is_said: said.is_some(), http_status: reply.status, heard });
+            }
+            Err(error) => reasons.push(error.text(PATIENCE, true)),
+        }
+    }
+    Err(format!("{} {}", plan.traffic.origin, reasons.join("; ")))
+}
+
+/// Whether a field says how messages are compressed.
+fn is_of_encoding(name: &str) -> bool {
+    ["grpc-encoding", "grpc-accept-encoding"].iter().any(|of| name.eq_ignore_ascii_case(of))
+}
+
+/// Whether the messages of a call are to be compressed with gzip, as its fields say.
+fn is_gzip(request: &Request) -> Result<bool, Failure> {
+    let encoding = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("grpc-encoding"));
+    match encoding.map(|(_, value)| value.trim()) {
+        None | Some("identity") => Ok(false),
+        Some("gzip") => Ok(true),
+        Some(_) => Err(Failure::usage("--header: messages are compressed with grpc-encoding: gzip, or not at all")),
+    }
+}
+
+/// A way to connect to an address.
+fn place(to: &std::net::SocketAddr) -> Box<dyn Fn() -> std::io::Result<Socket> + '_> {
+    Box::new(move || Socket::connect_from(None, to))
+}

@@ -1,0 +1,41 @@
+//! Carries studies out: the loop over loads, the runners that make them, recordings, setup and teardown, builds under test, and
+//! what of this machine a load needs (addresses, certificates, files, threads).
+//!
+//! What must never be known here: the command line's parser, how anything looks (`plimsoll-report`), and which load is next or what
+//! runs mean beyond asking `plimsoll-analysis`.
+
+#![forbid(unsafe_code)]
+
+pub mod base;
+pub mod baseline;
+mod bounded_log;
+pub mod build_keeper;
+pub mod capacity;
+pub mod changes;
+pub mod connecting;
+pub mod curl_body;
+pub mod fields;
+pub mod file_traffic;
+pub mod grpc;
+pub mod load_profiles;
+pub mod log_replay;
+pub mod logs;
+pub mod message;
+pub mod output;
+pub mod part;
+pub mod pauser;
+pub mod pprof;
+pub mod preflight;
+pub mod profile_capture;
+pub mod prove_targets;
+pub mod recording;
+pub mod result_store;
+pub mod runner;
+pub mod script_run;
+mod self_process;
+pub mod setup_teardown;
+pub mod side_profiles;
+pub mod study_loop;
+pub mod subject;
+pub mod target;
+pub mod traffic_file;

@@ -1,0 +1,157 @@
+//! What the profiles say that were taken at low load and at the load in question, and where they lie: beside the run file.
+//!
+//! Not here: taking them (`profile_capture`), and how they look.
+
+use crate::profile_capture::{CPU, OTHERS, SUFFIX};
+use plimsoll_analysis::format;
+use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
+use plimsoll_analysis::study::profiling::level_tag;
+use plimsoll_analysis::taken_profiles::{KeptProfile, KindSum, KindSums, Profiles};
+use plimsoll_analysis::{Doubt, DoubtKind, Doubted, Doubts, Sentence, Summary};
+use plimsoll_model::profile::Profile;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
+use plimsoll_sys::files::{self, Use};
+use std::path::Path;
+
+/// A profile that the record names, and where it is.
+pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, String), String> {
+    let name = taken.file.clone()?;
+    // A record may come from anywhere: its names lead nowhere but beside it.
+    let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
+    let bare = bare.ok_or_else(|| "the record names no profile".to_owned())?;
+    let file = path.ok_or_else(|| "there is no run file".to_owned())?.with_file_name(bare);
+    let profile = files::read(&file, Use::Profile)
+        .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
+        .map_err(|why| format!("'{}' {why}", file.display()))?;
+    Ok((profile, file.display().to_string()))
+}
+
+/// What the profiles beside a run file say; `None` if none were asked for.
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted<Profiles>> {
+    let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
+    let stretches = Stretches::new(recorded.seconds);
+    let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
+    let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::of(&trial.run, &stretches)).collect();
+    if levels.is_empty() && experiment.profiles().next().is_none() {
+        return None;
+    }
+    let name_of = |tag: &Tag| experiment.asked.profile_name(tag);
+    let level_name = name_of(&level_tag(1));
+    let names = [name_of(&level_tag(0)), level_name.clone()];
+    let names = [names[0].as_str(), names[1].as_str()];
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    // Of levels that were not driven, why.
+    for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
+        if let Err(reason) = &taken.file {
+            missing.push(format!("{}: no profiles: {reason}", name_of(&taken.tag)));
+        }
+    }
+    let mut profile = |level: &str, kind: &str| -> Option<Profile> {
+        let taken = experiment.profiles().find(|taken| name_of(&taken.tag) == level && taken.kind == kind);
+        let cut = || Err("the recording was cut off before it was taken".to_owned());
+        match taken.map_or_else(cut, |taken| read_kept(path, taken)) {
+            Ok((profile, file)) => {
+                files.push(KeptProfile { level: level.to_owned(), kind: kind.to_owned(), file });
+                Some(profile)
+            }
+            Err(reason) => {
+                missing.push(format!("{level}: no {kind} profile: {reason}"));
+                None
+            }
+        }
+    };
+    let driven = || levels.iter().zip(names);
+    let cpu: Vec<Option<Profile>> = driven().map(|(_, name)| profile(name, CPU.0)).collect();
+    let requests: Vec<f64> = levels
+        .iter()
+        .zip(&cpu)
+        .map(|(level, cpu)| {
+            // A profile that does not say for how long it was taken was taken for as long as asked.
+            let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
+            ProfiledTrial::requests(&level.with, duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64))
+        })
+        .collect();
+    let kinds = OTHERS
+        .iter()
+        .map(|(kind, column_name, stock)| {
+            let mut sums = [None, None];
+            let mut column = None;
+            for (at, (level, name)) in driven().enumerate() {
+                let Some(profile) = profile(name, kind) else { continue };
+                let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
+                let sum = top(&profile, &view, Sort::Cum).kept as f64;
+                let requests = ProfiledTrial::requests(&level.others, profile.duration_ns);
+                sums[at] = Some(KindSum { sum, requests });
+                column = Some(profile.sample_types[view.sample_type].clone());
+            }
+            let (sample_type, unit) = column.map_or_else(Default::default, |column| (column.kind, column.unit));
+            KindSums { kind: (*kind).to_owned(), sample_type, unit, sums, stock: *stock }
+        })
+        .collect();
+    let comparison = match (cpu.as_slice(), requests.as_slice()) {
+        ([Some(low), Some(high)], [before, after]) if *before > 0.0 && *after > 0.0 => {
+            let basis = Basis::Requests { before: *before, after: *after };
+            let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
+            match diff((low, &a), (high, &b), basis, Sort::Cum) {
+                Ok(comparison) => Some(comparison),
+                Err(error) => {
+                    missing.push(format!("the CPU profiles {error}"));
+                    None
+                }
+            }
+        }
+        _ => None,
+    };
+    let (base, seconds) = (recorded.bases.first().cloned().unwrap_or_default(), recorded.seconds);
+    let missing = missing.into_iter().map(|text| Doubt { kind: DoubtKind::Unmeasured, text: text.into() });
+    let doubts = trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| doubt(&trial.run, level, name));
+    let doubts: Doubts = missing.chain(doubts).collect();
+    let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.counted());
+    let profiles = Profiles { base, seconds, level_name, counted, levels, requests, comparison, kinds, files };
+    Some(Doubted::new(doubts, profiles))
+}
+
+/// What speaks against the figures of a level.
+fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
+    let generator = Summary::of(run).generator;
+    let (kind, text) = if let Some(Ending::Stopped(stop)) = &run.ending {
+        (DoubtKind::Ended, Sentence::from(format!("{name}: profiling ended early: {}", format::stop(stop))))
+    } else if generator.limited {
+        let limit = format!("{name}: while profiles were taken the generator was the limit, not the server: ");
+        (DoubtKind::Generator, Sentence::from(limit).then(&generator.reason.unwrap_or_default()))
+    } else if level.is_steady() {
+        return None;
+    } else {
+        let (offered, held) = (format::rate(level.offered_rps), format::rate(level.without.goodput_rps));
+        let text = format!(
+            "{name}: no steady state: of {offered} requests/s the server answered {held} even without profiling, so its \
+             costs are those of a server that falls behind"
+        );
+        (DoubtKind::Server, Sentence::from(text))
+    };
+    Some(Doubt { kind, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_leads_nowhere_but_beside_it() {
+        for (file, part) in [
+            (Ok("../../etc/passwd"), "names no profile"),
+            (Ok("/etc/hostname.pb.gz"), "names no profile"),
+            (Ok("x/y.pb.gz"), "names no profile"),
+            (Ok("run.plimsoll"), "names no profile"),
+            (Ok(""), "names no profile"),
+            (Ok("no-such.1.a1.cpu.pb.gz"), "cannot be read"),
+            (Err("it answers 404"), "it answers 404"),
+        ] {
+            let file = file.map(str::to_owned).map_err(str::to_owned);
+            let taken = ProfileTaken { tag: level_tag(0), kind: "cpu".to_owned(), trial: None, file };
+            let reason = read_kept(Some(Path::new("/tmp/run.plimsoll")), &taken).expect_err("no profile");
+            assert!(reason.contains(part), "{reason}");
+        }
+    }
+}

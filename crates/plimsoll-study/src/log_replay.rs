@@ -1,0 +1,219 @@
+//! Access logs as a load: which of their requests are asked again, and when.
+//!
+//! Not here: how logs are opened (`logs`), what a line says (`plimsoll_traffic`), and how progress looks ([`ReadingProgress`]).
+
+use crate::fields::header;
+use crate::file_traffic::push_authorization;
+use crate::logs::{Counts, LogRead, LogReading, Logs};
+use crate::output::note;
+use plimsoll_analysis::format;
+use plimsoll_model::completion::FromFile;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
+use plimsoll_model::{Redact, ReplayFacts};
+use plimsoll_traffic::replay::{Gathered, Gathering, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
+use plimsoll_traffic::target_url::Url;
+use regex::Regex;
+use std::path::PathBuf;
+
+/// Shows how far the reading of logs is.
+pub trait ReadingProgress {
+    /// So many bytes of so many were read.
+    fn passing(&mut self, read: u64, length: Option<u64>);
+
+    /// The reading is over.
+    fn clear(&mut self);
+}
+
+/// How lines are to be read.
+pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
+    LogReading {
+        log_format: args.log_format.as_deref(),
+        field: args.field.as_deref(),
+        session: args.session.as_deref(),
+    }
+}
+
+/// What is folded besides what looks like it.
+pub fn folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
+    patterns("--fold", &args.fold)
+}
+
+/// What a flag of regular expressions says.
+pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
+    let compile = |pattern: &String| {
+        Regex::new(pattern)
+            .map_err(|error| Failure::usage(format!("{name} '{pattern}' is no regular expression: {error}")))
+    };
+    texts.iter().map(compile).collect()
+}
+
+/// A path with what the patterns match replaced.
+pub fn folded(folds: &[Regex], path: &str) -> String {
+    folds.iter().fold(path.to_owned(), |path, fold| fold.replace_all(&path, "{}").into_owned())
+}
+
+/// With `--strict`, a line that was not understood ends it.
+pub fn strictly(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> {
+    match &counts.first {
+        Some((place, text)) if args.strict => Err(Failure::start(format!(
+            "--strict: {place} is not understood: \"{text}\"; so are {} of {} lines",
+            format::count(counts.unparsed),
+            format::count(counts.read)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Logs of which no line was understood are of another format.
+pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
+    if counts.unparsed == counts.read {
+        let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
+        return Err(Failure::start(format!(
+            "none of the {} lines is understood: say how they are written with --log-format or --field{first}",
+            format::count(counts.read)
+        )));
+    }
+    Ok(())
+}
+
+/// The load that logs make. What was made of them is said on standard error, unless `quiet`.
+pub fn of_logs(
+    replay: &ReplayTerms<String>,
+    seed: u64,
+    redact: Redact,
+    quiet: bool,
+    progress: &mut dyn ReadingProgress,
+) -> Result<FromFile, Failure> {
+    let Url { origin, path, authorization } = Url::read(&replay.target)?;
+    let prefix = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    let mut headers = replay.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    push_authorization(&mut headers, authorization);
+    let paths: Vec<PathBuf> = replay.logs.iter().map(PathBuf::from).collect();
+    let choice = LogChoice {
+        logs: &paths,
+        reading: &replay.reading,
+        only: &replay.only,
+        skip: &replay.skip,
+        with_unsafe: replay.with_unsafe,
+        prefix,
+    };
+    let (gathered, logs, counts) = gathered(&choice, progress)?;
+    let (speed_milli, scale_milli, lines) = (replay.speed_milli, replay.scale_milli, counts.read);
+    let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns: replay.length_ns, lines };
+    let without_method = gathered.without_method();
+    let timed = match replay.drawn {
+        true => gathered.in_sessions(seed, lines),
+        false => gathered.timed(&timing),
+    };
+    let timed = timed.map_err(|error| refused(replay, &error, without_method))?;
+    let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
+    let traffic = timed.traffic(origin, &defaults, redact);
+    if !quiet && let Some(listed) = &traffic.listed {
+        let asked = (timed.requests(), timed.endpoints(), timed.length_ns);
+        note(&said(&logs, &counts, asked, &listed.facts));
+    }
+    Ok(FromFile { traffic, arrivals: timed.arrivals })
+}
+
+/// What of which logs is taken.
+pub struct LogChoice<'a> {
+    /// The files.
+    pub logs: &'a [PathBuf],
+    /// How their lines are written.
+    pub reading: &'a LogReadingTerms,
+    /// Patterns of requests that are taken; none: all are.
+    pub only: &'a [String],
+    /// Patterns of requests that are left out.
+    pub skip: &'a [String],
+    /// Methods other than GET and HEAD are taken as well.
+    pub with_unsafe: bool,
+    /// What paths begin with besides.
+    pub prefix: &'a str,
+}
+
+/// The requests of logs, how these were read, and how many lines.
+pub fn gathered(
+    choice: &LogChoice,
+    progress: &mut dyn ReadingProgress,
+) -> Result<(Gathered, Vec<LogRead>, Counts), Failure> {
+    let (folding, only) = (folds(choice.reading)?, patterns("--only", choice.only)?);
+    let skip = patterns("--skip", choice.skip)?;
+    let fold = |path: &str| folded(&folding, path);
+    let wanted = |request: &str| {
+        (only.is_empty() || only.iter().any(|pattern| pattern.is_match(request)))
+            && !skip.iter().any(|pattern| pattern.is_match(request))
+    };
+    let mut logs = Logs::open(choice.logs, reading(choice.reading))?;
+    let taken = ReplayChoice {
+        fold: if folding.is_empty() { None } else { Some(&fold) },
+        wanted: &wanted,
+        with_unsafe: choice.with_unsafe,
+        prefix: choice.prefix,
+    };
+    let mut gathering = Gathering::new(taken);
+    let counts = logs.each(|entry, _| gathering.add(entry), |read, length| progress.passing(read, length))?;
+    progress.clear();
+    strictly(choice.reading, &counts)?;
+    refuse_unread(&counts)?;
+    let gathered = gathering.finish().map_err(|error| {
+        Failure::start(format!("{error}: take less of it: --only, --skip, or a log of a shorter time"))
+    })?;
+    Ok((gathered, logs.read(), counts))
+}
+
+/// Why logs are no load, with the way out.
+fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
+    let way_out = match error {
+        ReplayError::TooMany if replay.scale_milli > 1000 => {
+            "take less of it (--only, --skip, or a log of a shorter time), or a smaller --scale"
+        }
+        ReplayError::TooMany => "take less of it: --only, --skip, or a log of a shorter time",
+        ReplayError::TooLong { .. } => {
+            "take its beginning with -d TIME, let time run faster with --speed, or cut the log"
+        }
+        ReplayError::Nothing if without_method > 0 => {
+            let lines = format::count(without_method);
+            return Failure::start(format!(
+                "{}: {error}: {lines} lines say no method: --field method=.PATH (or --log-format) says where it stands",
+                replay.logs.join(", ")
+            ));
+        }
+        ReplayError::Nothing if !replay.with_unsafe => {
+            "methods other than GET and HEAD need --allow-unsafe, and --only, --skip and -d leave requests out"
+        }
+        ReplayError::Nothing => "--only, --skip and -d leave requests out",
+    };
+    Failure::start(format!("{}: {error}: {way_out}", replay.logs.join(", ")))
+}
+
+/// What was made of the logs, in a sentence.
+fn said(logs: &[LogRead], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
+    let (requests, endpoints, length_ns) = asked;
+    let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();
+    let (what, sessions) = match facts.drawn_from {
+        None => ("replays", String::new()),
+        Some(drawn_from) => ("draws from", format!(" of {} sessions", format::count(drawn_from.sessions))),
+    };
+    let mut text = format!(
+        "{what} {} request{}{sessions} to {} endpoint{} in {}: {}",
+        format::count(requests),
+        if requests == 1 { "" } else { "s" },
+        format::count(endpoints as u64),
+        if endpoints == 1 { "" } else { "s" },
+        format::duration(length_ns as f64),
+        formats.join(", "),
+    );
+    if facts.spread {
+        text.push_str("; its stamps tell whole seconds only, within which requests are spread");
+    }
+    let mut left_out: Vec<String> =
+        facts.left_out.iter().map(|(why, count)| format!("{why} {}", format::count(*count))).collect();
+    if counts.unparsed > 0 {
+        left_out.push(format!("not understood {}", format::count(counts.unparsed)));
+    }
+    if !left_out.is_empty() {
+        text.push_str(&format!("; left out: {}", left_out.join(", ")));
+    }
+    text
+}

@@ -1,0 +1,301 @@
+//! Logs that are named on the command line: opened, their formats found, read line by line and merged by time. Memory is
+//! bounded by the longest line, whatever the size of a log. Not here: formats (`plimsoll_traffic::logs`), what the lines say.
+
+mod unpack;
+
+use plimsoll_model::failure::Failure;
+use plimsoll_model::redact;
+use plimsoll_sys::system_text;
+use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineRoom, Stamp, find_format};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use unpack::Unpacked;
+
+/// Bytes that are read in one go.
+const READ: usize = 1 << 20;
+/// Lines and bytes at the beginning of a log by which its format is found.
+const SAMPLE_LINES: usize = 200;
+const SAMPLE_BYTES: usize = 1 << 20;
+/// How far one log is read ahead of another: what reads them puts lines in order anyway.
+const AHEAD_NS: u64 = 1_000_000_000;
+
+/// How lines are to be understood, as the command line says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogReading<'a> {
+    /// `--log-format`
+    pub log_format: Option<&'a str>,
+    /// `--field`
+    pub field: Option<&'a str>,
+    /// `--session`
+    pub session: Option<&'a str>,
+}
+
+/// What was read of one log.
+#[derive(Debug, Clone)]
+pub struct LogRead {
+    /// Its path.
+    pub name: String,
+    /// Its format, in words.
+    pub format: String,
+    /// What its stamps mean.
+    pub stamp: Stamp,
+}
+
+/// Lines that were read.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// All but empty ones.
+    pub read: u64,
+    /// Those that were not understood.
+    pub unparsed: u64,
+    /// The first of them: where it stands, and how it begins.
+    pub first: Option<(String, String)>,
+}
+
+impl Counts {
+    fn not_understood(&mut self, name: &str, line: u64, text: &[u8]) {
+        self.unparsed += 1;
+        self.first.get_or_insert_with(|| (format!("{name}:{line}"), beginning(text)));
+    }
+}
+
+/// The bytes of a log, a stretch at a time.
+struct Stretch {
+    name: String,
+    bytes: Unpacked,
+    buffer: Vec<u8>,
+    /// What of the buffer is still to be understood.
+    from: usize,
+    to: usize,
+    ended: bool,
+    /// What ends a line: a line feed, or where there is none a carriage return alone.
+    line_end: u8,
+}
+
+/// A log that is being read.
+struct Log {
+    text: Stretch,
+    format: Format,
+    /// Number of the last line read.
+    line: u64,
+    /// A line that is longer than any is understood: it is passed over to its end.
+    too_long: bool,
+    counts: Counts,
+}
+
+/// Where a log stands.
+enum LogStand {
+    /// At a line with this stamp.
+    At(u64),
+    Ended,
+}
+
+/// Logs that are read together.
+pub struct Logs {
+    logs: Vec<Log>,
+    length: Option<u64>,
+}
+
+impl Logs {
+    /// Opens all, and finds their formats.
+    pub fn open(paths: &[PathBuf], reading: LogReading) -> Result<Logs, Failure> {
+        if reading.log_format.is_some() && reading.field.is_some() {
+            return Err(Failure::usage("give either --log-format or --field: the one is for text, the other for JSON"));
+        }
+        if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+            return Err(Failure::usage("standard input (-) can be read only once"));
+        }
+        let said = match (reading.log_format, reading.field) {
+            (Some(format), _) => {
+                Some(Format::said(format, reading.session).map_err(|e| with_flag(&e, "--log-format"))?)
+            }
+            (_, Some(mapping)) => Some(Format::fields(mapping, reading.session).map_err(|e| with_flag(&e, "--field"))?),
+            (None, None) => None,
+        };
+        let logs = paths.iter().map(|path| Log::open(path, said.as_ref(), reading.session));
+        let logs = logs.collect::<Result<Vec<_>, _>>()?;
+        let length = logs.iter().map(|log| log.text.bytes.length).sum();
+        Ok(Logs { logs, length })
+    }
+
+    /// What each log is.
+    pub fn read(&self) -> Vec<LogRead> {
+        let read = |log: &Log| LogRead {
+            name: log.text.name.clone(),
+            format: log.format.name().to_owned(),
+            stamp: log.format.stamp(),
+        };
+        self.logs.iter().map(read).collect()
+    }
+
+    /// Hands every request to `take`, about in the order of time; `passing` hears now and then how many bytes of how many were
+    /// read.
+    pub fn each(
+        &mut self,
+        mut take: impl FnMut(&Entry, Stamp),
+        mut passing: impl FnMut(u64, Option<u64>),
+    ) -> Result<Counts, Failure> {
+        let mut stands: Vec<LogStand> = Vec::with_capacity(self.logs.len());
+        for log in &mut self.logs {
+            stands.push(log.read_to(0, &mut take, &mut || {})?);
+        }
+        loop {
+            let mut at: Vec<(u64, usize)> = Vec::new();
+            for (number, stand) in stands.iter().enumerate() {
+                if let LogStand::At(stamp) = stand {
+                    at.push((*stamp, number));
+                }
+            }
+            at.sort_unstable();
+            let Some((_, first)) = at.first() else { break };
+            let limit = at.get(1).map_or(u64::MAX, |(stamp, _)| stamp.saturating_add(AHEAD_NS));
+            let read: u64 = self.logs.iter().map(|log| log.text.bytes.read.load(Ordering::Relaxed)).sum();
+            let own = self.logs[*first].text.bytes.read.clone();
+            let (length, before) = (self.length, read - own.load(Ordering::Relaxed));
+            let mut pass = || passing(before + own.load(Ordering::Relaxed), length);
+            stands[*first] = self.logs[*first].read_to(limit, &mut take, &mut pass)?;
+        }
+        let mut counts = Counts::default();
+        for log in &self.logs {
+            counts.read += log.counts.read;
+            counts.unparsed += log.counts.unparsed;
+            counts.first = counts.first.or_else(|| log.counts.first.clone());
+        }
+        Ok(counts)
+    }
+}
+
+fn with_flag(error: &FormatError, flag: &str) -> Failure {
+    let flag = if matches!(error, FormatError::Session(..)) { "--session" } else { flag };
+    Failure::usage(format!("{flag} {error}"))
+}
+
+impl Stretch {
+    /// The first lines, as bytes; the others stay where they are.
+    fn sample(&mut self) -> Result<Vec<&[u8]>, Failure> {
+        while self.to < SAMPLE_BYTES && !self.ended && lines_in(&self.buffer[..self.to]) <= SAMPLE_LINES {
+            self.fill()?;
+        }
+        if self.buffer[..self.to].starts_with(b"\xef\xbb\xbf") {
+            // A mark of the byte order is no part of a line.
+            self.from = 3;
+        }
+        let sample = &self.buffer[self.from..self.to];
+        let has = |byte: u8| memchr::memchr(byte, sample.trim_ascii_end()).is_some();
+        if !has(b'\n') && has(b'\r') {
+            self.line_end = b'\r';
+        }
+        let end = self.line_end;
+        let last = memchr::memrchr(end, sample).filter(|_| !self.ended);
+        let whole = &sample[..last.map_or(sample.len(), |at| at + 1)];
+        let lines = whole.split(|b| *b == end).map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty());
+        Ok(lines.take(SAMPLE_LINES).collect())
+    }
+
+    /// Reads more bytes.
+    fn fill(&mut self) -> Result<(), Failure> {
+        if self.from > 0 {
+            self.buffer.copy_within(self.from..self.to, 0);
+            self.to -= self.from;
+            self.from = 0;
+        }
+        if self.to == self.buffer.len() {
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        match self.bytes.read(&mut self.buffer[self.to..]) {
+            Ok(0) => self.ended = true,
+            Ok(length) => self.to += length,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let why = system_text(&error);
+                return Err(Failure::start(format!("'{}' cannot be read to its end: {why}", self.name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Log {
+    fn open(path: &Path, said: Option<&Format>, session: Option<&str>) -> Result<Log, Failure> {
+        let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
+        let failed = |why: String| Failure::start(format!("'{name}' {why}"));
+        let bytes = unpack::open(path).map_err(failed)?;
+        let mut text =
+            Stretch { name: name.clone(), bytes, buffer: vec![0; READ], from: 0, to: 0, ended: false, line_end: b'\n' };
+        let lines = text.sample()?;
+        let Some(first) = lines.first() else { return Err(failed("holds no line".into())) };
+        let format = match said {
+            Some(format) => format.clone().fitting(&lines),
+            None => find_format(&lines, session).map_err(|error| match error {
+                FormatError::Session(..) => with_flag(&error, "--log-format"),
+                FormatError::NoTimes => failed(error.to_string()),
+                error => {
+                    let begin = beginning(first);
+                    failed(format!("{error}: it begins with \"{begin}\"; say how to read it: --log-format, --field"))
+                }
+            })?,
+        };
+        Ok(Log { text, format, line: 0, too_long: false, counts: Counts::default() })
+    }
+
+    /// Hands on all requests with stamps up to `limit_ns`.
+    fn read_to(
+        &mut self,
+        limit_ns: u64,
+        take: &mut impl FnMut(&Entry, Stamp),
+        passing: &mut impl FnMut(),
+    ) -> Result<LogStand, Failure> {
+        let mut escapes = LineRoom::default();
+        let stamp = self.format.stamp();
+        loop {
+            let rest = &self.text.buffer[self.text.from..self.text.to];
+            let length = match memchr::memchr(self.text.line_end, rest) {
+                Some(length) => length,
+                None if self.text.ended && rest.is_empty() => return Ok(LogStand::Ended),
+                None if self.text.ended => rest.len(),
+                None => {
+                    if rest.len() > LINE_BYTES_MAX {
+                        (self.text.from, self.too_long) = (self.text.to, true);
+                    }
+                    self.text.fill()?;
+                    passing();
+                    continue;
+                }
+            };
+            let line = rest[..length].trim_ascii_end();
+            let too_long = self.too_long || line.len() > LINE_BYTES_MAX;
+            let (name, number) = (self.text.name.as_str(), self.line + 1);
+            let is_head = !too_long && self.format.takes_directive(line);
+            if too_long {
+                self.counts.not_understood(name, number, b"a line of more than 1 MiB");
+            } else if !line.is_empty() && !is_head {
+                match self.format.parse(line, &mut escapes) {
+                    Some(entry) if entry.stamp_ns > limit_ns => return Ok(LogStand::At(entry.stamp_ns)),
+                    Some(entry) => take(&entry, stamp),
+                    None => self.counts.not_understood(name, number, line),
+                }
+            }
+            self.counts.read += u64::from(too_long || (!line.is_empty() && !is_head));
+            self.line += 1;
+            self.too_long = false;
+            self.text.from = (self.text.from + length + 1).min(self.text.to);
+        }
+    }
+}
+
+/// How a line begins, for people.
+fn beginning(line: &[u8]) -> String {
+    // A line of another kind may hold anything: its shape is shown, and how long it is.
+    let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
+    let text: String = whole.chars().take(80).collect();
+    let more = if text.len() < whole.len() || line.len() > 400 { "..." } else { "" };
+    match text.contains(redact::REDACTED) {
+        true => format!("{text}{more} ({} bytes)", line.len()),
+        false => format!("{text}{more}"),
+    }
+}
+
+fn lines_in(bytes: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', bytes).count()
+}

@@ -1,0 +1,114 @@
+//! Messages as a terminal may have them: one line, of bounded length, and without the secrets of the command line.
+//!
+//! Not here: which words of a command line are secret (the program says so, [`Hidden`]), and exit codes.
+
+use plimsoll_model::steering::steers;
+use std::sync::OnceLock;
+
+/// Characters of a quotation in a message: what is longer was not meant to be read again.
+const QUOTED_MAX: usize = 100;
+/// Characters of a whole message.
+const MESSAGE_MAX: usize = 600;
+
+/// The beginning and the end of a text that is longer than `max` characters.
+fn shortened(text: &str, max: usize) -> String {
+    let count = text.chars().count();
+    if count <= max {
+        return text.to_owned();
+    }
+    let (head, tail) = (max * 2 / 3, max / 3);
+    text.chars().take(head).chain(" ... ".chars()).chain(text.chars().skip(count - tail)).collect()
+}
+
+/// A message as a terminal may have it: one line, no secret of the command line, no control characters and none that turn
+/// the direction of writing, and no more of what was given than tells it again.
+pub fn presentable(message: &str) -> String {
+    let plain: String = without_secrets(message)
+        .chars()
+        .map(|c| match c {
+            '\n' | '\t' | '\r' => ' ',
+            c if steers(c) => '?',
+            c => c,
+        })
+        .collect();
+    // What stands between quotation marks is what was given; the words between are ours, and no word of ours is long.
+    let word = |word: &str| shortened(word, QUOTED_MAX);
+    let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    let part = |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shortened(part, QUOTED_MAX) };
+    let text = quotations(&plain).into_iter().enumerate().map(part).collect::<Vec<_>>().join("'");
+    shortened(&text, MESSAGE_MAX)
+}
+
+/// A text split at its quotation marks: every second part stood between two. An apostrophe inside a word is none.
+fn quotations(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut from, mut before) = (0, ' ');
+    for (at, c) in text.char_indices() {
+        let inside_word = before.is_alphanumeric() && text[at + c.len_utf8()..].starts_with(char::is_alphanumeric);
+        if c == '\'' && !inside_word {
+            parts.push(&text[from..at]);
+            from = at + 1;
+        }
+        before = c;
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+/// What must not stand in a message, and what may in its place; the longest first.
+#[derive(Debug, Default)]
+pub struct Hidden(Vec<(String, String)>);
+
+static HIDDEN: OnceLock<Hidden> = OnceLock::new();
+
+impl Hidden {
+    /// Texts, each with what may stand in its place.
+    pub fn new(hidden: Vec<(String, String)>) -> Hidden {
+        Hidden(hidden)
+    }
+
+    /// A message without the secrets of this command line.
+    pub fn hide(&self, message: &str) -> String {
+        self.0.iter().fold(message.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
+    }
+
+    /// Keeps it for [`without_secrets`]; only the first counts.
+    pub fn remember(self) {
+        // A second one has nothing to say: a process does one command.
+        let _ = HIDDEN.set(self);
+    }
+}
+
+/// A message without what must not stand in one, whoever wrote it.
+pub fn without_secrets(message: &str) -> String {
+    HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.hide(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_for_a_terminal() {
+        let long = "x".repeat(5_000);
+        // An apostrophe opens no quotation.
+        let words = format!("the server's certificate {}", "is for another name ".repeat(10));
+        for (message, expect) in [
+            ("--rate: 'ten' is not a number".to_owned(), "--rate: 'ten' is not a number"),
+            (words.clone(), words.as_str()),
+            ("a\u{1b}[31m\nb\u{202e}c\u{9b}d".to_owned(), "a?[31m b?c?d"),
+        ] {
+            assert_eq!(presentable(&message), expect);
+        }
+        for message in [
+            format!("--rate: '{long}' is not a number; write 5"),
+            format!("'{}' is not a number; write 5", "a b ".repeat(2_000)),
+            format!("'{}' is not a number; write 5", "a'b ".repeat(2_000)),
+            format!("cannot open {long}: write 5"),
+        ] {
+            let shown = presentable(&message);
+            assert!(shown.chars().count() < 620 && shown.ends_with("write 5") && shown.contains(" ... "), "{shown}");
+        }
+        assert!(presentable(&format!("'{long}' is no; write 5")).chars().filter(|c| *c == 'x').count() <= QUOTED_MAX);
+    }
+}

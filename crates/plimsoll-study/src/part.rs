@@ -1,0 +1,175 @@
+//! A part of a load that another process of plimsoll's carries out: it is told what to do over its standard input, and says what it did
+//! over its standard output. It is this very program, started with [`WORD`] before anything is parsed.
+//!
+//! ```text
+//! in   = task  moment at which the schedule begins (u64, ns of the monotonic clock)  any byte: stop
+//! task = plan, injector (each: u64 length, bytes)  which stripe, of how many (u64 each)
+//! out  = frames of a run file: its magic, then TrialStart when its connections stand, an Interval for each tick, TrialEnd;
+//!        Remark::Broken where it cannot be done
+//! ```
+//!
+//! Nothing stands in arguments or the environment, which others can read. Not here: who starts it and sums up (`runner::together`).
+
+use crate::{grpc, self_process};
+use plimsoll_engine::{Aids, prepare_aided};
+use plimsoll_model::codec::{Frame, MAGIC};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{Ending, Injector, Plan, Purpose, Remark, Stop, Stripe, Tag};
+use plimsoll_sys::process;
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
+use std::ops::ControlFlow;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The only argument of such a process, in place of a command.
+const WORD: &str = "carry-out-part";
+/// More bytes than any plan has.
+const BYTES_MAX: u64 = 4 << 30;
+
+/// What a part is to do.
+pub struct Task {
+    /// The complete plan of the whole load.
+    pub plan: Plan,
+    /// Who carries the part out.
+    pub injector: Injector,
+    /// Which part.
+    pub stripe: Stripe,
+}
+
+/// The command that starts such a process, out of reach of the terminal's ^C: whoever started it ends it.
+pub fn command() -> Command {
+    let mut command = self_process::command("plimsoll", WORD);
+    command.stdout(Stdio::piped());
+    command
+}
+
+impl Task {
+    /// As it is sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Task { plan, injector, stripe } = self;
+        let injector = serde_json::to_vec(injector).unwrap_or_default();
+        let mut bytes = Vec::new();
+        for part in [plan.to_bytes(), injector] {
+            bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            bytes.extend(part);
+        }
+        for number in [stripe.index, stripe.of] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn read(input: &mut impl Read) -> Result<Task, String> {
+        let cut = |_| "what it is to do was cut".to_owned();
+        let plan = Plan::from_bytes(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
+        let injector = serde_json::from_slice(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
+        let stripe = Stripe { index: number(input).map_err(cut)?, of: number(input).map_err(cut)? };
+        match stripe.index < stripe.of && Injector::are_bounded(std::slice::from_ref(&injector)) {
+            true => Ok(Task { plan, injector, stripe }),
+            false => Err("what it is to do is no part of a load".to_owned()),
+        }
+    }
+}
+
+fn number(input: &mut impl Read) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    input.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn part(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let length = number(input)?;
+    if length > BYTES_MAX {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    // As much memory as comes, not as is promised.
+    let mut bytes = Vec::new();
+    input.take(length).read_to_end(&mut bytes)?;
+    if (bytes.len() as u64) < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
+}
+
+/// Where this was asked for, it is done, and this does not return.
+pub fn carry_out_if_asked() {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().as_deref() != Some(OsStr::new(WORD)) || words.next().is_some() || io::stdin().is_terminal() {
+        return;
+    }
+    process::raise_files_max();
+    std::process::exit(match carry_out(&mut io::stdout()) {
+        Ok(()) => 0,
+        Err(reason) => {
+            say(&mut io::stdout(), &Frame::Remark(Remark::Broken { reason }));
+            2
+        }
+    })
+}
+
+/// Whether it was heard.
+fn say(out: &mut impl Write, frame: &Frame) -> bool {
+    let mut bytes = Vec::new();
+    frame.encode(&mut bytes);
+    out.write_all(&bytes).and_then(|()| out.flush()).is_ok()
+}
+
+fn carry_out(out: &mut impl Write) -> Result<(), String> {
+    let lost = |_: io::Error| "whoever started it is gone".to_owned();
+    out.write_all(&MAGIC).and_then(|()| out.flush()).map_err(lost)?;
+    let mut input = io::stdin();
+    let Task { plan, injector, stripe } = Task::read(&mut input)?;
+    let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
+    let aids = Aids { authors: Vec::new(), texts };
+    let prepared = prepare_aided(&plan, &injector, stripe, aids, &mut |_| ControlFlow::Continue(()))
+        .map_err(|error| error.to_string())?;
+    let tag = Tag::of(Purpose::Run);
+    say(out, &Frame::TrialStart { tag, start_ns: 0, plan: Box::new(plan.record()), injectors: vec![injector] });
+    let origin_ns = number(&mut input).map_err(lost)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        // A byte is the wish to stop; nobody at the other end, the end.
+        if input.read_exact(&mut [0]).is_err() {
+            std::process::exit(1);
+        }
+        stopped.store(true, Ordering::Relaxed);
+    });
+    let run = prepared.run(origin_ns, &mut |tick| {
+        let heard = tick.end_ns == 0 || {
+            let index = (tick.start_ns / Plan::TICK_NS) as u32;
+            say(out, &Frame::Interval { index, interval: Box::new(tick.interval.clone()) })
+        };
+        match heard && !stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(Stop::Interrupted),
+        }
+    });
+    let (window_ns, addresses) = (run.window_ns, run.plan.carriage.addresses);
+    let (ending, failed_answers) = (run.ending.unwrap_or(Ending::Finished), run.failed_answers);
+    say(out, &Frame::TrialEnd { ending, window_ns, start_ns: 0, addresses, failed_answers });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape};
+
+    #[test]
+    fn a_task_comes_as_it_was_sent_or_is_refused() {
+        let addresses = vec![([127, 0, 0, 1], 80).into()];
+        let mut plan = Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(2.0) });
+        plan.traffic.routes[0].request.body = vec![7; 300];
+        let task =
+            Task { plan, injector: Injector { workers: 2, ..Injector::default() }, stripe: Stripe { index: 1, of: 2 } };
+        let bytes = task.to_bytes();
+        let read = Task::read(&mut &*bytes).expect("a task");
+        assert_eq!((read.plan, read.injector, read.stripe), (task.plan.clone(), task.injector.clone(), task.stripe));
+        for cut in 0..bytes.len() {
+            assert!(Task::read(&mut &bytes[..cut]).is_err(), "{cut}");
+        }
+        let none = Task { stripe: Stripe { index: 2, of: 2 }, ..task };
+        assert!(Task::read(&mut &*none.to_bytes()).is_err());
+        assert!(Task::read(&mut [0xff; 64].as_slice()).is_err(), "longer than anything");
+    }
+}

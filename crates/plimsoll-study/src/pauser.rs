@@ -1,0 +1,122 @@
+//! The stopper: a process that stops others for moments while a load runs, and surely lets them go on. It is this very program, started
+//! with [`WORD`] before anything is parsed.
+//!
+//! It goes by a pipe of which only plimsoll has the other end: a byte begins, and when it closes, because the load is over or plimsoll is
+//! gone in whatever way, all go on and the stopper ends. It lies out of reach of ^C and takes no hint to end by itself. Where it is
+//! killed, plimsoll lets them go on (`runner::stopped`). Only who kills both at one moment leaves a process stopped.
+//!
+//! Not here: which processes these are, and whether they may be stopped.
+
+use crate::self_process;
+use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
+use plimsoll_sys::pause::Pausable;
+use plimsoll_sys::{process, signal};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// The first argument of a stopper, in place of a command; then each process, as [`word`] writes it.
+const WORD: &str = "stop-processes";
+
+/// How a process is named to a stopper: its number, and when it was started.
+fn word(pid: u32, started_ticks: u64) -> String {
+    format!("{pid}.{started_ticks}")
+}
+
+/// The command that starts a stopper of these processes.
+pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
+    let mut command = self_process::command("plimsoll", WORD);
+    command.stdout(Stdio::piped()).args(processes.into_iter().map(|(pid, started_ticks)| word(pid, started_ticks)));
+    command
+}
+
+/// The processes that these arguments ask to stop.
+fn asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)>> {
+    if arguments.nth(1)? != WORD {
+        return None;
+    }
+    let process = |word: OsString| {
+        let (pid, started_ticks) = word.to_str()?.split_once('.')?;
+        Some((pid.parse().ok()?, started_ticks.parse().ok()?))
+    };
+    let processes: Vec<(u32, u64)> = arguments.map(process).collect::<Option<_>>()?;
+    (!processes.is_empty()).then_some(processes)
+}
+
+/// All that are stopped; they go on when this is dropped, also where something panics.
+struct StoppedProcesses(Vec<Pausable>);
+
+impl StoppedProcesses {
+    fn stop(&self) {
+        // One that has ended meanwhile needs none.
+        self.0.iter().for_each(|process| _ = process.stop());
+    }
+
+    fn go_on(&self) {
+        self.0.iter().for_each(|process| _ = process.go_on());
+    }
+}
+
+impl Drop for StoppedProcesses {
+    fn drop(&mut self) {
+        self.go_on();
+    }
+}
+
+/// Where a stopper was asked for, it is one, and this does not return.
+pub fn stop_if_asked() {
+    let Some(processes) = asked(std::env::args_os()) else { return };
+    process::call_itself(c"stopper");
+    signal::withstand();
+    let held: Result<Vec<Pausable>, _> = processes.iter().map(|(pid, ticks)| Pausable::hold(*pid, *ticks)).collect();
+    let Ok(held) = held.map(StoppedProcesses) else { std::process::exit(2) };
+    let mut out = std::io::stdout();
+    if out.write_all(b"+").and_then(|()| out.flush()).is_err() || std::io::stdin().read_exact(&mut [0]).is_err() {
+        std::process::exit(1);
+    }
+    let (over, wait) = channel::<()>();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        drop(over);
+    });
+    again_and_again(&held, &wait);
+    drop(held);
+    std::process::exit(0);
+}
+
+/// Until nobody holds the other end.
+fn again_and_again(held: &StoppedProcesses, over: &Receiver<()>) {
+    let waits = |ns: u64| {
+        over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)
+    };
+    while waits(STOP_PERIOD_NS - STOP_NS) {
+        held.stop();
+        let goes = waits(STOP_NS);
+        held.go_on();
+        if !goes {
+            break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopper_is_asked_for_by_its_word_alone() {
+        for (words, expect) in [
+            (&["plimsoll", WORD, "12.345", "7.1"][..], Some(vec![(12, 345), (7, 1)])),
+            (&["plimsoll", WORD], None),
+            (&["plimsoll", WORD, "12"], None),
+            (&["plimsoll", WORD, "12.345", "x"], None),
+            (&["plimsoll", WORD, "-1.5"], None),
+            (&["plimsoll", "run", WORD, "12.345"], None),
+        ] {
+            assert_eq!(asked(words.iter().map(OsString::from)), expect, "{words:?}");
+        }
+        assert_eq!(asked(["plimsoll", WORD, &word(3, 9)].iter().map(OsString::from)), Some(vec![(3, 9)]));
+    }
+}

@@ -1,0 +1,268 @@
+//! Profiles over HTTP, as Go's `net/http/pprof` and its kin serve them: which path to ask for, and what a refusal means.
+//!
+//! Not here: when profiles are taken (`profile_capture`), what they say.
+
+use crate::target::resolve_plain;
+use plimsoll_analysis::profile::{ReadError, read_up_to};
+use plimsoll_model::Plan;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::profile::Profile;
+use plimsoll_model::redact;
+use plimsoll_probe::fetch::FetchTarget;
+use plimsoll_probe::fetch::{BytesLeft, FetchError, Fetched, fetch};
+use plimsoll_traffic::target_url::shown;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// What a CPU profile takes where nothing is said, as pprof has it.
+const SECONDS: u32 = 30;
+/// For all but the time that a profile takes: of all profiles of an endpoint together.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// An endpoint may send so many bytes in all, and a profile may unpack to so many: the tables made of it take several times
+/// as much, and stay below 256 MiB.
+const SENT_BYTES_MAX: usize = 32 << 20;
+const UNPACKED_BYTES_MAX: usize = 24 << 20;
+/// One profile is unpacked at a time.
+static UNPACKING: Mutex<()> = Mutex::new(());
+/// A server that refuses does so at once.
+const REFUSAL_WITHIN: Duration = Duration::from_millis(700);
+
+/// The path to ask for, and for how many seconds the profile is taken: a base becomes its CPU profile, and `seconds` is
+/// put in.
+pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), Failure> {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let path = match path.trim_end_matches('/') {
+        "" => "/debug/pprof/profile".to_owned(),
+        base if base.ends_with("/debug/pprof") => format!("{base}/profile"),
+        whole => whole.to_owned(),
+    };
+    let mut parts: Vec<String> = query.split('&').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    if parts.iter().any(|part| part.starts_with("debug=") && part != "debug=0") {
+        return Err(Failure::usage("debug= asks for text: leave it out of the address"));
+    }
+    let in_query = parts.iter().find_map(|part| part.strip_prefix("seconds="));
+    let (put_in, seconds) = match (in_query, seconds) {
+        (Some(_), Some(_)) => return Err(Failure::usage("give --seconds or seconds= in the address, not both")),
+        (Some(text), None) => {
+            let number = text.parse().map_err(|_| Failure::usage("seconds= in the address must be a whole number"))?;
+            (false, number)
+        }
+        (None, Some(seconds)) => (true, seconds),
+        (None, None) if path.ends_with("/profile") => (true, SECONDS),
+        (None, None) => (false, 0),
+    };
+    if put_in {
+        parts.push(format!("seconds={seconds}"));
+    }
+    let query = if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) };
+    Ok((path + &query, seconds))
+}
+
+/// An address without its path and without secrets.
+fn origin(url: &str) -> String {
+    let mut origin = shown(url);
+    let start = origin.find("://").map_or(0, |at| at + 3);
+    let end = origin[start..].find(['/', '?']).map_or(origin.len(), |at| start + at);
+    origin.truncate(end);
+    origin
+}
+
+/// Fetches the profile at an address; gives the address without secrets, too. `say` hears that it will take a while.
+pub fn fetch_profile(
+    url: &str,
+    seconds: Option<u32>,
+    allow_public: bool,
+    say: impl FnOnce(&str),
+) -> Result<(String, Vec<u8>), Failure> {
+    let target = resolve_plain(url, allow_public)?;
+    let (path, seconds) = profile_path(&target.path, seconds)?;
+    let name = format!("{}{}", origin(url), redact::path(path.split('?').next().unwrap_or_default()));
+    if seconds > 0 {
+        say(&format!("profiling {name} for {seconds} s"));
+    }
+    let timeout = PATIENCE + Duration::from_secs(u64::from(seconds));
+    match fetch(&target, &path, timeout, &BytesLeft::new(SENT_BYTES_MAX)) {
+        Ok(Fetched { status: 200..=299, body }) => Ok((name, body)),
+        Ok(Fetched { status, body }) => {
+            Err(Failure::start(format!("'{name}' answers {status}{}", refusal(status, &body))))
+        }
+        Err(error) => Err(Failure::start(format!("'{name}': no profile was fetched: {}", error.text()))),
+    }
+}
+
+/// Whether what came is a profile.
+fn checked(body: &[u8]) -> Result<Profile, ReadError> {
+    let _one_at_a_time = UNPACKING.lock();
+    read_up_to(body, UNPACKED_BYTES_MAX)
+}
+
+/// What the server says, and the way out.
+fn refusal(status: u16, body: &[u8]) -> String {
+    let said = String::from_utf8_lossy(body);
+    let line: String = redact::line(said.lines().next().unwrap_or_default()).chars().take(120).collect();
+    let line = line.trim();
+    let quoted = if line.is_empty() || line.starts_with('<') { String::new() } else { format!(" ({line})") };
+    let lower = said.to_lowercase();
+    let way_out = match status {
+        400 if lower.contains("writetimeout") || lower.contains("write timeout") => {
+            "its WriteTimeout is shorter than the profile: ask for fewer seconds"
+        }
+        400 => "ask for other seconds, or for none",
+        401 | 403 => "it wants credentials: write http://USER:PASSWORD@HOST",
+        404 => "there is no profile: a Go server serves them under /debug/pprof/ once it imports net/http/pprof",
+        500 if lower.contains("already") || lower.contains("in use") => {
+            "another CPU profile is being taken: wait until it ends, then try again"
+        }
+        300..=399 => "it has moved: give the address that it moved to",
+        _ => "look into the log of the server",
+    };
+    format!("{quoted}: {way_out}")
+}
+
+/// A base under which a server offers its profiles.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    target: FetchTarget,
+    /// Path of the base, without a slash at its end.
+    base: String,
+    /// The address of the base, without secrets.
+    pub shown: String,
+    /// What it may still send.
+    bytes_left: BytesLeft,
+}
+
+impl Endpoint {
+    /// The base at an address such as `http://localhost:6060/debug/pprof`; of an address without a path, or of `auto`
+    /// for the target itself, the usual one.
+    pub fn resolve(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
+        let target = resolve_plain(url, allow_public)?;
+        let path = target.path.split('?').next().unwrap_or_default().trim_end_matches('/');
+        let base = match path.strip_suffix("/profile").unwrap_or(path) {
+            "" => "/debug/pprof".to_owned(),
+            base => base.to_owned(),
+        };
+        let shown = format!("{}{}", origin(url), redact::path(&base));
+        Ok(Endpoint { target, base, shown, bytes_left: BytesLeft::new(SENT_BYTES_MAX) })
+    }
+
+    /// The usual base on the server that is the target of a load, which may want the same authorization.
+    pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
+        let target = FetchTarget::of_load(plan, authorization)?;
+        let base = "/debug/pprof".to_owned();
+        let bytes_left = BytesLeft::new(SENT_BYTES_MAX);
+        Ok(Endpoint { shown: format!("{}{base}", target.origin), target, base, bytes_left })
+    }
+
+    /// Whether an index of profiles is there.
+    pub fn is_served(&self) -> bool {
+        let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_WITHIN, &BytesLeft::new(1 << 20));
+        // It links to the text of each kind.
+        index
+            .is_ok_and(|index| index.status == 200 && String::from_utf8_lossy(&index.body).contains("goroutine?debug="))
+    }
+
+    /// Asks for a CPU profile and gives up soon: a server that refuses does so at once, one that agrees keeps quiet.
+    pub fn check(&self, seconds: u32) -> Result<(), Failure> {
+        let path = format!("{}/profile?seconds={seconds}", self.base);
+        let bad = |why: String| Failure::start(format!("--pprof: '{}/profile' {why}", self.shown));
+        match fetch(&self.target, &path, REFUSAL_WITHIN, &self.bytes_left) {
+            Err(FetchError::Late) => Ok(()),
+            Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
+            Ok(Fetched { status: 200..=299, body }) => match checked(&body) {
+                // Not every server waits for the time that it is asked for.
+                Ok(_) => Ok(()),
+                Err(error) => Err(bad(error.to_string())),
+            },
+            Ok(Fetched { status, body }) => Err(bad(format!("answers {status}{}", refusal(status, &body)))),
+        }
+    }
+
+    /// Takes a profile of this kind (`profile`, `heap`, ...) for so long, and looks whether it is one. Beyond that time it
+    /// waits no longer than `patience`.
+    ///
+    /// # Errors
+    /// The reason and the way out; completes "KIND: ...".
+    pub fn take(&self, kind: &str, seconds: u32, patience: Duration) -> Result<Vec<u8>, String> {
+        let path = format!("{}/{kind}?seconds={seconds}", self.base);
+        let timeout = patience + Duration::from_secs(u64::from(seconds));
+        match fetch(&self.target, &path, timeout, &self.bytes_left) {
+            Err(error) => Err(error.text().to_owned()),
+            Ok(Fetched { status: 200..=299, body }) => match checked(&body) {
+                Ok(_) => Ok(body),
+                Err(error) => Err(format!("what came {error}")),
+            },
+            Ok(Fetched { status, body }) => Err(format!("answers {status}{}", refusal(status, &body))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_profiles() {
+        for (path, seconds, expect) in [
+            ("/", None, Ok(("/debug/pprof/profile?seconds=30", 30))),
+            ("/debug/pprof/", Some(5), Ok(("/debug/pprof/profile?seconds=5", 5))),
+            ("/x/debug/pprof", None, Ok(("/x/debug/pprof/profile?seconds=30", 30))),
+            ("/debug/pprof/profile?seconds=2", None, Ok(("/debug/pprof/profile?seconds=2", 2))),
+            ("/debug/pprof/heap", None, Ok(("/debug/pprof/heap", 0))),
+            ("/debug/pprof/heap?gc=1", Some(3), Ok(("/debug/pprof/heap?gc=1&seconds=3", 3))),
+            ("/debug/pprof/goroutine?debug=0", None, Ok(("/debug/pprof/goroutine?debug=0", 0))),
+            ("/debug/pprof/goroutine?debug=2", None, Err("debug=")),
+            ("/debug/pprof/profile?seconds=2", Some(2), Err("not both")),
+            ("/debug/pprof/profile?seconds=x", None, Err("whole number")),
+        ] {
+            match (profile_path(path, seconds), expect) {
+                (Ok((got, waits)), Ok((want, want_waits))) => assert_eq!((got.as_str(), waits), (want, want_waits)),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{path}: {error}"),
+                (got, want) => panic!("{path}: {got:?}, expected {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn bases_are_found() {
+        for (url, expect) in [
+            ("http://127.0.0.1:6060", "http://127.0.0.1:6060/debug/pprof"),
+            ("http://u:secret@127.0.0.1:6060/", "http://127.0.0.1:6060/debug/pprof"),
+            ("http://127.0.0.1:6060/debug/pprof/", "http://127.0.0.1:6060/debug/pprof"),
+            ("http://127.0.0.1:6060/x/debug/pprof/profile?seconds=3", "http://127.0.0.1:6060/x/debug/pprof"),
+        ] {
+            assert_eq!(Endpoint::resolve(url, false).expect("a base").shown, expect, "{url}");
+        }
+    }
+
+    #[test]
+    fn questions_go_where_the_load_goes() {
+        use plimsoll_model::{Carriage, Curve, LoadShape};
+        let elsewhere: std::net::SocketAddr = "127.0.0.1:7902".parse().expect("an address");
+        let shape = LoadShape::Closed { users: Curve::constant(1.0) };
+        // The host of the URL is not even looked up.
+        let mut plan = Plan::get("no-such-host.invalid", 7901, vec![elsewhere], shape);
+        let endpoint = Endpoint::of_target(&plan, Some("Basic dTpwdw==".into())).expect("a base");
+        assert_eq!(endpoint.target.addresses, [elsewhere]);
+        assert_eq!(endpoint.shown, "http://no-such-host.invalid:7901/debug/pprof");
+        plan.carriage = Carriage { unix: Some("/s".into()), ..Carriage::tcp(vec![]) };
+        assert!(Endpoint::of_target(&plan, None).expect_err("no address").to_string().contains("unix socket"));
+        plan.carriage = Carriage::tcp(vec![elsewhere]);
+        plan.traffic.origin.scheme = "https".into();
+        assert!(Endpoint::of_target(&plan, None).expect_err("no TLS").to_string().contains("plain HTTP"));
+    }
+
+    #[test]
+    fn refusals_name_the_way_out() {
+        for (status, body, said) in [
+            (404, "404 page not found\n", "net/http/pprof"),
+            (500, "Could not enable CPU profiling: cpu profiling already in use\n", "wait until it ends"),
+            (400, "profile duration exceeds server's WriteTimeout\n", "fewer seconds"),
+            (301, "<a href=\"/x\">Moved Permanently</a>.\n", "moved"),
+            (401, "", "USER:PASSWORD"),
+            (503, "busy\u{1b}[31m\nand more", " (busy [31m): look into the log"),
+        ] {
+            let text = refusal(status, body.as_bytes());
+            assert!(text.contains(said) && !text.contains('\n'), "{status}: {text}");
+        }
+    }
+}

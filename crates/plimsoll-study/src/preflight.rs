@@ -1,0 +1,231 @@
+//! One request before the load, not counted: whether anybody answers there, in HTTP, and over TLS where that is asked.
+
+use crate::connecting::tls_refused;
+use crate::grpc;
+use plimsoll_model::failed_answer::KEPT_BYTES;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{
+    AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan, Redact, Terms, TlsFailure,
+};
+use plimsoll_probe::client::{AskError, BlockingSocket, Question};
+use plimsoll_sys::probe::listener::listening_on;
+use plimsoll_sys::probe::sockets::Asker;
+use plimsoll_sys::tcp::{Socket, is_local};
+use plimsoll_wire::EncodedRequest;
+use plimsoll_wire::tls::Client;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Longer than any healthy first answer; `--timeout` can make it shorter.
+const TIMEOUT_MAX: Duration = Duration::from_secs(10);
+/// Between loads: a server that is behind still is asked again before a later one.
+const SERVED_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The first answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// gRPC's, if there is one.
+    pub grpc_status: Option<u16>,
+    /// How long it took from the first attempt to connect, in ns.
+    pub took_ns: u64,
+    /// Over HTTP/2.
+    pub is_h2: bool,
+    /// How many requests at a time the server takes on a connection; `None`: any number.
+    pub streams_allowed: Option<u32>,
+    /// Its status line and the beginning of its content, as a reader may have them.
+    pub text: String,
+}
+
+impl Answer {
+    /// How the call ended, if it is one.
+    pub fn ended(&self) -> GrpcStatus {
+        self.grpc_status.map_or(GrpcStatus::of_http(self.status), |code| GrpcStatus::of_code(code.into()))
+    }
+}
+
+/// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that answers
+/// is enough; the reasons of all others are in the error. Where nothing may be asked apart from the load (a mix that only
+/// posts), it is enough that connections are accepted, and there is no answer.
+pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
+    ask_within(plan, injector, TIMEOUT_MAX)
+}
+
+/// Whether the target gives what counts as success to who asks as `injector` does; `None`: it does not answer at once, or may not be
+/// asked apart from the load.
+pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
+    plan.traffic.first?;
+    let answer = ask_within(plan, injector, SERVED_TIMEOUT).ok()??;
+    let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
+    Some(plan.traffic.succeeds(answer.status) && call.is_none_or(|call| call.ok.contains(answer.ended())))
+}
+
+fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result<Option<Answer>, Failure> {
+    let Some((number, route)) = plan.traffic.first.zip(plan.traffic.first()) else {
+        return match is_taken(plan) {
+            true => Ok(None),
+            false => Err(Failure::start(format!(
+                "nothing was started: nobody accepts connections at {} (--no-preflight starts all the same)",
+                plan.traffic.origin
+            ))),
+        };
+    };
+    let first = First {
+        request: plimsoll_engine::first_request(plan, &grpc::texts(plan)?, number)
+            .map_err(|e| Failure::usage(e.to_string()))?,
+        timeout: Duration::from_nanos(route.timeout_ns).min(timeout_max),
+        http: plan.carriage.http,
+        tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?,
+        is_call: route.grpc.is_some(),
+        redact: plan.traffic.redact,
+    };
+    let mut reasons = Vec::new();
+    if let Some(path) = &plan.carriage.unix {
+        match first.ask(|| Socket::connect_unix(path)) {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(reason) => reasons.push(format!("the unix socket {path} {reason}")),
+        }
+    }
+    for address in plan.carriage.addresses.iter().filter(|_| plan.carriage.unix.is_none()) {
+        let sources: Vec<AddressRange> =
+            injector.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
+        match first.ask(|| Socket::connect_from(AddressRange::nth_of(&sources, 0), address)) {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(reason) => reasons.push(format!("{address} {reason}")),
+        }
+    }
+    Err(Failure::start(format!("nothing was started: {} (--no-preflight starts all the same)", reasons.join("; "))))
+}
+
+/// Whether anybody accepts connections where the plan's go, or holds an address there: then nobody else can.
+pub fn is_taken(plan: &Plan) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    if let Some(path) = &plan.carriage.unix {
+        return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
+    }
+    // Who holds the address may be too busy to accept; where the kernel does not tell, only who accepts is seen.
+    let held = |address: &SocketAddr| {
+        is_local(&address.ip())
+            && Asker::open()
+                .and_then(|mut asker| listening_on(&mut asker, *address))
+                .is_ok_and(|sockets| !sockets.is_empty())
+    };
+    let accepts = |address: &SocketAddr| BlockingSocket::open(|| Socket::connect_from(None, address), deadline).is_ok();
+    plan.carriage.addresses.iter().any(|address| held(address) || accepts(address))
+}
+
+/// What every address of a plan is asked.
+struct First {
+    request: EncodedRequest,
+    timeout: Duration,
+    http: HttpChoice,
+    tls: Option<Client>,
+    /// It is a call of gRPC's.
+    is_call: bool,
+    /// What of its answer is left out.
+    redact: Redact,
+}
+
+impl First {
+    fn ask(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
+        let began = Instant::now();
+        let deadline = began + self.timeout;
+        let question = Question {
+            request: &self.request,
+            tls: self.tls.as_ref(),
+            http: self.http,
+            deadline,
+            connect_until: deadline,
+            in_any_case: false,
+        };
+        let mut kept = Vec::new();
+        let reply = question
+            .ask(connect, &mut |piece| {
+                kept.extend_from_slice(&piece.bytes[..piece.bytes.len().min(KEPT_BYTES - kept.len())]);
+                true
+            })
+            .map_err(|error| match error {
+                AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
+                    AskError::LateAnswer.text(self.timeout, self.is_call)
+                }
+                // That it is to be one protocol was asked for.
+                error @ AskError::Tls(TlsFailure::NothingInCommon)
+                    if self.http != HttpChoice::Auto && !self.is_call =>
+                {
+                    format!("{} (leave --http out to take any protocol)", error.text(self.timeout, self.is_call))
+                }
+                error => error.text(self.timeout, self.is_call),
+            })?;
+        if reply.grpc_status.is_some() {
+            // What is heard of a call is messages, for nobody to read.
+            kept.clone_from(&reply.call_message);
+            kept.truncate(KEPT_BYTES);
+        }
+        // Over HTTP/2 what was heard is content, and its head was told apart from it.
+        if reply.is_h2 {
+            kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
+        }
+        let status = reply.status;
+        let mut said = FailedAnswer::answer(status, 0, &kept, self.redact);
+        let unsaid = (self.is_call && reply.grpc_status.is_none()).then_some(FailedAnswer::UNSAID);
+        said.reason = reply.call_fault.map(CallFault::text).or(unsaid).unwrap_or_default().to_owned();
+        Ok(Answer {
+            status,
+            grpc_status: reply.grpc_status,
+            is_h2: reply.is_h2,
+            streams_allowed: reply.streams_allowed,
+            took_ns: began.elapsed().as_nanos() as u64,
+            text: said.text(),
+        })
+    }
+}
+
+/// Asks once before the load, unless told not to; returns warnings: of an answer that would not count, of more streams than the server
+/// takes. What the server has taken of the protocols offered is what all loads speak from there on.
+pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
+    first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
+}
+
+/// The same with how long the answer took, in ns; 0 if it was skipped.
+pub fn first_answer(
+    plan: &mut Plan,
+    injector: &Injector,
+    terms: &Terms<String>,
+) -> Result<(Vec<String>, u64), Failure> {
+    if !terms.preflight {
+        return Ok((Vec::new(), 0));
+    }
+    grpc::refuse_unhealthy(plan)?;
+    let Some(answer) = ask(plan, injector)? else { return Ok((Vec::new(), 0)) };
+    let ended = answer.ended();
+    let Answer { status, is_h2, streams_allowed, took_ns, text, .. } = answer;
+    let carriage = &mut plan.carriage;
+    if carriage.streams_max > 1 && !is_h2 {
+        return Err(Failure::usage(format!(
+            "--streams {}: the server speaks HTTP/1.1 only, which carries one request at a time on a connection",
+            carriage.streams_max
+        )));
+    }
+    carriage.speak(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
+    let shared = streams_allowed.filter(|allowed| *allowed < carriage.streams_max).map(|allowed| {
+        format!(
+            "--streams {}: the server takes {allowed} at a time on a connection, and what is beyond that waits on our side: --streams \
+             {allowed} spreads it over more connections",
+            carriage.streams_max
+        )
+    });
+    let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
+    let warning = match call {
+        _ if !plan.traffic.succeeds(status) => {
+            Some(format!("the first answer had status {status}, which does not count as success (--ok-status): {text}"))
+        }
+        Some(call) if !call.ok.contains(ended) => {
+            let ended = ended.name();
+            Some(format!("the first call ended with {ended}, which does not count as success (--ok-grpc): {text}"))
+        }
+        _ => None,
+    };
+    Ok((shared.into_iter().chain(warning).collect(), took_ns))
+}

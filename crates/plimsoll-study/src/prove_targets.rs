@@ -1,0 +1,118 @@
+//! The targets of a comparison as they are reached from this machine: servers that run already, found by who listens, or builds
+//! that are going to be started; and what is to be said of two servers with different pasts.
+
+use crate::base::{Base, user_info};
+use crate::pprof::Endpoint;
+use crate::preflight::preflight;
+use crate::profile_capture::Capture;
+use crate::runner::builds::BuildTarget;
+use crate::script_run::{ScriptRun, shared};
+use plimsoll_analysis::Sentence;
+use plimsoll_analysis::prove::arm_name;
+use plimsoll_analysis::prove::past::{Past, pasts_differ};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::ProfilesTerms;
+use plimsoll_model::{Arm, Criterion, HttpChoice, Plan, Served, Terms};
+use plimsoll_probe::{Finder, FoundServer};
+use plimsoll_sys::group::CpuClocks;
+use plimsoll_sys::probe::process::{look_at, ticks_per_second};
+
+/// Reaches every arm. What is decided by CPU time needs processes that can be seen.
+pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) -> Result<Vec<BuildTarget>, Failure> {
+    let commands = [&terms.builds.a, &terms.builds.b];
+    let mut targets = Vec::with_capacity(arms.len());
+    for (number, arm) in arms.iter().enumerate() {
+        let base = Base::reach(&arm.plan, terms)?;
+        let authoring = ScriptRun::of(&arm.plan, terms)?.map(shared);
+        if arm.started {
+            let command = commands.get(number).copied().cloned().flatten();
+            let command = command.ok_or_else(|| Failure::start("the command of a build is missing"))?;
+            targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
+            continue;
+        }
+        let finder = Finder::of_listener(&base.watched(&base.resolver()));
+        if let (Criterion::Cpu, Err(reason)) = (criterion, finder.first()) {
+            return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
+        }
+        targets.push(BuildTarget { base, command: None, finder: Some(finder), authoring });
+    }
+    Ok(targets)
+}
+
+/// Asks the servers that run already once each. Where they have a say in which HTTP is spoken, all speak what the first has
+/// answered in: two protocols are no comparison of two servers. Returns what is to be warned of.
+pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
+    let mut warnings = Vec::new();
+    // Which, and of whom.
+    let mut spoken: Option<(HttpChoice, String)> = None;
+    for (number, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.command.is_none()) {
+        let plan = &mut target.base.plan;
+        let (is_open, name) = (plan.carriage.is_open(), arm_name(number as u8));
+        if let (true, Some((http, _))) = (is_open, &spoken) {
+            plan.carriage.speak(*http);
+        }
+        let said = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
+            Some((http, first)) if is_open => Failure::start(format!(
+                "{failure}; {first} has answered in HTTP/{}, and {name} is to speak the same (--http 1.1 has all speak that)",
+                http.name()
+            )),
+            _ => failure,
+        })?;
+        if is_open && spoken.is_none() && !plan.carriage.is_open() {
+            spoken = Some((plan.carriage.http, name.to_string()));
+        }
+        warnings.extend(said.iter().map(|warning| format!("{name}: {warning}")));
+    }
+    Ok(warnings)
+}
+
+/// What is known of the past of a server on this machine.
+fn past(found: &FoundServer) -> Option<Past> {
+    let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
+    let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    let cpu_s = CpuClocks::below(&found.roots).cpu_ns() as f64 / 1e9;
+    Some(Past { age_s: (uptime_s - first_s).max(0.0), cpu_s })
+}
+
+/// Of two URLs: what to warn about where their processes have different pasts, and what to say in any case, unless it is one
+/// server.
+pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
+    let [a, b] = targets else { return (None, None) };
+    let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
+    let (Ok(found_a), Ok(found_b)) = (a.first(), b.first()) else { return (None, None) };
+    if found_a.roots == found_b.roots {
+        return (None, None);
+    }
+    let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
+    let hint = "two URLs compare two running processes, and two starts of one build often differ by 1 to 2 %: --a CMD --b CMD compares two builds, each started afresh for each load";
+    (differing, Some(hint))
+}
+
+/// The profiles that are asked for. Of servers that run already, looks whether they will do it, so that nobody waits in
+/// vain.
+pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
+    let (Some(ProfilesTerms { served, seconds }), [a, b]) = (&terms.profiles, targets) else { return Ok(None) };
+    let (public, seconds) = (terms.public, *seconds);
+    let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
+    let of_target = |target: &BuildTarget, number| {
+        let plan = &target.base.plan;
+        Endpoint::of_target(plan, user_info(plan, terms, number))
+    };
+    let [a, b] = match served {
+        Served::ByTarget => [of_target(a, 0), of_target(b, 1)],
+        Served::At(urls) => [urls.first(), urls.last()].map(|url| Endpoint::resolve(url.map_or("", |url| url), public)),
+    };
+    let endpoints = [a.map_err(flagged)?, b.map_err(flagged)?];
+    let fresh = targets.iter().any(|target| target.command.is_some());
+    if !fresh {
+        let [a, b] = &endpoints;
+        a.check(seconds)?;
+        // A server takes a while to give up a profile for which nobody waits: the same is not asked twice.
+        if b.shown != a.shown {
+            b.check(seconds)?;
+        }
+    }
+    Ok(Some(Capture::at(endpoints.into(), seconds)))
+}

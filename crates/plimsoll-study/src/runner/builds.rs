@@ -1,0 +1,263 @@
+//! Loads from this machine on several targets in turn (arms): servers that run already, or builds that are started afresh, and
+//! ended, for each turn of theirs.
+
+use super::machine::{Fitting, on_clock};
+use super::{Driven, Glance, OnTick, Runner, Unready, aids};
+use crate::base::Base;
+use crate::setup_teardown::AroundLoad;
+use crate::subject::{Running, Subject, prepare};
+use plimsoll_analysis::study::TrialPlan;
+use plimsoll_engine::{Prepared, prepare_aided};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_probe::{Finder, MachineSeen};
+use plimsoll_sys::group::CpuClocks;
+use plimsoll_wire::Authoring;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// One of several targets.
+pub struct BuildTarget {
+    /// Where and how it is asked.
+    pub base: Base,
+    /// How to start it; `None`: it runs already.
+    pub command: Option<String>,
+    /// How its processes are found, where it runs already.
+    pub finder: Option<Finder>,
+    /// Who says what is asked, where it is not in the plan.
+    pub authoring: Option<Arc<dyn Authoring>>,
+}
+
+/// Targets in turn.
+pub struct Builds<'a> {
+    targets: &'a [BuildTarget],
+    fitting: Fitting,
+    /// The load that was prepared last.
+    plan: Plan,
+    /// Who makes it.
+    injector: Injector,
+    /// How long a build may take until it answers.
+    start_patience: Duration,
+    /// A command to be run before every block.
+    before_block: Option<&'a str>,
+    /// Where output of builds goes: beside the run file.
+    beside: PathBuf,
+    began: Instant,
+    /// What the loads are on now, and the build there, if it was started.
+    on: Option<(Tag, Option<Running>)>,
+    /// Whether any build was started already.
+    any_started: bool,
+    /// Which HTTP the first build has answered in, where builds have a say in it: all speak that.
+    spoken: Option<HttpChoice>,
+    /// The last block before which the command was run.
+    block: Option<u32>,
+    /// What was made ready at the target for the load, and what went wrong when that was taken away.
+    around: Option<AroundLoad>,
+    warnings: Vec<String>,
+    /// The load whose connections are ready, and what is seen while it runs.
+    ready: Option<Prepared>,
+    seen: Option<CpuSeen>,
+}
+
+impl<'a> Builds<'a> {
+    /// The experiment begins.
+    pub fn new(
+        targets: &'a [BuildTarget],
+        fitting: Fitting,
+        start_patience: Duration,
+        before_block: Option<&'a str>,
+        beside: PathBuf,
+    ) -> Builds<'a> {
+        let (began, plan, injector) = (Instant::now(), fitting.base.plan.clone(), fitting.base.injector.clone());
+        let (on, any_started, spoken, block) = (None, false, None, None);
+        Builds {
+            targets,
+            fitting,
+            plan,
+            injector,
+            start_patience,
+            before_block,
+            beside,
+            began,
+            on,
+            any_started,
+            spoken,
+            block,
+            around: None,
+            warnings: Vec::new(),
+            ready: None,
+            seen: None,
+        }
+    }
+
+    fn target(&self) -> Option<&'a BuildTarget> {
+        let (tag, _) = self.on.as_ref()?;
+        self.targets.get(tag.arm.map_or(0, ArmIndex::index))
+    }
+
+    /// Turns to what a load is on: the last build is ended, the next one started, where they are to be started.
+    fn turn_to(&mut self, tag: Tag) -> Result<(), Failure> {
+        if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
+            return Ok(());
+        }
+        self.finish()?;
+        if tag.purpose == Purpose::Block && self.block != Some(tag.turn) {
+            self.block = Some(tag.turn);
+            if let Some(command) = self.before_block {
+                prepare("--before-block", command, &self.output_of("before-block"))?;
+            }
+        }
+        self.on = Some((tag, None));
+        let (Some(target), Some(arm)) = (self.target(), tag.arm) else { return Ok(()) };
+        if let Some(command) = &target.command {
+            let name = arm.letter();
+            let subject = Subject {
+                name,
+                command: command.clone(),
+                output: self.output_of(&name.to_ascii_lowercase().to_string()),
+                patience: self.start_patience,
+                after_another: std::mem::replace(&mut self.any_started, true),
+            };
+            let mut base = target.base.clone();
+            let is_open = base.plan.carriage.is_open();
+            self.settle_http(&mut base.plan);
+            let running = subject.start(&base)?;
+            if is_open && self.spoken.is_none() {
+                self.spoken = running.is_h2.map(|is_h2| if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
+            }
+            self.on = Some((tag, Some(running)));
+        }
+        Ok(())
+    }
+
+    /// What builds have a say in is what the first has said.
+    fn settle_http(&self, plan: &mut Plan) {
+        if let (true, Some(http)) = (plan.carriage.is_open(), self.spoken) {
+            plan.carriage.speak(http);
+        }
+    }
+
+    fn output_of(&self, what: &str) -> PathBuf {
+        self.beside.with_extension(format!("{what}.log"))
+    }
+
+    /// The clocks of the processes that are loaded now; `None` where they are not on this machine, or not to be seen.
+    fn clocks(&self) -> Option<CpuClocks> {
+        if let Some((_, Some(running))) = &self.on {
+            return Some(running.cpu_clocks());
+        }
+        let finder = self.target()?.finder.as_ref()?;
+        let found = finder.first().as_ref().ok()?;
+        let clocks = Some(CpuClocks::below(&found.roots)).filter(|clocks| !clocks.is_empty());
+        // A server that was restarted has other processes.
+        let again = || finder.look_again().ok().map(|found| CpuClocks::below(&found.roots));
+        clocks.or_else(again).filter(|clocks| !clocks.is_empty())
+    }
+}
+
+impl Runner for Builds<'_> {
+    fn elapsed_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+        self.turn_to(trial.tag).map_err(Unready::Failed)?;
+        let base = self.target().map_or(&self.fitting.base, |target| &target.base);
+        let mut plan = base.plan.clone();
+        plan.load.become_recorded(&trial.plan.load);
+        self.settle_http(&mut plan);
+        self.plan = plan;
+        let fitted = self.fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?;
+        trial.plan = self.plan.record();
+        Ok(fitted)
+    }
+
+    fn injectors(&self) -> Vec<Injector> {
+        vec![self.injector.clone()]
+    }
+
+    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
+        self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
+        let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
+        self.seen = Some(CpuSeen::begin(self.clocks(), self.fitting.base.local, port));
+        let authoring = self.target().and_then(|target| target.authoring.as_deref());
+        let aids = aids(authoring, &self.plan, self.injector.workers)?;
+        let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
+        self.ready = Some(prepare_aided(&self.plan, &self.injector, Stripe::ALL, aids, &mut |tick| {
+            on_tick(tick, Glance::default())?;
+            alive(&mut running)
+        })?);
+        Ok(())
+    }
+
+    /// The build under the load must live to its end.
+    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        let ready = self.ready.take().expect("connections were made ready");
+        let mut seen = self.seen.take().expect("it is looked at since then");
+        let authoring = self.target().and_then(|target| target.authoring.as_deref());
+        let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
+        let mut run = ready.run(on_clock(self.began, start_ns), &mut |tick| {
+            seen.look(tick.origin_ns, false);
+            on_tick(tick, Glance::default())?;
+            authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)?;
+            alive(&mut running)
+        });
+        authoring.into_iter().for_each(Authoring::unload);
+        let probes = seen.end();
+        self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
+        let untouched = run.ending == Some(Ending::Finished);
+        if let Some(why) = running.and_then(Running::died).filter(|_| untouched) {
+            run.ending = Some(Ending::Stopped(Stop::Died(why)));
+        }
+        Ok(Driven { run: Run { probes: probes.clone().unwrap_or_default(), ..run }, seen_last: probes })
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        match self.on.take() {
+            Some((_, Some(running))) => running.end(),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+}
+
+/// A load ends when the build under it does.
+fn alive(running: &mut Option<&mut Running>) -> ControlFlow<Stop> {
+    match running.as_mut().and_then(|running| running.died()) {
+        Some(why) => ControlFlow::Break(Stop::Died(why)),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+/// The CPU time of a build, of the machine and of plimsoll over one load: as the series that every probe keeps.
+struct CpuSeen {
+    clocks: Option<CpuClocks>,
+    /// Schedule time 0 on the monotonic clock.
+    origin_ns: u64,
+    machine: MachineSeen,
+}
+
+impl CpuSeen {
+    fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> CpuSeen {
+        let mut seen = CpuSeen { clocks, origin_ns: 0, machine: MachineSeen::new(local, port) };
+        // Before the load: its first tick comes later than the measured part begins.
+        seen.look(0, true);
+        seen
+    }
+
+    fn look(&mut self, origin_ns: u64, edge: bool) {
+        self.origin_ns = origin_ns;
+        self.machine.look(edge, self.clocks.as_ref());
+    }
+
+    fn end(mut self) -> Option<Probes> {
+        self.look(self.origin_ns, true);
+        (self.origin_ns > 0).then(|| self.machine.take().shifted(-(self.origin_ns as i64)))
+    }
+}

@@ -1,0 +1,348 @@
+//! Loads from this machine on a target that runs already, watched by the probes.
+
+use super::sources::LoadSources;
+use super::stopped::{MayStop, Stopping};
+use super::together::{self, OtherPart};
+use super::{Driven, Glance, OnTick, Runner, Setting, Unready, aids};
+use crate::base::Base;
+use crate::capacity::{self, Limits};
+use crate::part::Task;
+use crate::preflight;
+use crate::setup_teardown::AroundLoad;
+use plimsoll_analysis::study::TrialPlan;
+use plimsoll_engine::{Prepared, Tick, prepare_aided};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{ArmIndex, Ending, Injector, Intervention, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_probe::{LiveServer, Watcher};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::signal;
+use plimsoll_wire::Authoring;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// This machine.
+pub struct ThisMachine {
+    began: Instant,
+    watcher: Option<Watcher>,
+    /// What all loads share, and the load that is ready.
+    plan: Plan,
+    injector: Injector,
+    fitting: Option<Fitting>,
+    /// Who says what is asked, where it is not in the plan.
+    authoring: Option<Arc<dyn Authoring>>,
+    /// The same plan with one thing changed, by what that is; and, where there are any, as it is.
+    variants: BTreeMap<Option<PlanChange>, Variant>,
+    /// Which of them is ready.
+    variant: Option<PlanChange>,
+    /// What changes a setting of the server's before a load that asks for it.
+    setting: Option<Setting>,
+    /// What may be stopped while a load runs that asks for it, and what stops it for the load that is ready.
+    may_stop: Vec<MayStop>,
+    stopping: Option<Stopping>,
+    /// Who makes half of the load that is ready, where it asks for that; or why nobody does.
+    other: Option<Result<OtherPart, String>>,
+    /// What was made ready at the target for the load, and what went wrong when that was taken away.
+    around: Option<AroundLoad>,
+    /// Where loads come from, if they may move; whether the load that is ready has moved.
+    sources: LoadSources,
+    moved: bool,
+    warnings: Vec<String>,
+    /// The load whose connections are ready, and what is seen while it runs.
+    ready: Option<Prepared>,
+    seen: LoadProbes,
+}
+
+/// What of the plan is another for some loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlanChange {
+    /// One thing, to tell causes apart.
+    Intervention(Intervention),
+    /// What fails comes again.
+    Retried,
+    /// Another target is asked.
+    Against,
+}
+
+impl PlanChange {
+    /// What a load with this tag may ask for.
+    fn of(tag: &Tag) -> Option<PlanChange> {
+        match tag.purpose {
+            Purpose::Overload if tag.arm == Some(ArmIndex::AGAINST) => Some(PlanChange::Against),
+            Purpose::Overload => Some(PlanChange::Retried),
+            _ => Intervention::of(tag).map(PlanChange::Intervention),
+        }
+    }
+}
+
+/// A plan with something changed, and who makes its loads.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// The plan; its load is not used.
+    pub plan: Plan,
+    /// Who makes it.
+    pub injector: Injector,
+}
+
+/// How loads are fitted to the machine.
+pub struct Fitting {
+    /// Where they go, and what of it is the user's own word.
+    pub base: Base,
+    /// What the machine can hold.
+    pub limits: Limits,
+}
+
+impl Fitting {
+    /// Fits a plan, and says who makes its load; the error says why the machine cannot hold it.
+    pub fn fit(&self, plan: &mut Plan, injector: &mut Injector) -> Result<Vec<String>, String> {
+        *injector = self.base.injector_for(&plan.load);
+        capacity::fit(plan, injector, self.base.fixed, self.base.local, &self.limits)
+    }
+}
+
+impl ThisMachine {
+    /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was not decided before.
+    pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
+        let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
+        let (variants, variant, setting) = (BTreeMap::new(), None, None);
+        let (around, warnings, may_stop) = (None, Vec::new(), Vec::new());
+        let (authoring, stopping, other) = (None, None, None);
+        let (sources, moved) = (LoadSources::default(), false);
+        ThisMachine {
+            began,
+            watcher,
+            plan,
+            injector,
+            fitting,
+            authoring,
+            variants,
+            variant,
+            setting,
+            may_stop,
+            stopping,
+            other,
+            around,
+            sources,
+            moved,
+            warnings,
+            ready,
+            seen,
+        }
+    }
+
+    /// The same with somebody who says what is asked, if there is anybody.
+    pub fn authored(mut self, authoring: Option<Arc<dyn Authoring>>) -> ThisMachine {
+        self.authoring = authoring;
+        self
+    }
+
+    /// Loads whose tag asks for a change are carried out with it.
+    pub fn with_variants(mut self, variants: BTreeMap<PlanChange, Variant>) -> ThisMachine {
+        if !variants.is_empty() {
+            let own = Variant { plan: self.plan.clone(), injector: self.injector.clone() };
+            self.variants = variants.into_iter().map(|(change, variant)| (Some(change), variant)).collect();
+            self.variants.insert(None, own);
+        }
+        self
+    }
+
+    /// Before loads whose tag asks for it a setting of the server's is changed.
+    pub fn with_setting(self, setting: Option<Setting>) -> ThisMachine {
+        ThisMachine { setting, ..self }
+    }
+
+    /// While loads run whose tag asks for it these are stopped for moments.
+    pub fn with_stopped(self, may_stop: Vec<MayStop>) -> ThisMachine {
+        ThisMachine { may_stop, ..self }
+    }
+
+    /// Loads come from other addresses of the loopback where those before have left too many ports behind, and the target may be asked
+    /// whether it answers from there.
+    pub fn with_sources(self, may_ask: bool) -> ThisMachine {
+        let sources = if may_ask { LoadSources::moving() } else { LoadSources::default() };
+        ThisMachine { sources, ..self }
+    }
+
+    /// Has the load that is made ready come from another address, if it is to. Says so.
+    fn take_source(&mut self) -> Option<String> {
+        let plan = &self.plan;
+        let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
+        (self.injector, self.moved) = (injector, true);
+        Some(
+            "loads come from other addresses of the loopback (127.0.0.2 and on) where those before have left many ports in TIME-WAIT \
+             (--source-ip 127.0.0.1 keeps to one)"
+                .to_owned(),
+        )
+    }
+
+    /// Takes the plan that a load needs; nothing is copied where it is that of the load before.
+    fn take_variant(&mut self, wanted: Option<PlanChange>) {
+        let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
+        if wanted == self.variant {
+            return;
+        }
+        if let Some(Variant { plan, injector }) = self.variants.get(&wanted) {
+            self.plan.clone_from(plan);
+            self.injector.clone_from(injector);
+            self.variant = wanted;
+        }
+    }
+}
+
+impl Runner for ThisMachine {
+    fn elapsed_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+        if std::mem::take(&mut self.moved) {
+            self.injector.sources.clear();
+        }
+        self.take_variant(PlanChange::of(&trial.tag));
+        if let Some(setting) = &self.setting {
+            setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
+        }
+        (self.stopping, self.other) = (None, None);
+        match Intervention::of(&trial.tag) {
+            Some(Intervention::Stopped) => {
+                self.stopping = Some(Stopping::prepare(&self.may_stop).map_err(Unready::Unheld)?);
+            }
+            Some(Intervention::SecondGenerator) => {
+                let other = OtherPart::start().map_err(Unready::Unheld)?;
+                self.watcher.iter().for_each(|watcher| watcher.watch_as_ours(other.pid()));
+                self.other = Some(Ok(other));
+            }
+            _ => {}
+        }
+        self.plan.load.become_recorded(&trial.plan.load);
+        let mut fitted = match &self.fitting {
+            Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,
+            None => Vec::new(),
+        };
+        fitted.extend(self.take_source());
+        self.injector.sources_so_far = Some(self.sources.so_far(&self.injector));
+        trial.plan = self.plan.record();
+        Ok(fitted)
+    }
+
+    fn injectors(&self) -> Vec<Injector> {
+        // The other process does as this one.
+        vec![self.injector.clone(); 1 + usize::from(self.other.is_some())]
+    }
+
+    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
+        self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
+        self.seen = LoadProbes::begin(self.watcher.as_ref());
+        let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
+        let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
+        let mut stripe = Stripe::ALL;
+        if let Some(Ok(other)) = &mut self.other {
+            let theirs = Stripe { index: 1, of: 2 };
+            stripe = Stripe { index: 0, of: 2 };
+            let (plan, injector) = (self.plan.clone(), self.injector.clone());
+            other.tell(&Task { plan, injector, stripe: theirs });
+        }
+        self.ready = Some(prepare_aided(&self.plan, &self.injector, stripe, aids, &mut |tick| {
+            on_tick(tick, Glance { part: None, server_cores: live.cores() })
+        })?);
+        if let Some(Ok(other)) = &mut self.other
+            && let Err(why) = other.ready()
+        {
+            self.other = Some(Err(why));
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        let ready = self.ready.take().expect("connections were made ready");
+        let watcher = self.watcher.as_ref();
+        let live = watcher.map_or_else(LiveServer::unseen, Watcher::live);
+        let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
+        let mut on_tick = |tick: &Tick| {
+            let part = seen.tick(tick, watcher);
+            on_tick(tick, Glance { part, server_cores: live.cores() })?;
+            authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)
+        };
+        let origin_ns = on_clock(self.began, start_ns);
+        self.stopping.iter_mut().for_each(Stopping::begin);
+        let run = match &mut self.other {
+            None => ready.run(origin_ns, &mut on_tick),
+            Some(Ok(other)) => {
+                let injectors = vec![self.injector.clone(); 2];
+                together::run(ready, other, &self.plan, injectors, origin_ns, &mut on_tick)
+            }
+            // Half a load is another load.
+            Some(Err(why)) => {
+                drop(ready);
+                let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
+                Run { ending: Some(Ending::Stopped(stop)), ..Run::new(self.plan.record()) }
+            }
+        };
+        self.stopping = None;
+        authoring.into_iter().for_each(Authoring::unload);
+        let seen_last = seen.end(watcher);
+        self.other = None;
+        self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
+        self.sources.left(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
+        Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+}
+
+/// A moment, ns since `began`, on the monotonic clock.
+pub(super) fn on_clock(began: Instant, at_ns: u64) -> u64 {
+    (monotonic_ns() + at_ns).saturating_sub(began.elapsed().as_nanos() as u64)
+}
+
+/// What the probes see during one load, moved to its clock and kept in parts.
+#[derive(Default)]
+struct LoadProbes {
+    /// Schedule time 0 on the monotonic clock, once it is known.
+    origin_ns: Option<i64>,
+    taken_ns: u64,
+    whole: Probes,
+}
+
+impl LoadProbes {
+    /// How often a part goes to the run file: what a crash can lose.
+    const PART_NS: u64 = 2_000_000_000;
+
+    fn begin(watcher: Option<&Watcher>) -> LoadProbes {
+        if let Some(watcher) = watcher {
+            // What was seen between loads belongs to none.
+            watcher.take();
+            watcher.sample_now();
+        }
+        LoadProbes::default()
+    }
+
+    /// A tick has passed; gives the part to be written, if it is time for one.
+    fn tick(&mut self, tick: &Tick, watcher: Option<&Watcher>) -> Option<Probes> {
+        self.origin_ns = Some(tick.origin_ns as i64);
+        if tick.end_ns < self.taken_ns + Self::PART_NS {
+            return None;
+        }
+        self.taken_ns = tick.end_ns;
+        self.take(watcher)
+    }
+
+    /// The load is over; gives the last part.
+    fn end(&mut self, watcher: Option<&Watcher>) -> Option<Probes> {
+        watcher?.sample_now();
+        self.take(watcher)
+    }
+
+    fn take(&mut self, watcher: Option<&Watcher>) -> Option<Probes> {
+        let part = watcher?.take().shifted(-self.origin_ns?);
+        self.whole.merge(&part);
+        Some(part)
+    }
+}

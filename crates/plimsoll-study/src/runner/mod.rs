@@ -1,0 +1,85 @@
+//! Who carries loads out ([`Runner`]): few verbs, so that the one loop over studies (`study_loop`) need not know whether loads are
+//! driven from this machine, on builds that are started for them, or, in its tests, against a simulated server.
+//!
+//! Not here: which load is next (the studies of `plimsoll-analysis`), what is kept of it (`recording`).
+
+pub mod builds;
+pub mod machine;
+mod setting;
+mod sources;
+pub mod stopped;
+mod together;
+
+pub use builds::Builds;
+pub use machine::{PlanChange, ThisMachine, Variant};
+pub use setting::{PLACE, Setting};
+
+use crate::grpc;
+use plimsoll_analysis::study::TrialPlan;
+use plimsoll_engine::{Aids, Tick};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{Injector, Plan, Probes, Run, Stop};
+use plimsoll_wire::Authoring;
+use std::ops::ControlFlow;
+
+/// Is told every tick, with what was seen of the target; may end the load.
+pub type OnTick<'a> = dyn FnMut(&Tick, Glance) -> ControlFlow<Stop> + 'a;
+
+/// What is seen of the target at a tick.
+#[derive(Default)]
+pub struct Glance {
+    /// All since the last such part, where it is time for one.
+    pub part: Option<Probes>,
+    /// Cores that the server used in the last second; `None` where it is not seen.
+    pub server_cores: Option<f64>,
+}
+
+/// A load that was carried out.
+pub struct Driven {
+    /// What it did, and all that was seen of the target meanwhile.
+    pub run: Run,
+    /// What was seen of the target after the last part that a tick was told.
+    pub seen_last: Option<Probes>,
+}
+
+/// Why a load is not begun.
+pub enum Unready {
+    /// The machine cannot hold it: why, and what to do.
+    Unheld(String),
+    /// Nothing can be measured.
+    Failed(Failure),
+}
+
+/// Who helps the workers of a load: those who write what is asked, where it is not in the plan, and those who know its messages.
+pub fn aids(authoring: Option<&dyn Authoring>, plan: &Plan, workers: u32) -> Result<Aids, Failure> {
+    let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
+    Ok(Aids { authors, texts: grpc::texts(plan)? })
+}
+
+/// Carries loads out, one after the other.
+pub trait Runner {
+    /// Time since the experiment began, ns.
+    fn elapsed_ns(&self) -> u64;
+
+    /// Makes all ready that a load needs: adds to its plan what no record has (bodies, keys), fits it to what there is, starts
+    /// what is to be measured. Says what was fitted.
+    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready>;
+
+    /// Who makes the load that is ready: one for each machine.
+    fn injectors(&self) -> Vec<Injector>;
+
+    /// Makes the connections of the load ready that was prepared.
+    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure>;
+
+    /// Runs the load whose connections are ready, from `start_ns` since the experiment began on, to its end or to where `on_tick`
+    /// ends it.
+    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure>;
+
+    /// Ends what was started to be measured.
+    fn finish(&mut self) -> Result<(), Failure>;
+
+    /// What went wrong beside the loads since this was asked last.
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}

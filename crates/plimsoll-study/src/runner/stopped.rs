@@ -1,0 +1,268 @@
+//! Processes behind the server that its user gives leave to stop for moments (`--may-signal`): which they are ([`find`]), and that they
+//! are stopped during a load and go on after it, whatever happens ([`Stopping`]).
+//!
+//! Only what the server itself has connections to may be stopped: neither the server nor plimsoll, nobody else's process, and none that
+//! either of them descends from. Not here: the rhythm, and how they go on where plimsoll is gone (`pauser`).
+
+use crate::base::Base;
+use crate::pauser;
+use plimsoll_model::Terms;
+use plimsoll_model::failure::Failure;
+use plimsoll_probe::{Finder, is_called};
+use plimsoll_sys::pause::{Pausable, own_user};
+use plimsoll_sys::probe::listener::{behind, families, processes};
+use plimsoll_sys::probe::process::Stat;
+use plimsoll_sys::system_text;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, ChildStdin};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the stopper may take to begin, and to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A name may be that of many: workers of a database, one for each connection.
+const PROCESSES_MAX: usize = 256;
+
+/// A process that may be stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MayStop {
+    /// Its number.
+    pub pid: u32,
+    /// When it was started: another one with its number is none.
+    pub started_ticks: u64,
+}
+
+/// What is known of processes when it is decided which may be stopped.
+struct ProcessesSeen {
+    all: BTreeMap<u32, (Stat, String)>,
+    /// Plimsoll and all below it.
+    ours: BTreeSet<u32>,
+    server: BTreeSet<u32>,
+    /// Those that plimsoll or the server descend from.
+    above: BTreeSet<u32>,
+    /// Those that the server has connections to.
+    behind: BTreeSet<u32>,
+}
+
+/// The processes that the terms give leave to stop; the server must have connections to them now.
+pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<MayStop>, Failure> {
+    let words = &terms.changes.may_signal;
+    if words.is_empty() {
+        return Ok(Vec::new());
+    }
+    let no = |why: String| Failure::start(format!("--may-signal: {why}"));
+    if !base.local || base.plan.carriage.unix.is_some() {
+        return Err(no("the target is not on this machine, by an address of it: leave the flag out".to_owned()));
+    }
+    let finder = Finder::new(&terms.probes, &base.watched(&base.resolver()))?;
+    let server = finder.first().clone().map_err(|why| no(format!("the server's processes are not known: {why}")))?;
+    let unread = |error: std::io::Error| no(format!("the processes cannot be looked at: {}", system_text(&error)));
+    let all = processes().map_err(unread)?;
+    let parents: BTreeMap<u32, u32> = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
+    let me = std::process::id();
+    let server: BTreeSet<u32> = families(&server.roots, me, &parents).into_iter().collect();
+    let port = base.plan.carriage.addresses.first().map_or(0, SocketAddr::port);
+    let behind = behind(&server, &BTreeSet::new(), port, me).map_err(unread)?;
+    let above = server.iter().chain([&me]).flat_map(|pid| above(*pid, &parents)).collect();
+    let ours = families(&[me], 0, &parents).into_iter().collect();
+    chosen(words, &ProcessesSeen { all, ours, server, above, behind: behind.pids }).map_err(no)
+}
+
+/// The parents of a process, up to the first.
+fn above(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut next = parents.get(&pid).copied();
+    while let Some(pid) = next.filter(|pid| *pid != 0 && !found.contains(pid)) {
+        found.push(pid);
+        next = parents.get(&pid).copied();
+    }
+    found
+}
+
+fn chosen(words: &[String], sight: &ProcessesSeen) -> Result<Vec<MayStop>, String> {
+    let mut found: BTreeMap<u32, MayStop> = BTreeMap::new();
+    for word in words {
+        let pids: Vec<u32> = match word.parse() {
+            Ok(pid) if sight.all.get(&pid).is_some_and(|(stat, _)| !stat.has_ended()) => vec![pid],
+            Ok(pid) => return Err(format!("there is no process {pid}")),
+            Err(_) => {
+                let called = |(pid, (stat, name)): (&u32, &(Stat, String))| {
+                    (!stat.has_ended() && is_called(*pid, name, word)).then_some(*pid)
+                };
+                let called: Vec<u32> = sight.all.iter().filter_map(called).collect();
+                // Of several with one name those are meant that may be.
+                let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal(*pid).is_none()).collect();
+                match (called.first(), may.is_empty()) {
+                    (None, _) => return Err(format!("no process is called '{word}'; see ps -e, or give its number")),
+                    (Some(first), true) => vec![*first],
+                    (Some(_), false) => may,
+                }
+            }
+        };
+        for pid in pids {
+            if let Some(why) = sight.refusal(pid) {
+                return Err(why);
+            }
+            let started_ticks = sight.all.get(&pid).map_or(0, |(stat, _)| stat.started_ticks);
+            found.insert(pid, MayStop { pid, started_ticks });
+        }
+    }
+    match found.len() {
+        0..=PROCESSES_MAX => Ok(found.into_values().collect()),
+        count => Err(format!("{count} processes are called that: give the numbers of fewer")),
+    }
+}
+
+impl ProcessesSeen {
+    /// Why a process is not stopped.
+    fn refusal(&self, pid: u32) -> Option<String> {
+        let name = self.all.get(&pid).map_or("?", |(_, name)| name.as_str());
+        let shown: String = name.chars().filter(|c| !c.is_control()).collect();
+        let user = std::fs::metadata(format!("/proc/{pid}")).ok().map(|folder| folder.uid());
+        let what = if pid == 1 {
+            "is the first of the system".to_owned()
+        } else if self.ours.contains(&pid) {
+            "is plimsoll itself".to_owned()
+        } else if self.server.contains(&pid) {
+            "is the server itself; only what is behind it can be stopped".to_owned()
+        } else if self.above.contains(&pid) {
+            "is what plimsoll or the server was started by".to_owned()
+        } else if user.is_none() {
+            "has ended".to_owned()
+        } else if user != Some(own_user()) {
+            format!("is of user {}, not of yours: run plimsoll as that user", user.unwrap_or_default())
+        } else if !self.behind.contains(&pid) {
+            "is none that the server has a connection to".to_owned()
+        } else {
+            return None;
+        };
+        Some(format!("process {pid} ({shown}) {what}"))
+    }
+}
+
+/// Processes that are stopped for moments from [`Stopping::begin`] on. When it is dropped they go on.
+pub struct Stopping {
+    held: Arc<Vec<Pausable>>,
+    stopper: Child,
+    /// Closed, all go on.
+    to: Option<ChildStdin>,
+    /// Sees that the stopper is gone.
+    watch: Option<JoinHandle<()>>,
+}
+
+impl Stopping {
+    /// Makes ready; nothing is stopped yet. The error says why not.
+    pub fn prepare(processes: &[MayStop]) -> Result<Stopping, String> {
+        let hold = |process: &MayStop| {
+            Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
+                _ => format!("process {} cannot be held: {}", process.pid, system_text(&error)),
+            })
+        };
+        let held: Arc<Vec<Pausable>> = Arc::new(processes.iter().map(hold).collect::<Result<_, _>>()?);
+        if held.is_empty() {
+            return Err("there is no process that may be stopped".to_owned());
+        }
+        let no = |error: std::io::Error| format!("what stops processes could not be started: {}", system_text(&error));
+        let command = &mut pauser::command(processes.iter().map(|process| (process.pid, process.started_ticks)));
+        let mut stopper = command.spawn().map_err(no)?;
+        let (to, from) = (stopper.stdin.take(), stopper.stdout.take());
+        let (ready, wait) = channel();
+        let for_watch = Arc::clone(&held);
+        let watch = from.map(|mut from| {
+            std::thread::spawn(move || {
+                if from.read_exact(&mut [0]).is_ok() {
+                    let _ = ready.send(());
+                    let _ = from.read_to_end(&mut Vec::new());
+                }
+                // It has ended, in whatever way.
+                for_watch.iter().for_each(|process| _ = process.go_on());
+            })
+        });
+        let stopping = Stopping { held, stopper, to, watch };
+        match wait.recv_timeout(PATIENCE) {
+            Ok(()) => Ok(stopping),
+            Err(_) => Err("what stops processes says nothing".to_owned()),
+        }
+    }
+
+    /// From now on they are stopped again and again.
+    pub fn begin(&mut self) {
+        if let Some(to) = &mut self.to {
+            // Who does not hear it is gone: then nothing is stopped.
+            let _ = to.write_all(b"+").and_then(|()| to.flush());
+        }
+    }
+}
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        self.to = None;
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline && matches!(self.stopper.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = self.stopper.kill();
+        let _ = self.stopper.wait();
+        if let Some(watch) = self.watch.take() {
+            let _ = watch.join();
+        }
+        self.held.iter().for_each(|process| _ = process.go_on());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn sight(child: u32) -> ProcessesSeen {
+        let set = |pids: &[u32]| pids.iter().copied().collect::<BTreeSet<u32>>();
+        let all = processes().expect("seen");
+        ProcessesSeen {
+            all,
+            ours: set(&[std::process::id()]),
+            server: set(&[]),
+            above: set(&[]),
+            behind: set(&[child]),
+        }
+    }
+
+    fn refused(words: &[&str], sight: &ProcessesSeen) -> String {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        chosen(&words, sight).map(|found| panic!("{found:?}")).unwrap_err()
+    }
+
+    #[test]
+    fn only_what_is_behind_the_server_may_be_stopped() {
+        let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("starts");
+        let (pid, me) = (child.id(), std::process::id());
+        let seen = sight(pid);
+        let found = chosen(&[pid.to_string()], &seen).expect("may be");
+        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [pid]);
+        let number = pid.to_string();
+        for (words, sight, expect) in [
+            (vec!["4294967295"], sight(pid), "there is no process"),
+            (vec!["no such program"], sight(pid), "no process is called"),
+            (vec!["1"], sight(pid), "the first of the system"),
+            (vec![number.as_str(), &me.to_string()], sight(pid), "plimsoll itself"),
+            (vec![&number], ProcessesSeen { server: BTreeSet::from([pid]), ..sight(pid) }, "the server itself"),
+            (vec![&number], ProcessesSeen { above: BTreeSet::from([pid]), ..sight(pid) }, "was started by"),
+            (vec![&number], ProcessesSeen { behind: BTreeSet::new(), ..sight(pid) }, "has a connection to"),
+        ] {
+            let why = refused(&words, &sight);
+            assert!(why.contains(expect), "{words:?}: {why}");
+        }
+        child.kill().expect("is ours");
+        child.wait().expect("ended");
+        assert!(Stopping::prepare(&found).is_err_and(|why| why.contains("has ended")));
+        let parents = processes().expect("seen").iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
+        let above = above(me, &parents);
+        assert!(!above.is_empty() && !above.contains(&me), "{above:?}");
+    }
+}

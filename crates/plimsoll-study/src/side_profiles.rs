@@ -1,0 +1,93 @@
+//! What the profiles say that were taken of both sides of a comparison.
+//!
+//! Not here: taking them (`profile_capture`), and how they look.
+
+use crate::load_profiles::read_kept;
+use plimsoll_analysis::profile::{Meanwhile, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
+use plimsoll_analysis::taken_profiles::ProveProfiles;
+use plimsoll_analysis::{DoubtKind, Doubted, Doubts, Sentence, Summary};
+use plimsoll_model::profile::Profile;
+use plimsoll_model::units::SECOND;
+use plimsoll_model::{ArmIndex, Experiment, Purpose};
+use std::path::Path;
+
+/// A server that answers this share of the rate holds it.
+const HOLDS_SHARE: f64 = 0.98;
+
+/// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the record says.
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted<ProveProfiles>> {
+    let recorded = experiment.asked.profiles()?;
+    experiment.profiles().next()?;
+    let mut missing = Vec::new();
+    let asked_ns = u64::from(recorded.seconds) * SECOND;
+    let mut sides: [Vec<(Profile, f64)>; 2] = Default::default();
+    let mut files: [Vec<String>; 2] = Default::default();
+    let (mut late, mut behind): (Vec<String>, Vec<String>) = Default::default();
+    let mut limit: Option<Sentence> = None;
+    let mut rate = 0.0f64;
+    for taken in experiment.profiles() {
+        let Some(arm) = taken.tag.arm.map(ArmIndex::index).filter(|arm| *arm < 2) else { continue };
+        let name = experiment.asked.profile_name(&taken.tag);
+        let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
+        let Some(trial) = trial.filter(|trial| trial.tag.purpose == Purpose::Profile) else {
+            let reason = taken.file.as_ref().err().map_or("its load is not in the record", String::as_str);
+            missing.push(format!("{name}: no profile: {reason}"));
+            continue;
+        };
+        rate = rate.max(trial.run.plan.load.shape.curve().max());
+        let meanwhile =
+            Meanwhile::of(&trial.run, &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)]);
+        let Summary { generator, requests_each, .. } = Summary::of(&trial.run);
+        if generator.limited {
+            late.push(name.clone());
+            limit = limit.or(generator.reason);
+        } else if meanwhile.completed_rps / requests_each < trial.run.plan.load.shape.curve().max() * HOLDS_SHARE {
+            behind.push(name.clone());
+        }
+        match read_kept(path, taken) {
+            Ok((profile, file)) => {
+                let duration_ns = Some(profile.duration_ns).filter(|ns| *ns > 0).unwrap_or(asked_ns as i64);
+                let requests = ProfiledTrial::requests(&meanwhile, duration_ns);
+                if requests > 0.0 {
+                    sides[arm].push((profile, requests));
+                    files[arm].push(file);
+                }
+            }
+            Err(reason) => missing.push(format!("{name}: no profile: {reason}")),
+        }
+    }
+    let comparison = compare(&sides).unwrap_or_else(|reason| {
+        missing.push(reason);
+        None
+    });
+    let mut doubts = Doubts::default();
+    missing.into_iter().for_each(|text| doubts.add(DoubtKind::Unmeasured, text));
+    if !late.is_empty() {
+        let names = late.join(", ");
+        let text = format!("while {names} were taken the generator was the limit, not the server: ");
+        doubts.add(DoubtKind::Generator, Sentence::from(text).then(&limit.unwrap_or_default()));
+    }
+    if !behind.is_empty() {
+        let names = behind.join(", ");
+        let text = format!("no steady state: the server fell behind the rate while {names} were taken");
+        doubts.add(DoubtKind::Server, text);
+    }
+    let seconds = recorded.seconds;
+    let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.counted());
+    let bases = [0, 1].map(|side: usize| recorded.bases.get(side).cloned().unwrap_or_default());
+    let requests = [0, 1].map(|side: usize| sides[side].iter().map(|(_, requests)| requests).sum());
+    let profiles = ProveProfiles { bases, seconds, rate_rps: rate, counted, requests, files, comparison };
+    Some(Doubted::new(doubts, profiles))
+}
+
+fn compare(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<ProfileDiff>, String> {
+    if sides.iter().any(Vec::is_empty) {
+        return Ok(None);
+    }
+    let views = [0, 1].map(|side: usize| View::all(sides[side][0].0.sample_type_default));
+    let [a, b] = [0, 1].map(|side: usize| -> Vec<Repetition> {
+        let view = &views[side];
+        sides[side].iter().map(|(profile, requests)| Repetition { profile, view, requests: *requests }).collect()
+    });
+    diff_repeated(&a, &b, Sort::Flat).map(Some).map_err(|error| format!("the profiles {error}"))
+}

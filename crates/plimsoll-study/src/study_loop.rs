@@ -1,0 +1,512 @@
+//! The one loop for every study: asks which load is next, has it carried out, records it, shows it, and asks again, until the
+//! study, the user or the world says stop.
+//!
+//! Profiles are taken under loads that are steps like the others; who takes them hears of each tick ([`Profiler`]).
+//!
+//! Not here: which load is next, and what it all says (`plimsoll-analysis`); how loads are carried out (`runner`), and profiles
+//! taken (`profile_capture`), and how anything looks ([`StudyDisplay`]).
+
+use crate::recording::Recording;
+use crate::runner::{Runner, Unready};
+use plimsoll_analysis::study::{Broken, History, Step, Study, TrialPlan};
+use plimsoll_engine::Tick;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::intervention::varied_number;
+use plimsoll_model::{
+    Asked, Ending, Experiment, Intervention, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld,
+};
+use plimsoll_sys::signal;
+use std::ops::ControlFlow;
+
+/// Of what went wrong beside the loads so much is said.
+const WARNINGS_MAX: usize = 3;
+
+/// An experiment under way.
+pub struct StudyLoop<'a, D: StudyDisplay> {
+    /// Who carries loads out.
+    pub runner: &'a mut dyn Runner,
+    /// What is kept.
+    pub recording: Recording,
+    /// What is shown meanwhile.
+    pub display: D,
+    /// What of the loads was fitted to the machine, each sentence once.
+    pub fitted: Vec<String>,
+    /// What takes profiles, where they are asked for.
+    pub profiler: Option<Box<dyn Profiler>>,
+}
+
+/// Takes profiles of the target under loads that are made for it, and keeps them: the one thing that is done beside a load.
+pub trait Profiler {
+    /// A load begins.
+    fn begin(&mut self, trial: &TrialPlan);
+
+    /// A tick of it has passed.
+    fn tick(&mut self, tick: &Tick);
+
+    /// It is over, and its number among the loads and how it ended; or it could not be driven, and why. What was taken under it
+    /// is kept, and recorded; and what was not, with the reason.
+    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording);
+}
+
+/// What happened to a step of a study.
+pub enum Done<'a> {
+    /// A load was carried out.
+    Measured(&'a Trial),
+    /// A load could not be made.
+    Unheld,
+}
+
+impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
+    /// Nothing is measured yet.
+    pub fn new(runner: &'a mut dyn Runner, recording: Recording, display: D) -> StudyLoop<'a, D> {
+        StudyLoop { runner, recording, display, fitted: Vec::new(), profiler: None }
+    }
+
+    /// Carries a study out. `after` is called after each step that it measures.
+    pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(Done, &mut D)) -> Result<(), Failure> {
+        while !signal::interrupted() {
+            let step = study.next(&self.history());
+            match step {
+                Step::Stop => break,
+                Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
+                Step::Skip(tag) => self.unheld(tag, Unheld::NoTime, after),
+                Step::Unprofiled(tag, why) => {
+                    // Of sides it is said with what else is missing.
+                    if tag.arm.is_none() {
+                        self.display.line(&format!("no profiles are taken: {}", why.text()));
+                    }
+                    self.unprofiled(tag, why.text());
+                }
+                Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
+                Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
+                    Err(Unready::Failed(failure)) => return Err(failure),
+                    // What cannot be changed ends nothing that was measured before.
+                    Err(Unready::Unheld(reason))
+                        if matches!(study, Study::Sweep(_)) || is_an_experiment(&trial.tag) =>
+                    {
+                        self.unheld(trial.tag, Unheld::Machine(reason), after);
+                    }
+                    Err(Unready::Unheld(reason)) => return Err(Failure::usage(format!("--concurrency: {reason}"))),
+                    Ok(fitted) => {
+                        self.note_fitted(study, fitted);
+                        self.measure(study, *trial)?;
+                        if let Some(trial) = self.recording.trials().last() {
+                            after(Done::Measured(trial), &mut self.display);
+                        }
+                    }
+                },
+            }
+        }
+        if signal::interrupted()
+            && let Some(tag) = study.left_unprofiled(&self.history())
+        {
+            self.unprofiled(tag, "the user ended it");
+        }
+        self.display.clear();
+        Ok(())
+    }
+
+    /// What was measured so far.
+    pub fn history(&self) -> History<'_> {
+        state(&self.recording, self.runner).history
+    }
+
+    /// Records that there is no profile, and why.
+    fn unprofiled(&mut self, tag: Tag, why: &str) {
+        let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
+        self.recording.remark(Remark::Profile(ProfileTaken { tag, kind, trial: None, file }));
+    }
+
+    /// Has a load driven under which profiles are taken. What goes wrong is in the record, and ends nothing.
+    fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
+        let Some(mut profiler) = self.profiler.take() else {
+            return self.unprofiled(trial.tag, "nothing takes profiles");
+        };
+        let tag = trial.tag;
+        self.display.profile_planned(study, &trial, &state(&self.recording, self.runner));
+        let driven = match self.runner.prepare(&mut trial) {
+            Err(Unready::Failed(failure)) => Err(failure.to_string()),
+            Err(Unready::Unheld(reason)) => Err(reason),
+            Ok(_) => {
+                self.display.load_begins(study, &trial, &state(&self.recording, self.runner));
+                profiler.begin(&trial);
+                self.drive(trial, &mut |tick| profiler.tick(tick))
+                    .map(|trial| trial.run.ending.clone())
+                    .map_err(|error| error.to_string())
+            }
+        };
+        let last = self.recording.trials().len().checked_sub(1);
+        let number = last.filter(|at| driven.is_ok() && self.recording.trials()[*at].tag == tag).map(|at| at as u32);
+        profiler.end(tag, driven.map(|ending| (number, ending)), &mut self.recording);
+        self.profiler = Some(profiler);
+    }
+
+    fn unheld(&mut self, tag: Tag, reason: Unheld, after: &mut dyn FnMut(Done, &mut D)) {
+        after(Done::Unheld, &mut self.display);
+        self.recording.remark(Remark::Unheld { tag, reason });
+    }
+
+    /// Said once, when it is first so; of blocks, which have it in common, in the end.
+    fn note_fitted(&mut self, study: &Study, fitted: Vec<String>) {
+        for sentence in fitted {
+            if self.fitted.contains(&sentence) {
+                continue;
+            }
+            if !matches!(study, Study::Blocks(_)) {
+                self.display.line(&sentence);
+            }
+            self.fitted.push(sentence);
+        }
+    }
+
+    /// Measures one load of the study, and shows what came of it.
+    fn measure(&mut self, study: &mut Study, trial: TrialPlan) -> Result<(), Failure> {
+        self.display.load_begins(study, &trial, &state(&self.recording, self.runner));
+        self.drive(trial, &mut |_| ())?;
+        let known = outcomes(study);
+        study.read(self.recording.trials());
+        if outcomes(study) != known {
+            self.display.outcome(study, &state(&self.recording, self.runner));
+        }
+        Ok(())
+    }
+
+    /// Has one load driven that is prepared. `beside` hears of each tick.
+    fn drive(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
+        let TrialPlan { tag, plan, mut until } = trial;
+        let display = &mut self.display;
+        let driven = self.recording.drive(self.runner, tag, &plan, &mut |tick, server_cores| {
+            if signal::interrupted() {
+                return ControlFlow::Break(Stop::Interrupted);
+            }
+            beside(tick);
+            display.tick(tick, server_cores);
+            match tick.end_ns {
+                // Connections are made ready.
+                0 => ControlFlow::Continue(()),
+                _ => until.push(tick.start_ns, tick.end_ns, tick.interval),
+            }
+        });
+        display.clear();
+        driven
+    }
+
+    /// Ends what was started, and the experiment; with `broken`, that it broke off, and why. The note says where its file is.
+    pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
+        // What cannot be ended now ends with plimsoll.
+        let finished = self.runner.finish();
+        let mut warnings = self.runner.take_warnings();
+        warnings.dedup();
+        let (experiment, note) = match broken {
+            Some(reason) => self.recording.break_off(reason),
+            None => self.recording.end(self.runner.elapsed_ns()),
+        };
+        let mut display = self.display;
+        // Of many loads the first tell enough.
+        for warning in warnings.iter().take(WARNINGS_MAX) {
+            display.note(&format!("warning: {warning}"));
+        }
+        if let Err(failure) = finished {
+            display.note(&format!("warning: {failure}"));
+        }
+        (experiment, note, display)
+    }
+}
+
+/// What is known when something is shown.
+pub struct StudyState<'a> {
+    /// The question.
+    pub asked: &'a Asked,
+    /// What was measured so far.
+    pub history: History<'a>,
+}
+
+fn state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
+    let (trials, remarks, elapsed_ns) = (recording.trials(), recording.remarks(), runner.elapsed_ns());
+    StudyState { asked: recording.asked(), history: History { trials, remarks, elapsed_ns } }
+}
+
+/// How many outcomes a study has to show one by one.
+fn outcomes(study: &Study) -> usize {
+    match study {
+        Study::Find(search) => search.outcomes.len(),
+        Study::Explain(explain) => explain.search.outcomes.len(),
+        Study::Overload(overload) => overload.search.outcomes.len(),
+        Study::Blocks(comparison) => comparison.blocks().len(),
+        Study::Run(..) | Study::Sweep(_) => 0,
+    }
+}
+
+/// Shows a study while it is carried out.
+pub trait StudyDisplay {
+    /// A load under which profiles are taken is going to be prepared.
+    fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
+
+    /// A load is prepared and begins.
+    fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
+
+    /// A tick of the load has passed; with the cores that the server uses, where they are seen.
+    fn tick(&mut self, tick: &Tick, server_cores: Option<f64>);
+
+    /// The last load added an outcome to the study.
+    fn outcome(&mut self, study: &Study, state: &StudyState);
+
+    /// Why a study cannot go on, in words.
+    fn broken(&self, broken: &Broken) -> String;
+
+    /// Writes a line that stays.
+    fn line(&mut self, line: &str);
+
+    /// Writes a line that stays even when progress is not wanted.
+    fn note(&mut self, line: &str);
+
+    /// Takes back what is shown of the load under way.
+    fn clear(&mut self);
+}
+
+/// Whether a load is made with something changed.
+fn is_an_experiment(tag: &Tag) -> bool {
+    varied_number(tag).is_some() || Intervention::of(tag).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::{Driven, Glance, OnTick};
+    use plimsoll_analysis::study::profiling::level_tag;
+    use plimsoll_engine::Phase;
+    use plimsoll_model::{Arm, ArmIndex, Arrivals, BlocksAsked, Criterion, Curve, Lengths};
+    use plimsoll_model::{
+        Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProfilesAsked, ProveAsked, Run, RunAsked, SweepAsked,
+        Terms,
+    };
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// A server that answers a hundred requests in each tick, in no time; and a machine that holds so many users.
+    struct Simulated {
+        now_ns: u64,
+        users_max: f64,
+        /// Arms that cannot be started.
+        dead: Option<char>,
+        finished: bool,
+        /// The load that is ready.
+        ready: PlanRecord,
+    }
+
+    impl Runner for Simulated {
+        fn elapsed_ns(&self) -> u64 {
+            self.now_ns
+        }
+
+        fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+            self.ready.clone_from(&trial.plan);
+            let users = trial.plan.load.shape.curve().max();
+            match trial.tag.arm.map(ArmIndex::letter) {
+                arm if arm.is_some() && arm == self.dead => Err(Unready::Failed(Failure::start("B does not start"))),
+                _ if users > self.users_max => Err(Unready::Unheld("too many".into())),
+                _ => Ok(vec!["fitted".into()]),
+            }
+        }
+
+        fn injectors(&self) -> Vec<Injector> {
+            vec![Injector::default()]
+        }
+
+        fn connect(&mut self, _: &mut OnTick) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+            let plan = &self.ready;
+            let (from_ns, length_ns) = (plan.load.warmup_ns, plan.load.duration_ns.expect("a length"));
+            let mut run = Run::new(plan.clone());
+            run.window_ns = (from_ns, from_ns + length_ns);
+            run.ending = Some(Ending::Finished);
+            for at_ns in (0..from_ns + length_ns).step_by(Plan::TICK_NS as usize) {
+                let mut interval = Interval::default();
+                let figures = interval.routes.of_mut(0);
+                (figures.ledger.scheduled, figures.ledger.succeeded, figures.succeeded_in_window) = (100, 100, 100);
+                let end_ns = at_ns + Plan::TICK_NS;
+                let tick =
+                    Tick { phase: Phase::Measured, start_ns: at_ns, end_ns, origin_ns: start_ns, interval: &interval };
+                self.now_ns = start_ns + end_ns;
+                let flow = on_tick(&tick, Glance::default());
+                run.push(at_ns, interval);
+                if let ControlFlow::Break(stop) = flow {
+                    run.ending = Some(Ending::Stopped(stop));
+                    break;
+                }
+            }
+            Ok(Driven { run, seen_last: None })
+        }
+
+        fn finish(&mut self) -> Result<(), Failure> {
+            self.finished = true;
+            Ok(())
+        }
+    }
+
+    /// Shows nothing.
+    struct Silent;
+
+    impl StudyDisplay for Silent {
+        fn profile_planned(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
+        fn load_begins(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
+        fn tick(&mut self, _: &Tick, _: Option<f64>) {}
+        fn outcome(&mut self, _: &Study, _: &StudyState) {}
+        fn broken(&self, broken: &Broken) -> String {
+            format!("{broken:?}")
+        }
+        fn line(&mut self, _: &str) {}
+        fn note(&mut self, _: &str) {}
+        fn clear(&mut self) {}
+    }
+
+    fn plan() -> PlanRecord {
+        Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
+    }
+
+    /// What is recorded of a study, how it ended, and how many steps were told.
+    fn carried_out(asked: Asked, runner: &mut Simulated) -> (Experiment, Result<(), String>, usize) {
+        carried_out_with(asked, runner, None)
+    }
+
+    /// The same with somebody who takes profiles.
+    fn carried_out_with(
+        asked: Asked,
+        runner: &mut Simulated,
+        profiler: Option<Box<dyn Profiler>>,
+    ) -> (Experiment, Result<(), String>, usize) {
+        let mut study = Study::new(&asked).expect("a question");
+        let recording = {
+            let (terms, noted, injector) = (Terms::default(), Noted::default(), Injector::default());
+            Recording::begin(asked, &terms, noted, true, &injector, None, |_, _| Vec::new()).expect("in memory")
+        };
+        let mut study_loop = StudyLoop::new(runner, recording, Silent);
+        study_loop.profiler = profiler;
+        let mut told = 0;
+        let outcome = study_loop.carry_out(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());
+        (study_loop.end(outcome.as_ref().err().map(String::as_str)).0, outcome, told)
+    }
+
+    fn simulated() -> Simulated {
+        Simulated { now_ns: 0, users_max: 8.0, dead: None, finished: false, ready: plan() }
+    }
+
+    #[test]
+    fn a_condition_ends_a_load_and_is_recorded() {
+        for (stop_if, expect) in
+            [("goodput<1", Ending::Finished), ("goodput<5000", Ending::Stopped(Stop::Condition("goodput<5000".into())))]
+        {
+            let mut runner = simulated();
+            let asked = Asked::Run(RunAsked { plan: plan(), stop_if: Some(stop_if.into()), profiles: None });
+            let (experiment, outcome, told) = carried_out(asked, &mut runner);
+            assert_eq!((outcome, told, experiment.trials.len()), (Ok(()), 1, 1));
+            match (&experiment.trials[0].run.ending, expect) {
+                (Some(Ending::Stopped(Stop::Condition(said))), Ending::Stopped(Stop::Condition(part))) => {
+                    assert!(said.contains(&part), "{said}");
+                }
+                (ending, expect) => assert_eq!(*ending, Some(expect), "{stop_if}"),
+            }
+            assert!(runner.finished && experiment.elapsed_ns == Some(runner.now_ns));
+        }
+    }
+
+    #[test]
+    fn a_level_that_is_not_held_is_a_remark_and_the_next_is_measured() {
+        let (levels, lengths) = (vec![1, 16, 4], Lengths::Fixed(500_000_000));
+        let asked = Asked::Sweep(SweepAsked { base: plan(), levels, lengths, warmup_ns: 0 });
+        let (experiment, outcome, told) = carried_out(asked, &mut simulated());
+        assert_eq!((outcome, told), (Ok(()), 3));
+        let turns: Vec<u32> = experiment.trials.iter().map(|trial| trial.tag.turn).collect();
+        let tag = Tag { turn: 1, ..Tag::of(Purpose::Level) };
+        assert_eq!(turns, [0, 2]);
+        assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: Unheld::Machine("too many".into()) }]);
+        // Each begins a moment after it is ready.
+        assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);
+    }
+
+    /// Hears of loads under which it takes nothing.
+    #[derive(Default)]
+    struct Heard {
+        ticks: usize,
+        loads: Rc<RefCell<Vec<HeardLoad>>>,
+    }
+
+    #[derive(Debug, PartialEq)]
+    struct HeardLoad {
+        tag: Tag,
+        /// How many ticks of it were heard of.
+        ticks: usize,
+        /// Its number among the loads.
+        trial: Option<u32>,
+    }
+
+    impl Profiler for Heard {
+        fn begin(&mut self, _: &TrialPlan) {
+            self.ticks = 0;
+        }
+
+        fn tick(&mut self, _: &Tick) {
+            self.ticks += 1;
+        }
+
+        fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording) {
+            let trial = driven.as_ref().ok().and_then(|(trial, _)| *trial);
+            self.loads.borrow_mut().push(HeardLoad { tag, ticks: std::mem::take(&mut self.ticks), trial });
+            let file = Err(driven.err().unwrap_or_else(|| "nothing is taken".to_owned()));
+            recording.remark(Remark::Profile(ProfileTaken { tag, kind: "cpu".to_owned(), trial, file }));
+        }
+    }
+
+    #[test]
+    fn profiles_are_taken_under_loads_of_their_own_after_the_rest() {
+        let profiles = Some(ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 1 });
+        let mut bounded = plan();
+        bounded.load.duration_ns = Some(500_000_000);
+        let asked = Asked::Run(RunAsked { plan: bounded, stop_if: None, profiles });
+        // The machine holds the low level, and not the one in question: both are heard of, and it ends well.
+        let mut runner = Simulated { users_max: 500.0, ..simulated() };
+        let heard = Heard::default();
+        let loads = Rc::clone(&heard.loads);
+        let (experiment, outcome, told) = carried_out_with(asked, &mut runner, Some(Box::new(heard)));
+        assert_eq!((outcome, told), (Ok(()), 1));
+        let purposes: Vec<Purpose> = experiment.trials.iter().map(|trial| trial.tag.purpose).collect();
+        assert_eq!(purposes, [Purpose::Run, Purpose::Profile]);
+        let length_ticks = experiment.trials[1].run.intervals.len();
+        assert!(length_ticks > 10);
+        let expect = [
+            HeardLoad { tag: level_tag(0), ticks: length_ticks, trial: Some(1) },
+            HeardLoad { tag: level_tag(1), ticks: 0, trial: None },
+        ];
+        assert_eq!(*loads.borrow(), expect);
+        let files: Vec<_> = experiment.profiles().map(|taken| taken.file.clone()).collect();
+        assert_eq!(files, [Err("nothing is taken".to_owned()), Err("too many".to_owned())]);
+    }
+
+    #[test]
+    fn what_does_not_start_breaks_a_comparison_off() {
+        let arm = |name: &str| Arm { name: name.into(), plan: plan(), started: true };
+        let blocks = BlocksAsked {
+            arms: vec![arm("a"), arm("b")],
+            users: Some(4),
+            rate: None,
+            arrivals: Arrivals::Constant,
+            load_ns: Some(200_000_000),
+            warmup_ns: Some(0),
+            budget_ns: 60_000_000_000,
+            blocks_max: Some(2),
+            answers_may_differ: false,
+        };
+        let asked = Asked::Prove(ProveAsked { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
+        let (experiment, outcome, _) = carried_out(asked.clone(), &mut simulated());
+        let blocks = experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
+        assert_eq!((outcome, blocks.count()), (Ok(()), 4));
+        let mut runner = Simulated { dead: Some('B'), ..simulated() };
+        let (experiment, outcome, _) = carried_out(asked, &mut runner);
+        assert_eq!(outcome, Err("B does not start".into()));
+        assert_eq!((experiment.broken(), experiment.elapsed_ns), (Some("B does not start"), None));
+        assert!(runner.finished && experiment.trials.len() == 1);
+    }
+}

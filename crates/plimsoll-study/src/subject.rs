@@ -1,0 +1,308 @@
+//! A build under test that plimsoll starts and stops itself: a command under a keeper, its output kept in a file, all that
+//! it started ended whatever happens, and its port silent before the next one begins. So is the server of the demo.
+//!
+//! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed (`build_keeper`).
+
+use crate::base::Base;
+use crate::bounded_log;
+use crate::build_keeper::{self, Left};
+use crate::preflight;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::redact;
+use plimsoll_probe::Finder;
+use plimsoll_sys::group::{self, CpuClocks, Offspring};
+use plimsoll_sys::signal;
+use plimsoll_sys::system_text;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a build may take to end by itself before it is ended.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+/// The same where the user has asked to stop, and waits for it.
+const END_PATIENCE_HURRIED: Duration = Duration::from_millis(400);
+/// How long an address may take to fall silent: where nobody of ours was, somebody may just be ending; where a build of
+/// ours was, the kernel or something that it started elsewhere may still hold it.
+const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
+const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
+/// How often something is looked at that may have changed.
+const LOOK: Duration = Duration::from_millis(10);
+/// A command that only prepares something may take this long.
+const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
+
+/// How a build is started.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// A, B, ...
+    pub name: char,
+    /// For the shell.
+    pub command: String,
+    /// What it writes is added here.
+    pub output: PathBuf,
+    /// How long it may take until it answers.
+    pub patience: Duration,
+    /// Whether a build that was started here answered at the same address before.
+    pub after_another: bool,
+}
+
+/// A build that runs; dropping it ends all that it started.
+pub struct Running {
+    name: char,
+    output: PathBuf,
+    kept: Kept,
+    /// Whether its first answer was spoken in HTTP/2; `None`: it was not asked.
+    pub is_h2: Option<bool>,
+}
+
+/// A program under a keeper; dropping it ends the program and all that it started. So does an end of plimsoll itself.
+struct Kept {
+    keeper: Child,
+    /// The keeper and all below it, also in sessions of their own.
+    offspring: Offspring,
+    ended: bool,
+}
+
+/// A shell command under a keeper, with its output in a file.
+fn shell(command: &str, left: Left, output: &File) -> std::io::Result<Kept> {
+    let mut keeper = build_keeper::command("sh", left);
+    keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    Kept::start(&mut keeper)
+}
+
+fn open(output: &Path) -> Result<File, Failure> {
+    let cannot =
+        |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", output.display(), system_text(&e)));
+    bounded_log::open(output).map_err(cannot)
+}
+
+fn status_text(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no exit code".into(),
+    }
+}
+
+/// Bytes at the end of a build's output in which its last words are looked for.
+const LAST_BYTES: u64 = 4096;
+
+/// The end of a file, which may be of any length and grow.
+fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(output)?;
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(LAST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The last line of a file that is not empty, for a message.
+fn last_line(output: &Path) -> String {
+    let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    redact::line(line).chars().take(200).collect()
+}
+
+impl Subject {
+    /// Starts the build and waits until it answers the request of `base`. Nobody else may answer there before.
+    pub fn start(&self, base: &Base) -> Result<Running, Failure> {
+        let plan = &base.plan;
+        let url = plan.record().traffic.url();
+        self.wait_for_silence(base, &url)?;
+        let file = open(&self.output)?;
+        let kept = shell(&self.command, Left::End, &file).map_err(|e| {
+            Failure::start(format!("--{}: it cannot be started: {}", self.name.to_ascii_lowercase(), system_text(&e)))
+        })?;
+        let mut running = Running { name: self.name, output: self.output.clone(), kept, is_h2: None };
+        let deadline = Instant::now() + self.patience;
+        loop {
+            if let Some(why) = running.died() {
+                return Err(Failure::start(format!("{why} before it answered at {url}")));
+            }
+            if signal::interrupted() {
+                return Err(Failure::start(format!("interrupted while {} was starting", self.name)));
+            }
+            if preflight::is_taken(plan) {
+                match preflight::ask(plan, &base.injector) {
+                    Ok(answer) => {
+                        running.is_h2 = answer.map(|answer| answer.is_h2);
+                        return Ok(running);
+                    }
+                    Err(failure) if Instant::now() >= deadline => return Err(failure),
+                    Err(_) => {}
+                }
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::start(format!(
+                    "{} did not answer at {url} within {} s (--start-timeout); its output: {}",
+                    self.name,
+                    self.patience.as_secs_f64(),
+                    self.output.display()
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until nobody answers at the address. Who still does then is somebody else, and is named.
+    fn wait_for_silence(&self, base: &Base, url: &str) -> Result<(), Failure> {
+        let patience = if self.after_another { SILENCE_PATIENCE_AFTER } else { SILENCE_PATIENCE_FIRST };
+        let deadline = Instant::now() + patience;
+        while preflight::is_taken(&base.plan) {
+            if signal::interrupted() {
+                return Err(Failure::start(format!("interrupted before {} was started", self.name)));
+            }
+            if Instant::now() >= deadline {
+                let finder = Finder::of_listener(&base.watched(&base.resolver()));
+                let who = finder.first().as_ref().map(|found| {
+                    let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
+                    format!("{name}, process {},", found.roots.first().unwrap_or(&0))
+                });
+                let who = who.unwrap_or_else(|_| "somebody else".into());
+                let still = match self.after_another {
+                    true => format!("{} s after the last build was ended", patience.as_secs()),
+                    false => "already".into(),
+                };
+                return Err(Failure::start(format!(
+                    "{who} answers at {url} {still}: end that first, so that what is measured is --{}",
+                    self.name.to_ascii_lowercase()
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    /// Why the build no longer runs, if so.
+    pub fn died(&mut self) -> Option<String> {
+        let status = self.kept.keeper.try_wait().ok().flatten()?;
+        let line = last_line(&self.output);
+        let said = if line.is_empty() { String::new() } else { format!("; its last words: {line}") };
+        Some(format!("{} ended by itself with {}{said} ({})", self.name, status_text(status), self.output.display()))
+    }
+
+    /// The CPU clocks of the build's processes.
+    pub fn cpu_clocks(&self) -> CpuClocks {
+        let mut pids = self.kept.offspring.living();
+        pids.retain(|pid| *pid != self.kept.keeper.id());
+        CpuClocks::of(&pids)
+    }
+
+    /// Ends it and all that it started: asks, waits, forces.
+    pub fn end(mut self) -> Result<(), Failure> {
+        self.kept.end().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
+    }
+}
+
+impl Kept {
+    /// Starts a keeper; from here on it and all below it are ended whatever happens.
+    fn start(keeper: &mut std::process::Command) -> std::io::Result<Kept> {
+        // Where the system refuses, what outlives its keeper is not seen.
+        let _ = group::adopt_orphans();
+        let offspring = Offspring::since_now();
+        Ok(Kept { keeper: keeper.spawn()?, offspring, ended: false })
+    }
+
+    /// Asks all to end, waits up to [`END_PATIENCE`], forces.
+    fn end(&mut self) -> std::io::Result<()> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(());
+        }
+        self.offspring.end(|| if signal::interrupted() { END_PATIENCE_HURRIED } else { END_PATIENCE })?;
+        self.keeper.wait()?;
+        self.offspring.reap(self.keeper.id());
+        bounded_log::settle();
+        Ok(())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Nobody is left to tell; what could be done was done.
+        let _ = self.end();
+    }
+}
+
+/// A program of our own that runs beside; dropping it ends it.
+pub struct Helper {
+    said: String,
+    kept: Kept,
+}
+
+impl Helper {
+    /// Starts it and waits for the first line that it prints.
+    pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
+        let mut keeper = build_keeper::command(program, Left::End);
+        keeper.args(arguments).stdout(Stdio::piped());
+        let mut helper = Helper { said: String::new(), kept: Kept::start(&mut keeper)? };
+        if let Some(output) = helper.kept.keeper.stdout.take() {
+            BufReader::new(output).read_line(&mut helper.said)?;
+        }
+        match helper.said().is_empty() {
+            true => Err(std::io::Error::other("it ended before it said a word")),
+            false => Ok(helper),
+        }
+    }
+
+    /// The first line that it printed.
+    pub fn said(&self) -> &str {
+        self.said.trim()
+    }
+
+    /// Ends it.
+    pub fn end(mut self) -> std::io::Result<()> {
+        self.kept.end()
+    }
+}
+
+/// Runs a command to its end, as `--before-block` does. Its output is added to `output`.
+pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
+    let file = open(output)?;
+    let no_start = |e: std::io::Error| Failure::start(format!("{flag}: it cannot be started: {}", system_text(&e)));
+    let mut kept = shell(command, Left::Stay, &file).map_err(no_start)?;
+    let deadline = Instant::now() + PREPARE_PATIENCE;
+    loop {
+        let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{flag}: {}", system_text(&e))))?;
+        let why = match status {
+            Some(status) if status.success() => {
+                // What it left running was meant to be.
+                kept.ended = true;
+                bounded_log::settle();
+                return Ok(());
+            }
+            Some(status) => format!("it ended with {}; its output: {}", status_text(status), output.display()),
+            None if signal::interrupted() => "interrupted".into(),
+            None if Instant::now() >= deadline => format!("it did not end within {} s", PREPARE_PATIENCE.as_secs()),
+            None => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+        };
+        return Err(Failure::start(format!("{flag} '{}': {why}", redact::command(command))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_read_from_the_end_of_an_output_of_any_length() {
+        let path = std::env::temp_dir().join(format!("plimsoll-{}-last-words", std::process::id()));
+        let mut file = File::create(&path).expect("a file");
+        // As long as a disk: a hole takes no room.
+        file.set_len(1 << 40).expect("a hole");
+        file.seek(SeekFrom::End(0)).expect("its end");
+        std::io::Write::write_all(&mut file, b"\nlistening\npanic: out of luck\n\n").expect("written");
+        assert_eq!(last_line(&path), "panic: out of luck");
+        assert_eq!(end_of(&path).expect("read").len() as u64, LAST_BYTES);
+        std::fs::write(&path, "short").expect("written");
+        assert_eq!(last_line(&path), "short");
+        std::fs::remove_file(&path).expect("removed");
+    }
+}

@@ -1,0 +1,161 @@
+//! A file of traffic named on the command line: read with what it names beside it. What it means is `plimsoll_traffic`'s to say.
+
+use crate::grpc;
+use plimsoll_model::Plan;
+use plimsoll_model::data::Pick;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::redact::REDACTED;
+use plimsoll_model::traffic::Choice;
+use plimsoll_sys::files::{self, Use};
+use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use std::path::{Path, PathBuf};
+
+/// Reads a file to be carried out. The error names it, with line and column.
+pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
+    read_with(path, true)
+}
+
+/// Reads a file to be shown: values of the environment are not in it.
+pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
+    read_with(path, false)
+}
+
+/// What a file of this text, in this folder, lacks to be asked: variables of the environment and files. An error is of another kind.
+pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
+    let beside = Beside { folder: folder.to_owned(), shows_variables: false };
+    let mut asked = LackFinder { beside, lacks: Vec::new() };
+    let file = TrafficFile::read(text, TrafficFormat::Toml, &mut asked);
+    match file {
+        Ok(file) => Ok((file, asked.lacks)),
+        Err(error) => {
+            asked.lacks.push(error.text);
+            Err(asked.lacks.join(", "))
+        }
+    }
+}
+
+fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure> {
+    let named = path.display();
+    let bytes =
+        files::read(path, Use::Traffic).map_err(|why| Failure::start(format!("-f: the file '{named}' {why}")))?;
+    let text = text_of(bytes, &named.to_string())?;
+    let mut beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_owned(), shows_variables };
+    let format = TrafficFormat::of_name(&path.to_string_lossy());
+    TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
+}
+
+/// The bytes of a file as text. The error names its line.
+pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Failure::usage(format!("{named}:{line}: this is no text in UTF-8: save the file as UTF-8"))
+    })
+}
+
+/// Whether every request of a plan from a file can be written as HTTP. The error names the request.
+pub fn encodes(plan: &Plan) -> Result<(), Failure> {
+    let texts = grpc::texts(plan)?;
+    // Nothing is asked of gRPC servers around a load.
+    let around = plan.traffic.around.asked().map(|asked| (&asked.route, None));
+    plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
+        plimsoll_engine::check_route(plan, route, text)
+            .map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
+    })
+}
+
+/// Whether rows that are used once each are enough for `needed` requests or sessions, if it is known how many those are.
+pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
+    let what = match (needed, plan.traffic.choice) {
+        (Some(needed), Choice::Weighted | Choice::Listed) => format!("asks {needed} requests"),
+        (Some(needed), Choice::Scenarios) => format!("begins {needed} sessions"),
+        (None, _) => return Ok(()),
+    };
+    let unique = plan.traffic.data.iter().filter(|data| data.pick == Pick::Unique);
+    match unique.min_by_key(|data| data.rows()).zip(needed) {
+        Some((data, needed)) if data.rows() < needed => Err(Failure::usage(format!(
+            "-f: the data '{}' has {} rows, each used once, and this load {what}: add rows, or ask fewer",
+            data.name,
+            data.rows()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A command that makes many loads has no rows that are used once.
+pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
+    match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
+        None => Ok(()),
+        Some(data) => Err(Failure::usage(format!(
+            "-f: the rows of '{}' are used once each, and this command makes many loads: pick = \"sequential\", or use run",
+            data.name
+        ))),
+    }
+}
+
+/// The folder of a file of traffic.
+struct Beside {
+    folder: PathBuf,
+    shows_variables: bool,
+}
+
+/// The same, remembering what is not there.
+struct LackFinder {
+    beside: Beside,
+    lacks: Vec<String>,
+}
+
+impl LackFinder {
+    fn miss(&mut self, what: String) {
+        if !self.lacks.contains(&what) {
+            self.lacks.push(what);
+        }
+    }
+}
+
+impl Surroundings for LackFinder {
+    fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        self.beside.file(path).or_else(|why| {
+            self.miss(format!("the file '{path}' {why}"));
+            Ok(Vec::new())
+        })
+    }
+
+    fn rows(&mut self, path: &str) -> Result<String, String> {
+        self.beside.rows(path)
+    }
+
+    fn pattern(&mut self, text: &str) -> Result<(), String> {
+        self.beside.pattern(text)
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        self.beside.variable(name).or_else(|| {
+            self.miss(format!("the environment has no variable '{name}'"));
+            Some(String::new())
+        })
+    }
+}
+
+impl Surroundings for Beside {
+    fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        files::read(&self.folder.join(path), Use::Body)
+    }
+
+    fn rows(&mut self, path: &str) -> Result<String, String> {
+        let bytes = files::read(&self.folder.join(path), Use::Rows)?;
+        String::from_utf8(bytes).map_err(|_| "is no text in UTF-8".into())
+    }
+
+    fn pattern(&mut self, text: &str) -> Result<(), String> {
+        plimsoll_engine::pattern(text).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        match self.shows_variables {
+            true => std::env::var(name).ok(),
+            // Whether it is there is shown, what it is not.
+            false => std::env::var_os(name).map(|_| REDACTED.to_owned()),
+        }
+    }
+}

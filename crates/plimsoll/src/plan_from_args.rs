@@ -1,0 +1,428 @@
+//! From the flags that several commands share to plans and terms: what is asked of each target, and how. Contradictions and bad
+//! values are refused here, before anything is looked up or started; nothing of the world is needed but the files of a body
+//! and of traffic.
+//!
+//! Not here: the load and what is to be found out (each command's own), and whether the machine and the target are as the flags
+//! say (`base`).
+
+use crate::args::redaction;
+use crate::args::{
+    ConnectionArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs,
+};
+use crate::curl;
+use crate::quantity::{flag, path_text, positive, positive_time};
+use plimsoll_model::bounds::WORKERS_ASKED_MAX;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
+use plimsoll_model::{
+    AddressRange, Arrivals, Carriage, Curve, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Request,
+    ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
+};
+use plimsoll_study::fields::{body, header};
+use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
+use plimsoll_study::script_run;
+use plimsoll_study::target::host_and_port;
+use plimsoll_study::traffic_file;
+use plimsoll_traffic::file::FileLoad;
+use plimsoll_traffic::target_url::Url;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// What stands for a place on the target itself.
+const AUTO: &str = "auto";
+
+/// The plan of one user for each of several URLs, the first in `request` or in a file, and the terms that they share: probes,
+/// profiles, builds, conditions and places are those of nobody yet. Beside them the load that a file carries along.
+pub fn plans(
+    request: &RequestArgs,
+    more: &[String],
+    generator: &GeneratorArgs,
+    script: &ScriptArgs,
+) -> Result<(Vec<Plan>, Terms<String>, FileLoad), Failure> {
+    let (of_curl, curl_body) = match &request.curl {
+        None => (None, None),
+        Some(line) => curl::applied(request, line).map(|(request, body)| (Some(request), body))?,
+    };
+    let request = of_curl.as_ref().unwrap_or(request);
+    let timeout_ns = positive_time("--timeout", &request.timeout)?;
+    let ok_status = flag("--ok-status", StatusSet::parse(&request.ok_status))?;
+    let ok_grpc = request.ok_grpc.as_deref().map(GrpcStatusSet::parse).transpose();
+    let ok_grpc = flag("--ok-grpc", ok_grpc)?;
+    let connections_max = request.max_connections.as_deref().map(|text| positive("--max-connections", text));
+    let connections_max = connections_max
+        .transpose()?
+        .map(u32::try_from)
+        .transpose()
+        .map_err(|_| Failure::usage("--max-connections: at most 4 billion connections"))?;
+    let workers = generator.threads.as_deref().map(|text| positive("--threads", text)).transpose()?;
+    let workers = match workers {
+        Some(workers) if workers > u64::from(WORKERS_ASKED_MAX) => {
+            return Err(Failure::usage(format!("--threads: at most {WORKERS_ASKED_MAX}")));
+        }
+        workers => workers.map(|workers| workers as u32),
+    };
+    let headers = request.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let (body_from, body) = match request.body.as_deref().map(body).transpose()?.or(curl_body) {
+        Some((from, body)) => (Some(from), body),
+        None => (None, Vec::new()),
+    };
+    let method = match (&request.method, &body_from) {
+        (Some(method), _) => method.clone(),
+        (None, Some(_)) => "POST".into(),
+        (None, None) => "GET".into(),
+    };
+    let flags = &request.connection;
+    refuse_contradictions(flags)?;
+    let connect_to = flags.connect_to.as_deref().map(host_and_port).transpose()?;
+    let sources = flags.source_ip.as_deref().map(AddressRange::parse_list).transpose();
+    let sources = flag("--source-ip", sources)?.unwrap_or_default();
+    let urls: Vec<&String> = request.target.iter().chain(&request.url).chain(more).collect();
+    let mix = match &request.file {
+        Some(file) => Some(MixTerms {
+            file: path_text("-f", file)?,
+            bases: urls.iter().map(|url| (*url).clone()).collect(),
+            headers: headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
+            ok_status: ok_status.clone(),
+            ok_grpc,
+            in_turn: request.in_turn,
+            timeout_ns,
+        }),
+        None => None,
+    };
+    let script = script.lua.as_ref().map(|file| self::script(file, &script.words)).transpose()?;
+    let mut file_load = FileLoad::default();
+    let asked = match &mix {
+        Some(mix) => {
+            let file = traffic_file::read(mix.file.as_ref())?;
+            file_load.clone_from(file.load());
+            asked_of(&file, mix, redaction(request.redact, request.keep_failed_bodies))?
+        }
+        None => {
+            let of_url = |url: &&String| {
+                let Url { origin, path, authorization } = Url::read(url)?;
+                let mut headers = headers.clone();
+                let user_info = push_authorization(&mut headers, authorization);
+                let method = if origin.is_grpc() { "POST".to_owned() } else { method.clone() };
+                let asked = Request { method, target: path, headers, body: body.clone() };
+                let follow = request.follow.unwrap_or(0);
+                let mut route = Route { ok_status: ok_status.clone(), timeout_ns, follow, ..Route::new(asked) };
+                if let Some(name) = script.as_ref().and_then(|script| Path::new(&script.file).file_name()) {
+                    route.label = redact::path(&name.to_string_lossy());
+                }
+                if origin.is_grpc() {
+                    if script.is_some() {
+                        return Err(Failure::usage("--lua: scripts ask in HTTP/1.1, which no gRPC server speaks"));
+                    }
+                    if request.method.is_some() {
+                        return Err(Failure::usage(
+                            "--method: a call of gRPC's is named by the URL, grpc://HOST:PORT/package.Service/Method",
+                        ));
+                    }
+                    if follow > 0 {
+                        return Err(Failure::usage("--follow: calls of gRPC are not redirected; leave it out"));
+                    }
+                    route.label = route.request.target.trim_start_matches('/').to_owned();
+                    make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn, "--header")?;
+                }
+                Ok((
+                    Traffic {
+                        redact: redaction(request.redact, request.keep_failed_bodies),
+                        ..Traffic::one(origin, route)
+                    },
+                    user_info,
+                ))
+            };
+            urls.iter().map(of_url).collect::<Result<Vec<_>, Failure>>()?
+        }
+    };
+    if !asked.iter().any(|(traffic, _)| traffic.origin.is_grpc()) {
+        refuse_of_call(request)?;
+    }
+    let seed = generator.seed.unwrap_or_else(fresh_seed);
+    let (mut plans, mut user_info) = (Vec::new(), Vec::new());
+    for (traffic, has_user) in asked {
+        let mut carriage = carriage(flags, connect_to.as_ref(), &traffic.origin, request.allow_public)?;
+        carriage.keep_alive = !request.no_keepalive;
+        if request.no_keepalive && carriage.streams_max > 1 {
+            return Err(Failure::usage(
+                "--streams and --no-keepalive: a connection of one request has one stream; leave one out",
+            ));
+        }
+        if script.is_some() {
+            speak_http1(&mut carriage)?;
+        }
+        carriage.connections_max = connections_max.unwrap_or(carriage.connections_max);
+        let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+        load.seed = seed;
+        load.grace_ns = traffic.timeout_ns_max().min(load.grace_ns);
+        plans.push(Plan { traffic, load, carriage });
+        user_info.push(has_user);
+    }
+    let path =
+        |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
+    let terms = Terms {
+        targets: completion::targets(&plans, &user_info),
+        redact: redaction(request.redact, request.keep_failed_bodies),
+        public: request.allow_public,
+        // What a URL answers says nothing of what a script asks.
+        preflight: !request.no_preflight && script.is_none(),
+        mix,
+        script,
+        body: body_from,
+        connect_to,
+        schema: schema(&request.schema)?,
+        issuers: path("--cacert", &flags.cacert)?,
+        certificate: path("--cert", &flags.cert)?,
+        key: path("--key", &flags.key)?,
+        connections_max,
+        injector: InjectorTerms { workers, spin: generator.spin, sources },
+        ..Terms::default()
+    };
+    Ok((plans, terms, file_load))
+}
+
+/// Refuses flags that only calls of gRPC's have a use for.
+fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
+    for (given, flag) in [
+        (request.ok_grpc.is_some(), "--ok-grpc"),
+        (request.in_turn, "--in-turn"),
+        (!request.schema.proto.is_empty(), "--proto"),
+        (request.schema.descriptor_set.is_some(), "--descriptor-set"),
+    ] {
+        if given {
+            return Err(Failure::usage(format!(
+                "{flag}: only gRPC has a use for it; write grpc:// or grpcs:// in the URL"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The files that describe messages, if any are given.
+pub fn schema(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
+    let texts = |flag: &str, paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
+        paths.iter().map(|path| path_text(flag, path)).collect()
+    };
+    if flags.proto.is_empty() && flags.descriptor_set.is_none() {
+        return Ok(None);
+    }
+    let descriptor_set = flags.descriptor_set.as_deref().map(|it| path_text("--descriptor-set", it)).transpose()?;
+    let (protos, proto_paths) = (texts("--proto", &flags.proto)?, texts("--proto-path", &flags.proto_path)?);
+    Ok(Some(SchemaTerms { protos, proto_paths, descriptor_set }))
+}
+
+/// The server of whose services something is shown: a plan of nothing but whom to ask, and how.
+pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
+    // Without a scheme it is a server without TLS.
+    let url = if args.url.contains("://") { args.url.clone() } else { format!("grpc://{}", args.url) };
+    let Url { origin, path: target, authorization } = Url::read(&url)?;
+    if !origin.is_grpc() {
+        return Err(Failure::usage("the URL of a gRPC server begins with grpc:// or grpcs://"));
+    }
+    let mut headers = args.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    push_authorization(&mut headers, authorization);
+    let flags = &args.connection;
+    refuse_contradictions(flags)?;
+    let connect_to = flags.connect_to.as_deref().map(host_and_port).transpose()?;
+    let carriage = carriage(flags, connect_to.as_ref(), &origin, args.allow_public)?;
+    let route = Route::new(Request { method: "POST".into(), target, headers, body: Vec::new() });
+    let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+    let path =
+        |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
+    let terms = Terms {
+        public: args.allow_public,
+        schema: schema(&args.schema)?,
+        connect_to,
+        issuers: path("--cacert", &flags.cacert)?,
+        certificate: path("--cert", &flags.cert)?,
+        key: path("--key", &flags.key)?,
+        ..Terms::default()
+    };
+    Ok((Plan { traffic: Traffic::one(origin, route), load, carriage }, terms))
+}
+
+/// The same of one URL.
+pub fn plan(
+    request: &RequestArgs,
+    generator: &GeneratorArgs,
+    script: &ScriptArgs,
+) -> Result<(Plan, Terms<String>), Failure> {
+    plan_and_load(request, generator, script).map(|(plan, terms, _)| (plan, terms))
+}
+
+/// The same, with the load that a file carries along.
+pub fn plan_and_load(
+    request: &RequestArgs,
+    generator: &GeneratorArgs,
+    script: &ScriptArgs,
+) -> Result<(Plan, Terms<String>, FileLoad), Failure> {
+    let (plans, terms, load) = plans(request, &[], generator, script)?;
+    let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing"))?;
+    Ok((plan, terms, load))
+}
+
+/// A script that says what is asked, and what it is given.
+fn script(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> {
+    let digest = redact::digest(&script_run::text_of(file)?);
+    Ok(ScriptTerms { file: file.to_owned(), digest, args: words.to_vec() })
+}
+
+/// Scripts write HTTP/1.1.
+fn speak_http1(carriage: &mut Carriage) -> Result<(), Failure> {
+    if carriage.http == HttpChoice::H2 {
+        return Err(Failure::usage("--http 2 and --lua: scripts write HTTP/1.1; leave one out"));
+    }
+    carriage.http = HttpChoice::H1;
+    if let Some(tls) = &mut carriage.tls {
+        tls.alpn = carriage.http.alpn();
+    }
+    Ok(())
+}
+
+/// How arrivals of an open load are spaced; flags win over a file.
+pub fn arrivals(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, Failure> {
+    match generator.arrivals.as_deref() {
+        None => Ok(file.arrivals.unwrap_or_default()),
+        Some(word) => Arrivals::named(word)
+            .ok_or_else(|| Failure::usage(format!("--arrivals: '{word}' is not constant or poisson"))),
+    }
+}
+
+/// What is watched.
+pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
+    if args.pid.is_some() && args.process.is_some() {
+        return Err(Failure::usage("--pid and --process exclude each other: a pid is the more exact one"));
+    }
+    Ok(ProbesTerms {
+        none: args.no_probes,
+        pid: args.pid,
+        process: args.process.clone(),
+        metrics: args.metrics.as_deref().map(|place| served(place, false)),
+        cgroup: args.cgroup.clone(),
+    })
+}
+
+/// Profiles of one target.
+pub fn profiles(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
+    let place = args.pprof.as_deref()?;
+    Some(ProfilesTerms { served: served(place, false), seconds: args.pprof_seconds })
+}
+
+/// Where something is served. `two`: there may be a comma between two places.
+pub fn served(place: &str, two: bool) -> Served<String> {
+    match place {
+        AUTO => Served::ByTarget,
+        place if two => Served::At(two_urls(place)),
+        place => Served::At(vec![place.to_owned()]),
+    }
+}
+
+/// What is printed, and where the run file goes.
+pub fn output(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
+    let file = file.map(|file| path_text("--output", file)).transpose()?;
+    Ok(OutputTerms { json: args.json, quiet: args.quiet, file, files: None })
+}
+
+/// Two URLs with a comma between them, or one. Other commas are part of a URL.
+fn two_urls(text: &str) -> Vec<String> {
+    let is_url = |part: &str| part.starts_with("localhost") || part.contains([':', '/', '.']);
+    let with_scheme = text.find(",http://").or_else(|| text.find(",https://"));
+    let comma = with_scheme.or_else(|| text.find(',').filter(|at| is_url(&text[at + 1..])));
+    match comma {
+        Some(at) => vec![text[..at].to_owned(), text[at + 1..].to_owned()],
+        None => vec![text.to_owned()],
+    }
+}
+
+/// Flags on connections that contradict each other.
+fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
+    if flags.unix.is_some() {
+        for (given, flag) in [
+            (flags.connect_to.is_some(), "--connect-to"),
+            (flags.source_ip.is_some(), "--source-ip"),
+            (flags.resolve_every.is_some(), "--resolve-every"),
+        ] {
+            if given {
+                return Err(Failure::usage(format!("--unix and {flag}: a unix socket has no address; leave one out")));
+            }
+        }
+    }
+    if flags.key.is_some() && flags.cert.is_none() {
+        return Err(Failure::usage("--key: there is no certificate for it; add --cert"));
+    }
+    if flags.insecure && flags.cacert.is_some() {
+        return Err(Failure::usage(
+            "--insecure and --cacert: either nobody is verified or these issuers; leave one out",
+        ));
+    }
+    Ok(())
+}
+
+/// More on a connection than any server takes.
+const STREAMS_MAX: u32 = 1_000_000;
+
+/// The connections that the flags ask for; addresses and certificates are not looked up yet.
+fn carriage(
+    flags: &ConnectionArgs,
+    connect_to: Option<&(String, u16)>,
+    origin: &Origin,
+    public: bool,
+) -> Result<Carriage, Failure> {
+    let close_reset = match flags.close.as_deref() {
+        None | Some("fin") => false,
+        Some("reset") => true,
+        Some(other) => return Err(Failure::usage(format!("--close: '{other}' is not fin or reset"))),
+    };
+    let http = http_choice(flags.http.as_deref(), origin)?;
+    let streams_max = match &flags.streams {
+        None => 1,
+        Some(text) => u32::try_from(positive("--streams", text)?)
+            .ok()
+            .filter(|streams| *streams <= STREAMS_MAX)
+            .ok_or_else(|| Failure::usage("--streams: at most 1M requests at a time on a connection"))?,
+    };
+    if streams_max > 1 && (http == HttpChoice::H1 || (http == HttpChoice::Auto && !origin.is_secure())) {
+        return Err(Failure::usage(format!(
+            "--streams {streams_max}: HTTP/1.1 carries one request at a time on a connection; add --http 2"
+        )));
+    }
+    let every_ns = flags.resolve_every.as_deref().map(|text| positive_time("--resolve-every", text)).transpose()?;
+    let resolve = every_ns.map(|every_ns| {
+        let (host, port) = connect_to.cloned().unwrap_or_else(|| (origin.host.clone(), origin.port));
+        ResolveSpec { host, port, every_ns, public }
+    });
+    let tls = match origin.is_secure() {
+        true => Some(TlsSpec {
+            server_name: origin.host.clone(),
+            verify: !flags.insecure,
+            resume: !flags.no_resumption,
+            alpn: http.alpn(),
+            ..TlsSpec::default()
+        }),
+        false => {
+            for (given, flag) in [
+                (flags.insecure, "--insecure"),
+                (flags.cacert.is_some(), "--cacert"),
+                (flags.cert.is_some(), "--cert"),
+                (flags.no_resumption, "--no-resumption"),
+            ] {
+                if given {
+                    let way_out = "only TLS has a use for it; write https:// in the URL";
+                    return Err(Failure::usage(format!("{flag}: {way_out}")));
+                }
+            }
+            None
+        }
+    };
+    let unix = flags.unix.clone();
+    Ok(Carriage { unix, resolve, close_reset, tls, http, streams_max, ..Carriage::tcp(Vec::new()) })
+}
+
+/// A seed that differs from run to run; it is shown, so that a run can be repeated. There is one for a process.
+pub fn fresh_seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        plimsoll_model::rng::mix(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32) >> 16
+    })
+}

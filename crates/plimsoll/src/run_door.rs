@@ -1,0 +1,98 @@
+//! The verb `run` as other tools' command lines call it ([`RunVerb`]): one interpretation and one record, whoever asks.
+//!
+//! Not here: other tools' words and output (`plimsoll_compat`), and how a load is carried out.
+
+use crate::args::{Cli, Command};
+use crate::commands::run::{self, MeasuredRun};
+use crate::results::Results;
+use crate::secrets::hidden_of;
+use clap::{CommandFactory, FromArgMatches};
+use plimsoll_analysis::Summary;
+use plimsoll_compat::{CarriedLoad, PrintResults, RunVerb, WrkScript};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{Plan, Run, RunAsked, Terms};
+use plimsoll_report::{attacks_page, page};
+use plimsoll_script::ScriptError;
+use plimsoll_script::run_figures::RunFigures;
+use plimsoll_study::script_run::ScriptRun;
+use plimsoll_traffic::vegeta::VegetaCourse;
+use plimsoll_wire::Authoring;
+use std::sync::Arc;
+
+/// The verb `run` of this program.
+pub struct RunDoor;
+
+impl RunVerb for RunDoor {
+    /// What of the line is secret stands in no message from here on.
+    fn parse(&self, words: &[String]) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
+        let refused = |error: clap::Error| Failure::usage(crate::refused::sentence(&Cli::command(), &error));
+        let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
+        let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
+        let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
+        if let (Some(command), Some((_, matches))) = (Cli::command().find_subcommand("run"), matches.subcommand()) {
+            hidden_of(command, matches).remember();
+        }
+        let Command::Run(args) = &cli.command else {
+            return Err(Failure::usage("another tool's line is a line of run"));
+        };
+        run::asked(args)
+    }
+
+    fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure> {
+        let scripted = ScriptRun::of_url(Some(url), plan, terms)?;
+        Ok(scripted.map(|scripted| -> Arc<dyn WrkScript> { Arc::new(DoorScript(scripted)) }))
+    }
+
+    fn carry_out(
+        &self,
+        asked: RunAsked<Plan>,
+        terms: &Terms<String>,
+        authoring: Option<Arc<dyn Authoring>>,
+    ) -> Result<Box<dyn CarriedLoad>, Failure> {
+        Ok(Box::new(run::measure(asked, terms, authoring)?))
+    }
+
+    fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String {
+        page::render(&attacks_page(course, title, points_max), if title.is_empty() { "vegeta" } else { title })
+    }
+}
+
+impl CarriedLoad for MeasuredRun {
+    fn run(&self) -> &Run {
+        self.run()
+    }
+
+    fn generator_limited(&self) -> bool {
+        Summary::of(self.run()).generator.limited
+    }
+
+    fn results(&self) -> Result<PrintResults<'_>, Failure> {
+        let results = Results::of(&self.experiment, self.path.as_deref())?;
+        Ok(Box::new(move |as_json, in_full| results.print(as_json, in_full)))
+    }
+
+    fn end(mut self: Box<Self>, notes: &[String]) {
+        self.note.iter().chain(notes).for_each(|note| self.live.note(note));
+    }
+}
+
+/// A script of this program's as wrk's command line uses it.
+struct DoorScript(ScriptRun);
+
+impl WrkScript for DoorScript {
+    fn announce(&self, text: String) {
+        self.0.announce(text);
+    }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
+
+    fn done(&self, figures: &RunFigures) -> Option<ScriptError> {
+        self.0.done(figures)
+    }
+
+    fn author(&self) -> Arc<dyn Authoring + Send + Sync> {
+        Arc::new(self.0.clone())
+    }
+}

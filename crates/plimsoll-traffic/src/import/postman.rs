@@ -6,7 +6,7 @@
 mod script;
 
 use super::draft::{
-    Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
+    self, Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
 };
 use super::nodes::{
     self, at, base64, encoded, entries, field, flag, items, number, own_text, plain_name, text, variable_name,
@@ -167,7 +167,7 @@ impl PostmanReader {
     fn items(&mut self, scope: &Scope) -> Vec<DraftStep> {
         let mut steps = Vec::new();
         for node in items(scope.node, "item") {
-            let name = text(node, "name").unwrap_or_default().to_owned();
+            let name = draft::shown(text(node, "name").unwrap_or_default());
             let inner = Scope::new(Some(scope), node);
             if field(node, "item").is_some() {
                 self.events(node, &name, None);
@@ -384,6 +384,11 @@ impl PostmanReader {
         let of_request = field(scope.node, "request").and_then(|request| field(request, "auth"));
         let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
         let kind = text(auth, "type").unwrap_or("noauth");
+        // All requests below a folder may look through its parts.
+        if self.budget.take(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len())).is_err()
+        {
+            return;
+        }
         let mut part = |key: &str| -> Option<DraftText> {
             let list = field(auth, kind)?;
             let value = match &list.value {
@@ -624,9 +629,12 @@ fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
         return whole.to_owned();
     }
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
+    // Of several of one name the first counts.
+    let variables: HashMap<&str, &TreeNode> =
+        variables.iter().rev().filter_map(|variable| Some((text(variable, "key")?, variable))).collect();
     let segment = |segment: &str| {
         let name = segment.strip_prefix(':').filter(|name| !name.is_empty());
-        let found = name.and_then(|name| variables.iter().find(|variable| text(variable, "key") == Some(name)));
+        let found = name.and_then(|name| variables.get(name));
         found.and_then(|variable| text(variable, "value")).unwrap_or(segment).to_owned()
     };
     let path: Vec<String> = path.split('/').map(segment).collect();

@@ -10,19 +10,52 @@ use crate::file::{Surroundings, TextPlace, TrafficFile, TrafficFileError, Traffi
 use plimsoll_model::expect::{CaptureFrom, TextExpected};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::session::{LOOPS_MAX, TIMES_MAX, Think};
-use plimsoll_model::template::{Template, Value, is_name};
+use plimsoll_model::template::{Template, TemplatePart, Value, is_name};
 use plimsoll_model::traffic::StatusSet;
 use regex::bytes::RegexBuilder;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a regular expression may take in memory, compiled: as much as one that a load uses.
 const PATTERN_BYTES_MAX: usize = 4 << 20;
+/// What most take, and how many larger ones are compiled: a few bytes can stand for very large ones.
+const SMALL_PATTERN_BYTES_MAX: usize = 64 << 10;
+const LARGE_PATTERNS_MAX: usize = 100;
+/// Bytes of a value in a text, at most: a longer one names no column.
+const VALUE_BYTES_MAX: usize = 10_000;
 /// Fields that say how a body is sent, which is decided where it is sent.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+/// Regular expressions that were checked, each once.
+#[derive(Default)]
+struct Patterns {
+    checked: RefCell<HashMap<String, bool>>,
+    large: Cell<usize>,
+}
+
+impl Patterns {
+    fn is_sound(&self, pattern: &str) -> bool {
+        if let Some(is_sound) = self.checked.borrow().get(pattern) {
+            return *is_sound;
+        }
+        let builds = |bytes| RegexBuilder::new(pattern).size_limit(bytes).build();
+        let is_sound = match builds(SMALL_PATTERN_BYTES_MAX) {
+            Ok(_) => true,
+            Err(regex::Error::CompiledTooBig(_)) if self.large.get() < LARGE_PATTERNS_MAX => {
+                self.large.set(self.large.get() + 1);
+                builds(PATTERN_BYTES_MAX).is_ok()
+            }
+            Err(_) => false,
+        };
+        self.checked.borrow_mut().insert(pattern.to_owned(), is_sound);
+        is_sound
+    }
+}
 
 /// Notes, at their place; those without one are handed back.
 #[derive(Default)]
 struct SettleNotes {
+    patterns: Patterns,
     placed: Vec<(TextPlace, String)>,
     unplaced: BTreeSet<String>,
 }
@@ -49,7 +82,7 @@ impl Draft {
         place: impl Fn(TextPlace) -> TextPlace,
     ) -> Result<Imported, TrafficFileError> {
         let beginning = TextPlace { line: 1, column: 1 };
-        let unplaced = settle(&mut self);
+        let (unplaced, patterns) = settle(&mut self);
         self.settle_counts();
         self.left_out.sort();
         self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
@@ -60,7 +93,7 @@ impl Draft {
             return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
         }
         let (text, requests) = (self.written(), self.requests_in_all());
-        match is_read(&text, &self) {
+        match is_read(&text, &self, patterns) {
             Ok(()) => Ok(Imported { text, requests, left_out: self.left_out }),
             Err(why) => {
                 Err(TrafficFileError::new(beginning, format!("no file of traffic can be made of this: {}", why.text)))
@@ -70,7 +103,7 @@ impl Draft {
 }
 
 /// Takes out of a draft what no file can have. Returns the notes that have no place.
-fn settle(draft: &mut Draft) -> BTreeSet<String> {
+fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut notes = SettleNotes::default();
     if let Some(base) = draft.base.take_if(|base| !origin_is_sound(base)) {
         notes.say(None, format!("'{}' is no host that can be asked: name the target", plain(&base)));
@@ -93,7 +126,7 @@ fn settle(draft: &mut Draft) -> BTreeSet<String> {
     for (at, text) in notes.placed {
         draft.leave_out_again(at, text);
     }
-    notes.unplaced
+    (notes.unplaced, notes.patterns)
 }
 
 fn plain(text: &str) -> String {
@@ -133,7 +166,15 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleN
 }
 
 fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str, notes: &mut SettleNotes) {
-    let mut say = |text: String| notes.say(at, format!("'{named}': {text}"));
+    let SettleNotes { patterns, placed, unplaced } = notes;
+    let is_pattern = |pattern: &str| patterns.is_sound(pattern);
+    let mut say = |text: String| {
+        let text = format!("'{named}': {text}");
+        match at {
+            Some(at) => placed.push((at, text)),
+            None => _ = unplaced.insert(text),
+        }
+    };
     let is_options = request.method.eq_ignore_ascii_case("options");
     let begins = request.target.beginning();
     if !begins.starts_with('/')
@@ -233,10 +274,6 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     });
 }
 
-fn is_pattern(pattern: &str) -> bool {
-    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().is_ok()
-}
-
 fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
     for step in steps {
         match &step.what {
@@ -312,6 +349,7 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
 /// A world that has every file and variable; of rows those columns that are used.
 struct Everything {
     columns: HashMap<String, BTreeSet<String>>,
+    patterns: Patterns,
 }
 
 impl Surroundings for Everything {
@@ -333,7 +371,7 @@ impl Surroundings for Everything {
     }
 
     fn pattern(&mut self, text: &str) -> Result<(), String> {
-        if is_pattern(text) { Ok(()) } else { Err("is no pattern".to_owned()) }
+        if self.patterns.is_sound(text) { Ok(()) } else { Err("is no pattern".to_owned()) }
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {
@@ -341,20 +379,28 @@ impl Surroundings for Everything {
     }
 }
 
+/// The beginning of a text, of so many bytes at most.
+fn beginning(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Whether what was written of a draft is a file of traffic, in a world that has all that it names.
-fn is_read(text: &str, draft: &Draft) -> Result<(), TrafficFileError> {
+fn is_read(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
-    let parts = Template::parts_of;
-    for data in &draft.data {
-        let own = columns.entry(data.file.clone()).or_default();
-        let begins = format!("{{{{ {}.", data.name);
-        for (at, _) in text.match_indices(&begins) {
-            let Some(length) = Template::value_length(&text[at..]) else { continue };
-            let values = parts(&text[at..at + length]).ok().and_then(|parts| parts.into_iter().next());
-            if let Some((plimsoll_model::template::TemplatePart::Value(Value::Column { column, .. }, _), _)) = values {
-                own.insert(column);
-            }
+    // Each table by its name; rows of one file may have several.
+    let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();
+    for (at, _) in text.match_indices("{{ ").take_while(|_| !files.is_empty()) {
+        let value = beginning(&text[at..], VALUE_BYTES_MAX);
+        let Some(file) = value[3..].split_once('.').and_then(|(name, _)| files.get(name)) else { continue };
+        let Some(length) = Template::value_length(value) else { continue };
+        let parts = Template::parts_of(&value[..length]).ok().and_then(|parts| parts.into_iter().next());
+        if let Some((TemplatePart::Value(Value::Column { column, .. }, _), _)) = parts {
+            columns.entry((*file).to_owned()).or_default().insert(column);
         }
     }
-    TrafficFile::read(text, TrafficFormat::Toml, &mut Everything { columns }).map(|_| ())
+    TrafficFile::read(text, TrafficFormat::Toml, &mut Everything { columns, patterns }).map(|_| ())
 }

@@ -46,8 +46,7 @@ impl OnceRequest {
     pub fn compile(plan: &Plan, route: &Route) -> Result<OnceRequest, Error> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
-        let compiler =
-            &mut RouteCompiler { plan, names: &names, values: &mut values, unix_offset_ns, cookies: false };
+        let compiler = &mut RouteCompiler { plan, names: &names, values: &mut values, unix_offset_ns, cookies: false };
         let mut compiled = compiler.compile(route)?;
         let checks = compiled.checks.take();
         let names = route.captures.iter().map(|capture| capture.name.clone()).collect();

@@ -130,9 +130,11 @@ fn proto(inside: &str) -> String {
 }
 
 fn shapes() -> Vec<Shape> {
-    let cookies = |n| xml::manager("CookieManager", "CookieManager.cookies", n, |_| {
-        xml::text("Cookie.value", "x") + &xml::text("Cookie.domain", "h")
-    });
+    let cookies = |n| {
+        xml::manager("CookieManager", "CookieManager.cookies", n, |_| {
+            xml::text("Cookie.value", "x") + &xml::text("Cookie.domain", "h")
+        })
+    };
     let _ = cookies;
     let all: Vec<(&'static str, Reader, usize, fn(usize) -> String)> = vec![
         (".proto: a repeated file option", read_proto, 400, |n| {
@@ -152,12 +154,16 @@ fn shapes() -> Vec<Shape> {
             let parameters = listed(n, |n| {
                 format!("{{\"name\":\"p{n}\",\"in\":\"path\",\"required\":true,\"schema\":{{\"type\":\"integer\"}}}}")
             });
-            format!("{{\"openapi\":\"3.0.0\",\"servers\":[{{\"url\":\"http://h\"}}],\"paths\":{{\"{path}\":{{\"get\":{{\"parameters\":[{parameters}]}}}}}}}}")
+            format!(
+                "{{\"openapi\":\"3.0.0\",\"servers\":[{{\"url\":\"http://h\"}}],\"paths\":{{\"{path}\":{{\"get\":{{\"parameters\":[{parameters}]}}}}}}}}"
+            )
         }),
         ("TOML: captures of a scenario", read_toml, 200, |n| {
             let names = listed(n, |n| format!("c{n}=\"$.x\""));
             let uses = pieces(n, |n| format!("{{{{ c{n} }}}}"));
-            format!("base = \"http://h\"\n[[scenario]]\n[[scenario.step]]\nget = \"/a\"\ncapture = {{ {names} }}\n[[scenario.step]]\npost = \"/b\"\nbody = \"{uses}\"\n")
+            format!(
+                "base = \"http://h\"\n[[scenario]]\n[[scenario.step]]\nget = \"/a\"\ncapture = {{ {names} }}\n[[scenario.step]]\npost = \"/b\"\nbody = \"{uses}\"\n"
+            )
         }),
         ("JMX: captured variables", read_jmx, 200, |n| {
             let uses = pieces(n, |n| format!("${{v{n}}}"));
@@ -170,7 +176,9 @@ fn shapes() -> Vec<Shape> {
         ("OpenAPI: security of an operation", read_openapi, 200, |n| {
             let schemes = listed(n, |n| format!("\"s{n}\":{{\"type\":\"apiKey\",\"in\":\"query\",\"name\":\"k{n}\"}}"));
             let security = listed(n, |n| format!("\"s{n}\":[]"));
-            format!("{{\"openapi\":\"3.0.0\",\"servers\":[{{\"url\":\"http://h\"}}],\"components\":{{\"securitySchemes\":{{{schemes}}}}},\"paths\":{{\"/a\":{{\"get\":{{\"security\":[{{{security}}}]}}}}}}}}")
+            format!(
+                "{{\"openapi\":\"3.0.0\",\"servers\":[{{\"url\":\"http://h\"}}],\"components\":{{\"securitySchemes\":{{{schemes}}}}},\"paths\":{{\"/a\":{{\"get\":{{\"security\":[{{{security}}}]}}}}}}}}"
+            )
         }),
         (".proto: parts of a package", read_proto, 1_000, |n| {
             proto(&format!("package {};", (0..n).map(|n| format!("p{n}")).collect::<Vec<_>>().join(".")))

@@ -60,9 +60,7 @@ pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     let around = plan.traffic.around.asked().map(|asked| (&asked.route, None));
     let mut routes = plimsoll_engine::RouteCheck::new(plan);
     plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
-        routes
-            .check(route, text)
-            .map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
+        routes.check(route, text).map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
     })
 }
 

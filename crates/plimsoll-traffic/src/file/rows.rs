@@ -2,15 +2,15 @@
 
 use super::json;
 use super::keys;
-use super::tree::{TableEntries, TrafficFileError, TreeNode, TreeValue};
+use super::tree::{KEYS_MAX, TableEntries, TrafficFileError, TreeNode, TreeValue};
 use super::world::Surroundings;
 use plimsoll_model::Budget;
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
 use std::collections::HashSet;
 
-/// Columns of a table, at most.
-const COLUMNS_MAX: usize = 1_000;
+/// Columns of a table, at most: as many as a table of TOML or JSON has keys.
+const COLUMNS_MAX: usize = KEYS_MAX;
 /// Bytes of all files with rows that one file of traffic names.
 pub const ROWS_BYTES_MAX: usize = 1 << 30;
 

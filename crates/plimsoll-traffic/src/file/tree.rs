@@ -13,7 +13,7 @@ pub const VALUES_MAX: usize = 1_000_000;
 pub const KEYS_MAX: usize = 50_000;
 
 /// Where something stands, both from 1; columns in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TextPlace {
     /// Line.
     pub line: usize,

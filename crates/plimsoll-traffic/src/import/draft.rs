@@ -118,7 +118,8 @@ impl DraftText {
         self.0.is_empty()
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
         let of_piece = |piece: &DraftPiece| match piece {
             DraftPiece::Text(text) | DraftPiece::Value(text) => size_of::<DraftPiece>() + text.len(),
         };

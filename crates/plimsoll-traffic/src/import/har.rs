@@ -7,7 +7,8 @@ mod as_recorded;
 
 use self::as_recorded::AsRecorded;
 use super::draft::{
-    self, Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
+    self, Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat,
+    Imported,
 };
 use super::nodes::{at, encoded, entries, field, is_word, items, number, text, url};
 use crate::file::json;

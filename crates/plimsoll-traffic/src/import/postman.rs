@@ -6,7 +6,8 @@
 mod script;
 
 use super::draft::{
-    self, Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
+    self, Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat,
+    Imported,
 };
 use super::nodes::{
     self, at, base64, encoded, entries, field, flag, items, number, own_text, plain_name, text, variable_name,
@@ -385,7 +386,10 @@ impl PostmanReader {
         let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
         let kind = text(auth, "type").unwrap_or("noauth");
         // All requests below a folder may look through its parts.
-        if self.budget.take(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len())).is_err()
+        if self
+            .budget
+            .take(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len()))
+            .is_err()
         {
             return;
         }

@@ -6,10 +6,10 @@ use super::draft::{
     Draft, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat, Imported, LeftOut,
 };
 use super::nodes::{is_word, origin_is_sound, variable_name};
-use crate::file::{Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
+use crate::file::{CAPTURED_MAX, Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_model::expect::{CaptureFrom, TextExpected};
 use plimsoll_model::json_path::JsonPath;
-use plimsoll_model::session::{LOOPS_MAX, TIMES_MAX, Think};
+use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, TIMES_MAX, Think};
 use plimsoll_model::template::{Template, TemplatePart, Value, is_name};
 use plimsoll_model::traffic::StatusSet;
 use regex::bytes::RegexBuilder;
@@ -22,7 +22,7 @@ const PATTERN_BYTES_MAX: usize = 4 << 20;
 const SMALL_PATTERN_BYTES_MAX: usize = 64 << 10;
 const LARGE_PATTERNS_MAX: usize = 100;
 /// Bytes of a value in a text, at most: a longer one names no column.
-const VALUE_BYTES_MAX: usize = 10_000;
+const VALUE_BYTES_MAX: usize = 1_000;
 /// Fields that say how a body is sent, which is decided where it is sent.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
@@ -112,6 +112,10 @@ fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let scenarios = draft.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
     let lists = scenarios.chain([&mut draft.requests, &mut draft.setup, &mut draft.cleanup]);
     lists.for_each(|steps| settle_requests(steps, 0, &mut notes));
+    for scenario in &mut draft.scenarios {
+        let mut left = ScenarioLimits { ops: OPS_MAX, captured: HashSet::new() };
+        left.keep(&mut scenario.steps, &mut notes);
+    }
     let mut before = HashSet::new();
     settle_in_order(&mut draft.setup, &data, &mut before, &mut notes);
     for scenario in &mut draft.scenarios {
@@ -274,6 +278,52 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     });
 }
 
+/// What a scenario still has room for.
+struct ScenarioLimits {
+    ops: usize,
+    captured: HashSet<String>,
+}
+
+impl ScenarioLimits {
+    /// Takes steps and captures out that are beyond what a scenario may have.
+    fn keep(&mut self, steps: &mut Vec<DraftStep>, notes: &mut SettleNotes) {
+        steps.retain_mut(|step| {
+            let around = usize::from(step.once)
+                + usize::from(step.condition.is_some())
+                + usize::from(step.unless.is_some())
+                + usize::from(step.think.is_some())
+                + usize::from(step.times.is_some_and(|times| times > 1));
+            if self.ops <= around {
+                let text = format!("steps beyond the first {OPS_MAX} of a scenario, with conditions and pauses");
+                notes.say(step.at, text);
+                return false;
+            }
+            self.ops -= around;
+            match &mut step.what {
+                DraftWhat::Steps(inner) => self.keep(inner, notes),
+                DraftWhat::Ask(request) => {
+                    self.ops -= 1;
+                    request.captures.retain(|capture| {
+                        let is_kept = self.captured.contains(&capture.name) || self.captured.len() < CAPTURED_MAX;
+                        match is_kept {
+                            true => _ = self.captured.insert(capture.name.clone()),
+                            false => notes.say(
+                                step.at,
+                                format!(
+                                    "'{}' is not captured: a scenario captures {CAPTURED_MAX} names",
+                                    plain(&capture.name)
+                                ),
+                            ),
+                        }
+                        is_kept
+                    });
+                }
+            }
+            true
+        });
+    }
+}
+
 fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
     for step in steps {
         match &step.what {
@@ -395,7 +445,8 @@ fn is_read(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficF
     let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();
     for (at, _) in text.match_indices("{{ ").take_while(|_| !files.is_empty()) {
         let value = beginning(&text[at..], VALUE_BYTES_MAX);
-        let Some(file) = value[3..].split_once('.').and_then(|(name, _)| files.get(name)) else { continue };
+        let end = value[3..].find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).map_or(0, |end| end + 3);
+        let Some(file) = files.get(&value[3.min(end)..end]).filter(|_| value[end..].starts_with('.')) else { continue };
         let Some(length) = Template::value_length(value) else { continue };
         let parts = Template::parts_of(&value[..length]).ok().and_then(|parts| parts.into_iter().next());
         if let Some((TemplatePart::Value(Value::Column { column, .. }, _), _)) = parts {

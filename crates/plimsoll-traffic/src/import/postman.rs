@@ -52,14 +52,24 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
     let mut captured = HashSet::new();
     names_set(collection, &mut captured);
     let budget = Budget::of_input(source.len());
-    let mut reader =
-        PostmanReader { draft: Draft::default(), origin: None, captured, requests: 0, budget, url_user: None };
+    let mut reader = PostmanReader {
+        draft: Draft::default(),
+        origin: None,
+        captured,
+        requests: 0,
+        budget,
+        beyond: None,
+        url_user: None,
+    };
     let outer = Scope::new(None, collection);
     reader.events(collection, "the collection", None);
     let steps = reader.items(&outer);
-    let PostmanReader { mut draft, origin, budget, .. } = reader;
+    let PostmanReader { mut draft, origin, budget, beyond, .. } = reader;
     if let Err(error) = budget.held() {
-        return tree.error(format!("the variables of this collection name each other over and over: {error}"));
+        let text = format!(
+            "variables and authorizations of this collection are repeated too often, here at the latest: {error}"
+        );
+        return Err(TrafficFileError::new(beyond.unwrap_or(tree.at), text));
     }
     draft.base = origin.filter(|origin| origin.starts_with("http"));
     draft
@@ -158,8 +168,9 @@ struct PostmanReader {
     /// Names that scripts set.
     captured: HashSet<String>,
     requests: usize,
-    /// What all texts may unfold to.
+    /// What all texts may unfold to, and the request whose texts go beyond that.
     budget: Budget,
+    beyond: Option<TextPlace>,
     /// What the URL of the request that is being read says of its user.
     url_user: Option<String>,
 }
@@ -176,7 +187,12 @@ impl PostmanReader {
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             } else if self.requests == REQUESTS_MAX {
                 self.draft.leave_out_again(node.at, format!("requests beyond the first {REQUESTS_MAX}"));
+            } else if self.beyond.is_some() {
+                break;
             } else if let Some(request) = self.request(&inner, &name) {
+                if self.budget.held().is_err() {
+                    self.beyond = Some(node.at);
+                }
                 self.requests += 1;
                 let what = DraftWhat::Ask(Box::new(request));
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });

@@ -7,6 +7,7 @@ use super::draft::{
 };
 use super::nodes::{is_word, origin_is_sound, variable_name};
 use crate::file::{CAPTURED_MAX, Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
+use plimsoll_model::Budget;
 use plimsoll_model::expect::{CaptureFrom, TextExpected};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, TIMES_MAX, Think};
@@ -18,19 +19,25 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a regular expression may take in memory, compiled: as much as one that a load uses.
 const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// What most take, and how many larger ones are compiled: a few bytes can stand for very large ones.
-const SMALL_PATTERN_BYTES_MAX: usize = 64 << 10;
-const LARGE_PATTERNS_MAX: usize = 100;
+/// What patterns are tried with before that, and what those that take more of it have together: a few bytes can stand for
+/// very large ones. Those of a real plan take a tenth of it.
+const PATTERN_TIERS_BYTES: [usize; 3] = [64 << 10, 512 << 10, PATTERN_BYTES_MAX];
+const LARGE_PATTERNS_BYTES_MAX: usize = 160 << 20;
 /// Bytes of a value in a text, at most: a longer one names no column.
 const VALUE_BYTES_MAX: usize = 1_000;
 /// Fields that say how a body is sent, which is decided where it is sent.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
 /// Regular expressions that were checked, each once.
-#[derive(Default)]
 struct Patterns {
     checked: RefCell<HashMap<String, bool>>,
-    large: Cell<usize>,
+    large: Cell<Budget>,
+}
+
+impl Default for Patterns {
+    fn default() -> Patterns {
+        Patterns { checked: RefCell::default(), large: Budget::new(LARGE_PATTERNS_BYTES_MAX).into() }
+    }
 }
 
 impl Patterns {
@@ -38,17 +45,25 @@ impl Patterns {
         if let Some(is_sound) = self.checked.borrow().get(pattern) {
             return *is_sound;
         }
-        let builds = |bytes| RegexBuilder::new(pattern).size_limit(bytes).build();
-        let is_sound = match builds(SMALL_PATTERN_BYTES_MAX) {
-            Ok(_) => true,
-            Err(regex::Error::CompiledTooBig(_)) if self.large.get() < LARGE_PATTERNS_MAX => {
-                self.large.set(self.large.get() + 1);
-                builds(PATTERN_BYTES_MAX).is_ok()
-            }
-            Err(_) => false,
-        };
+        let is_sound = self.builds(pattern);
         self.checked.borrow_mut().insert(pattern.to_owned(), is_sound);
         is_sound
+    }
+
+    fn builds(&self, pattern: &str) -> bool {
+        for (number, bytes) in PATTERN_TIERS_BYTES.into_iter().enumerate() {
+            let mut large = self.large.get();
+            if number > 0 && large.take(bytes).is_err() {
+                return false;
+            }
+            self.large.set(large);
+            match RegexBuilder::new(pattern).size_limit(bytes).build() {
+                Ok(_) => return true,
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(_) => return false,
+            }
+        }
+        false
     }
 }
 

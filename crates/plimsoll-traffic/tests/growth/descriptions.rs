@@ -88,7 +88,8 @@ fn openapi_shapes() -> Vec<Shape> {
             api(&get("/a", &format!("\"security\":[{{{choice}}}]")), &format!("\"securitySchemes\":{{{schemes}}}"))
         }),
         shape("OpenAPI: security in cookies", read_openapi, 2_000, |n| {
-            let schemes = listed(n, |n| format!("\"s{n}\":{{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"k{n}\"}}"));
+            let schemes =
+                listed(n, |n| format!("\"s{n}\":{{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"k{n}\"}}"));
             let choice = listed(n, |n| format!("\"s{n}\":[]"));
             api(&get("/a", &format!("\"security\":[{{{choice}}}]")), &format!("\"securitySchemes\":{{{schemes}}}"))
         }),
@@ -102,9 +103,7 @@ fn openapi_shapes() -> Vec<Shape> {
         }),
         product("OpenAPI: paths that share a schema", read_openapi, 700, |n| {
             let schema = format!("\"S\":{{\"type\":\"object\",\"properties\":{{{}}}}}", properties(n));
-            let path = |n: usize| {
-                post(&format!("/a{n}"), "application/json", "{\"$ref\":\"#/components/schemas/S\"}")
-            };
+            let path = |n: usize| post(&format!("/a{n}"), "application/json", "{\"$ref\":\"#/components/schemas/S\"}");
             api(&listed(n, path), &format!("\"schemas\":{{{schema}}}"))
         }),
         shape("OpenAPI: properties", read_openapi, 2_000, |n| {
@@ -113,7 +112,8 @@ fn openapi_shapes() -> Vec<Shape> {
         }),
         shape("OpenAPI: required properties", read_openapi, 2_000, |n| {
             let required = listed(n, |n| format!("\"k{n}\""));
-            let schema = format!("{{\"type\":\"object\",\"required\":[{required}],\"properties\":{{{}}}}}", properties(n));
+            let schema =
+                format!("{{\"type\":\"object\",\"required\":[{required}],\"properties\":{{{}}}}}", properties(n));
             api(&post("/a", "application/json", &schema), "")
         }),
         shape("OpenAPI: fields of a form", read_openapi, 1_500, |n| {
@@ -147,23 +147,30 @@ fn openapi_shapes() -> Vec<Shape> {
             let url = pieces(n, |n| format!("/{{v{n}}}"));
             let variables = listed(n, |n| format!("\"v{n}\":{{\"default\":\"x\"}}"));
             let server = format!("{{\"url\":\"http://h{url}\",\"variables\":{{{variables}}}}}");
-            format!("{{\"openapi\":\"3.0.0\",\"servers\":[{server}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}").into_bytes()
+            format!("{{\"openapi\":\"3.0.0\",\"servers\":[{server}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}")
+                .into_bytes()
         }),
         shape("OpenAPI: servers", read_openapi, 3_000, |n| {
             let servers = listed(n, |n| format!("{{\"url\":\"http://h{n}\"}}"));
-            format!("{{\"openapi\":\"3.0.0\",\"servers\":[{servers}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}").into_bytes()
+            format!("{{\"openapi\":\"3.0.0\",\"servers\":[{servers}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}")
+                .into_bytes()
         }),
         product("OpenAPI: paths that share a server", read_openapi, 500, |n| {
             let variables = listed(n, |n| format!("\"v{n}\":{{\"default\":\"x\"}}"));
             let url = pieces(n, |n| format!("/{{v{n}}}"));
-            let item = format!("\"x\":{{\"servers\":[{{\"url\":\"{url}\",\"variables\":{{{variables}}}}}],\"get\":{{}}}}");
+            let item =
+                format!("\"x\":{{\"servers\":[{{\"url\":\"{url}\",\"variables\":{{{variables}}}}}],\"get\":{{}}}}");
             let paths = listed(n, |n| format!("\"/a{n}\":{{\"$ref\":\"#/components/pathItems/x\"}}"));
             api(&paths, &format!("\"pathItems\":{{{item}}}"))
         }),
         shape("Swagger: fields of a form", read_openapi, 1_500, |n| {
-            let fields = listed(n, |n| format!("{{\"name\":\"p{n}\",\"in\":\"formData\",\"required\":true,\"type\":\"string\"}}"));
-            format!("{{\"swagger\":\"2.0\",\"host\":\"h\",\"paths\":{{\"/a\":{{\"post\":{{\"parameters\":[{fields}]}}}}}}}}")
-                .into_bytes()
+            let fields = listed(n, |n| {
+                format!("{{\"name\":\"p{n}\",\"in\":\"formData\",\"required\":true,\"type\":\"string\"}}")
+            });
+            format!(
+                "{{\"swagger\":\"2.0\",\"host\":\"h\",\"paths\":{{\"/a\":{{\"post\":{{\"parameters\":[{fields}]}}}}}}}}"
+            )
+            .into_bytes()
         }),
     ]
 }
@@ -183,7 +190,9 @@ fn field(number: usize) -> String {
 
 fn proto_shapes() -> Vec<Shape> {
     vec![
-        shape(".proto: a repeated file option", read_proto, 2_000, |n| proto(&"option java_package = \"a\";\n".repeat(n))),
+        shape(".proto: a repeated file option", read_proto, 2_000, |n| {
+            proto(&"option java_package = \"a\";\n".repeat(n))
+        }),
         shape(".proto: options of fields", read_proto, 1_500, |n| {
             let field = |n: usize| field(n).replace(';', " [deprecated = true];");
             proto(&format!("message A {{ {} }}", pieces(n, field)))
@@ -206,7 +215,9 @@ fn proto_shapes() -> Vec<Shape> {
             proto(&format!("message A {{ {} }}", pieces(n, |n| format!("X{n} f{n} = {};\n", n + 1))))
         }),
         shape(".proto: statements that are none", read_proto, 2_000, |n| proto(&"message {}\n".repeat(n))),
-        shape(".proto: messages", read_proto, 2_000, |n| proto(&pieces(n, |n| format!("message M{n} {{ string a = 1; }}\n")))),
+        shape(".proto: messages", read_proto, 2_000, |n| {
+            proto(&pieces(n, |n| format!("message M{n} {{ string a = 1; }}\n")))
+        }),
         shape(".proto: messages of each other", read_proto, 1_500, |n| {
             proto(&pieces(n + 1, |at| format!("message M{at} {{ M{} a = 1; }}\n", (at + 1) % (n + 1))))
         }),
@@ -263,7 +274,10 @@ fn proto_shapes() -> Vec<Shape> {
         }),
         product(".proto: parts of a package and types", read_proto, 1_000, |n| {
             let package = (0..n).map(|n| format!("p{n}")).collect::<Vec<_>>().join(".");
-            proto(&format!("package {package}; message M {{}} {}", pieces(n, |n| format!("message M{n} {{ M a = 1; }}\n"))))
+            proto(&format!(
+                "package {package}; message M {{}} {}",
+                pieces(n, |n| format!("message M{n} {{ M a = 1; }}\n"))
+            ))
         }),
         shape(".proto: comments", read_proto, 10_000, |n| proto(&"// x\n".repeat(n))),
         shape(".proto: a text of pieces", read_proto, 2_000, |n| {
@@ -285,7 +299,8 @@ fn proto_shapes() -> Vec<Shape> {
             [proto(&imports), files.into_bytes()].concat()
         }),
         shape(".proto: imports in a row", read_proto, 500, |n| {
-            let files = pieces(n, |n| format!("// FILE f{n}.proto\nsyntax = \"proto3\"; import \"f{}.proto\";\n", n + 1));
+            let files =
+                pieces(n, |n| format!("// FILE f{n}.proto\nsyntax = \"proto3\"; import \"f{}.proto\";\n", n + 1));
             [proto("import \"f0.proto\";\n"), files.into_bytes(), format!("// FILE f{n}.proto\n").into_bytes()].concat()
         }),
         product(".proto: public imports", read_proto, 20, |n| {
@@ -329,9 +344,15 @@ fn file(name: &str, inside: &[u8]) -> Vec<u8> {
 
 fn descriptor_shapes() -> Vec<Shape> {
     vec![
-        shape("descriptors: files", read_descriptors, 1_500, |n| (0..n).flat_map(|n| file(&format!("f{n}"), b"")).collect()),
-        shape("descriptors: messages", read_descriptors, 2_000, |n| file("a", &parts(4, n, |n| named(format!("M{n}"))))),
-        shape("descriptors: services", read_descriptors, 1_500, |n| file("a", &parts(6, n, |n| named(format!("S{n}"))))),
+        shape("descriptors: files", read_descriptors, 1_500, |n| {
+            (0..n).flat_map(|n| file(&format!("f{n}"), b"")).collect()
+        }),
+        shape("descriptors: messages", read_descriptors, 2_000, |n| {
+            file("a", &parts(4, n, |n| named(format!("M{n}"))))
+        }),
+        shape("descriptors: services", read_descriptors, 1_500, |n| {
+            file("a", &parts(6, n, |n| named(format!("S{n}"))))
+        }),
         shape("descriptors: imports", read_descriptors, 1_500, |n| {
             let imports = parts(3, n, |n| format!("f{n}").into_bytes());
             [(0..n).flat_map(|n| file(&format!("f{n}"), b"")).collect(), file("a", &imports)].concat()
@@ -341,7 +362,8 @@ fn descriptor_shapes() -> Vec<Shape> {
                 let names = parts(3, 2, |at| format!("f{}", n + 1 + at).into_bytes());
                 file(&format!("f{n}"), &[names, vec![10 << 3, 0, 10 << 3, 1]].concat())
             };
-            [(0..n).flat_map(imports).collect(), file(&format!("f{n}"), b""), file(&format!("f{}", n + 1), b"")].concat()
+            [(0..n).flat_map(imports).collect(), file(&format!("f{n}"), b""), file(&format!("f{}", n + 1), b"")]
+                .concat()
         }),
         shape("descriptors: a file that imports itself", read_descriptors, 1, |_| {
             file("a", &[part(3, b"a"), vec![10 << 3, 0]].concat())
@@ -350,7 +372,9 @@ fn descriptor_shapes() -> Vec<Shape> {
             let package = part(2, "p".repeat(10 * n).as_bytes());
             file("a", &[package, parts(4, n, |n| named(format!("M{n}")))].concat())
         }),
-        shape("descriptors: places", read_descriptors, 5_000, |n| file("a", &part(9, &parts(1, n, |_| vec![10, 1, 1])))),
+        shape("descriptors: places", read_descriptors, 5_000, |n| {
+            file("a", &part(9, &parts(1, n, |_| vec![10, 1, 1])))
+        }),
     ]
 }
 

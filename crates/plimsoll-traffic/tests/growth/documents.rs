@@ -159,9 +159,8 @@ fn jmx_shapes() -> Vec<Shape> {
             xml::plan(&xml::group(&(xml::cookies(n) + &xml::samplers(n))))
         }),
         product("JMX: cookies of another host and samplers", read_jmx, 1_000, |n| {
-            let cookies = xml::manager("CookieManager", "CookieManager.cookies", n, |_| {
-                xml::property("Cookie.domain", "x")
-            });
+            let cookies =
+                xml::manager("CookieManager", "CookieManager.cookies", n, |_| xml::property("Cookie.domain", "x"));
             xml::plan(&xml::group(&(cookies + &xml::samplers(n))))
         }),
         shape("JMX: headers", read_jmx, 3_000, |n| {
@@ -496,9 +495,7 @@ fn toml_shapes() -> Vec<Shape> {
         shape("TOML: keys of JSON", read_toml, 3_000, |n| {
             requests(&format!("json = {{ {} }}\n", listed(n, |n| format!("k{n} = \"{{{{ seq() }}}}\""))))
         }),
-        shape("TOML: dotted keys", read_toml, 3_000, |n| {
-            requests(&pieces(n, |n| format!("json.a.b.k{n} = 1\n")))
-        }),
+        shape("TOML: dotted keys", read_toml, 3_000, |n| requests(&pieces(n, |n| format!("json.a.b.k{n} = 1\n")))),
         shape("TOML: parts of a form", read_toml, 2_000, |n| {
             requests(&format!("multipart = {{ {} }}\n", listed(n, |n| format!("k{n} = \"@f\""))))
         }),
@@ -517,14 +514,17 @@ fn toml_shapes() -> Vec<Shape> {
             format!("base = \"http://h\"\n{}", "[[scenario]]\n[[scenario.step]]\nget = \"/a\"\n".repeat(n)).into_bytes()
         }),
         shape("TOML: a setup", read_toml, 1_500, |n| {
-            let setup = pieces(n, |n| format!("[[setup]]\nget = \"/{{{{ c{n} }}}}\"\ncapture = {{ c{} = \"$.x\" }}\n", n + 1));
+            let setup =
+                pieces(n, |n| format!("[[setup]]\nget = \"/{{{{ c{n} }}}}\"\ncapture = {{ c{} = \"$.x\" }}\n", n + 1));
             let first = "[[setup]]\nget = \"/\"\ncapture = { c0 = \"$.x\" }\n";
             format!("base = \"http://h\"\n{first}{setup}[[request]]\nget = \"/\"\n").into_bytes()
         }),
         shape("TOML: lines without an end", read_toml, 5_000, |n| format!("a = '''{}", "\n".repeat(n)).into_bytes()),
         shape("YAML: keys", read_yaml, 3_000, |n| pieces(n, |n| format!("k{n}: 1\n")).into_bytes()),
         shape("YAML: a list", read_yaml, 5_000, |n| format!("a: [{}]\n", listed(n, |_| "x".into())).into_bytes()),
-        shape("YAML: a list of blocks", read_yaml, 3_000, |n| format!("a:\n{}", "- b: 1\n  c: 2\n".repeat(n)).into_bytes()),
+        shape("YAML: a list of blocks", read_yaml, 3_000, |n| {
+            format!("a:\n{}", "- b: 1\n  c: 2\n".repeat(n)).into_bytes()
+        }),
         product("YAML: aliases", read_yaml, 1_000, |n| {
             format!("a: &a [{}]\nb: [{}]\n", listed(n, |_| "x".into()), listed(n, |_| "*a".into())).into_bytes()
         }),
@@ -532,7 +532,9 @@ fn toml_shapes() -> Vec<Shape> {
         shape("YAML: a folded text", read_yaml, 5_000, |n| format!("a: >\n{}", "  x y\n".repeat(n)).into_bytes()),
         shape("YAML: a quoted text", read_yaml, 5_000, |n| format!("a: \"{}\"\n", "x\\n  \n ".repeat(n)).into_bytes()),
         shape("YAML: comments", read_yaml, 5_000, |n| format!("{}a: 1\n", "# x\n".repeat(n)).into_bytes()),
-        shape("YAML: a plain text of many lines", read_yaml, 5_000, |n| format!("a: x\n{}", "  y\n".repeat(n)).into_bytes()),
+        shape("YAML: a plain text of many lines", read_yaml, 5_000, |n| {
+            format!("a: x\n{}", "  y\n".repeat(n)).into_bytes()
+        }),
         shape("JSON: keys", read_json, 5_000, |n| format!("{{{}}}", listed(n, |n| format!("\"k{n}\":1"))).into_bytes()),
         shape("JSON: a list", read_json, 20_000, |n| format!("{{\"a\":[{}]}}", listed(n, |_| "1".into())).into_bytes()),
         shape("JSON: a text", read_json, 20_000, |n| format!("{{\"a\":\"{}\"}}", "\\u0041".repeat(n)).into_bytes()),

@@ -100,10 +100,8 @@ fn flaws(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
     let cpu_ns_max = (once.cpu_ns * CPU_TIMES_MAX + CPU_NS_MIN).min(CPU_NS_MAX);
     if shape.is_product {
         let bytes = |min: u64, times: u64| min + times * more.input_bytes;
-        let (bytes_max, peak_max) = (
-            bytes(PRODUCT_BYTES_MIN, PRODUCT_BYTES_TIMES),
-            bytes(PRODUCT_PEAK_BYTES_MIN, PRODUCT_PEAK_BYTES_TIMES),
-        );
+        let (bytes_max, peak_max) =
+            (bytes(PRODUCT_BYTES_MIN, PRODUCT_BYTES_TIMES), bytes(PRODUCT_PEAK_BYTES_MIN, PRODUCT_PEAK_BYTES_TIMES));
         bound("bytes", small.bytes, large.bytes, bytes_max);
         bound("bytes at one time", small.peak_bytes, large.peak_bytes, peak_max);
         bound("CPU ns", once.cpu_ns, more.cpu_ns, CPU_NS_MAX);

@@ -81,13 +81,17 @@ fn log_shapes() -> Vec<Shape> {
         }),
         shape("access log: lines of JSON", read_log, 2_000, |n| {
             let line = |n: usize| {
-                format!("{{\"time\":\"2026-11-22T10:00:{:02}Z\",\"method\":\"GET\",\"path\":\"/a{n}\",\"status\":200,\"duration\":1}}\n", n % 60)
+                format!(
+                    "{{\"time\":\"2026-11-22T10:00:{:02}Z\",\"method\":\"GET\",\"path\":\"/a{n}\",\"status\":200,\"duration\":1}}\n",
+                    n % 60
+                )
             };
             pieces(n, line).into_bytes()
         }),
         shape("access log: a line of JSON with many fields", read_log, 2_000, |n| {
             let more = listed(n, |n| format!("\"k{n}\":{{\"a\":1}}"));
-            format!("{{\"time\":\"2026-11-22T10:00:00Z\",\"method\":\"GET\",\"path\":\"/a\",\"status\":200,{more}}}\n").into_bytes()
+            format!("{{\"time\":\"2026-11-22T10:00:00Z\",\"method\":\"GET\",\"path\":\"/a\",\"status\":200,{more}}}\n")
+                .into_bytes()
         }),
         shape("access log: fields of W3C", read_log, 2_000, |n| {
             let fields = "#Fields: date time cs-method cs-uri-stem sc-status time-taken\n";
@@ -114,8 +118,12 @@ fn result_json(number: usize, url: &str) -> String {
 
 fn result_shapes() -> Vec<Shape> {
     vec![
-        shape("vegeta: results in JSON", read_results, 2_000, |n| pieces(n, |n| result_json(n, "http://h/")).into_bytes()),
-        shape("vegeta: a long result in JSON", read_results, 10_000, |n| result_json(0, &"x\\u0041".repeat(n)).into_bytes()),
+        shape("vegeta: results in JSON", read_results, 2_000, |n| {
+            pieces(n, |n| result_json(n, "http://h/")).into_bytes()
+        }),
+        shape("vegeta: a long result in JSON", read_results, 10_000, |n| {
+            result_json(0, &"x\\u0041".repeat(n)).into_bytes()
+        }),
         shape("vegeta: headers of a result in JSON", read_results, 2_000, |n| {
             let headers = listed(n, |n| format!("\"H{n}\":[\"x\"]"));
             result_json(0, "http://h/").replace("\"A\":[\"x\"]", &headers).into_bytes()
@@ -123,13 +131,17 @@ fn result_shapes() -> Vec<Shape> {
         shape("vegeta: results in CSV", read_results, 3_000, |n| {
             pieces(n, |n| format!("1790000000000000000,200,1000,0,5,,,a,{n},GET,http://h/,\n")).into_bytes()
         }),
-        shape("vegeta: targets", read_targets, 3_000, |n| pieces(n, |n| format!("GET http://h/{n}\nA: x\n\n")).into_bytes()),
+        shape("vegeta: targets", read_targets, 3_000, |n| {
+            pieces(n, |n| format!("GET http://h/{n}\nA: x\n\n")).into_bytes()
+        }),
         shape("vegeta: headers of a target", read_targets, 3_000, |n| {
             format!("GET http://h/\n{}", pieces(n, |n| format!("A{n}: x\n"))).into_bytes()
         }),
         shape(".dat: levels", read_dat, 900, |n| pieces(n, |n| format!("{} 100 5.0 100\n", n + 1)).into_bytes()),
         shape(".dat: comments", read_dat, 10_000, |n| format!("{}1 100 5.0 100\n", "# x\n".repeat(n)).into_bytes()),
-        shape(".dat: fields of a line", read_dat, 10_000, |n| format!("1 100 5.0 100{}\n", " 1".repeat(n)).into_bytes()),
+        shape(".dat: fields of a line", read_dat, 10_000, |n| {
+            format!("1 100 5.0 100{}\n", " 1".repeat(n)).into_bytes()
+        }),
     ]
 }
 

@@ -76,6 +76,10 @@ impl<'a> Operation<'a, '_> {
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
             return Some(String::new());
         };
+        // Many paths may have it.
+        if !self.api.has_room(text(server, "url").map_or(0, str::len)) {
+            return None;
+        }
         let url = self.api.server_url(server);
         let base = self.api.base.as_deref().and_then(nodes::url);
         let base_path = base.as_ref().map_or("", |base| base.target.trim_end_matches('/'));

@@ -22,7 +22,7 @@ const PATTERN_BYTES_MAX: usize = 4 << 20;
 /// What patterns are tried with before that, and what those that take more of it have together: a few bytes can stand for
 /// very large ones. Those of a real plan take a tenth of it.
 const PATTERN_TIERS_BYTES: [usize; 3] = [64 << 10, 512 << 10, PATTERN_BYTES_MAX];
-const LARGE_PATTERNS_BYTES_MAX: usize = 160 << 20;
+const LARGE_PATTERNS_BYTES_MAX: usize = 96 << 20;
 /// Bytes of a value in a text, at most: a longer one names no column.
 const VALUE_BYTES_MAX: usize = 1_000;
 /// Fields that say how a body is sent, which is decided where it is sent.

@@ -187,7 +187,7 @@ fn jmx_shapes() -> Vec<Shape> {
             let uses = pieces(n, |n| format!("${{v{n}}}"));
             xml::plan(&xml::group(&(first + &xml::sampler(1, &format!("/{uses}"), "", ""))))
         }),
-        shape("JMX: regular expressions", read_jmx, 100, |n| {
+        shape("JMX: regular expressions", read_jmx, 30, |n| {
             let pattern = |n: usize| xml::extractor(n).replace("a(.)", &format!("(\\w{{{}}})", 500 + n));
             xml::plan(&xml::group(&xml::sampler(0, "/a", "", &pieces(n, pattern))))
         }),
@@ -542,6 +542,10 @@ fn toml_shapes() -> Vec<Shape> {
     ]
 }
 
-pub fn shapes() -> Vec<Shape> {
-    [toml_shapes(), jmx_shapes(), postman_shapes(), har_shapes(), curl_shapes()].into_iter().flatten().collect()
+pub fn file_shapes() -> Vec<Shape> {
+    toml_shapes()
+}
+
+pub fn import_shapes() -> Vec<Shape> {
+    [jmx_shapes(), postman_shapes(), har_shapes(), curl_shapes()].into_iter().flatten().collect()
 }

@@ -54,10 +54,6 @@ fn product(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Ve
     Shape { name, read, size, is_product: true, input }
 }
 
-fn shapes() -> Vec<Shape> {
-    [documents::shapes(), descriptions::shapes(), records::shapes()].into_iter().flatten().collect()
-}
-
 /// `count` pieces in a row.
 fn pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
     (0..count).map(piece).collect()
@@ -119,14 +115,33 @@ fn flaws(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
     flaws
 }
 
-#[test]
-fn every_reader_takes_time_and_memory_in_proportion_to_its_input() {
+fn check(shapes: Vec<Shape>) {
     let mut all = Vec::new();
-    for shape in shapes() {
+    for shape in shapes {
         let (once, more) = (cost(&shape, shape.size), cost(&shape, 4 * shape.size));
         all.extend(flaws(&shape, &once, &more).into_iter().map(|flaw| format!("{}: {flaw}", shape.name)));
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn files_of_traffic_take_time_and_memory_in_proportion_to_their_size() {
+    check(documents::file_shapes());
+}
+
+#[test]
+fn documents_of_other_tools_take_time_and_memory_in_proportion_to_their_size() {
+    check(documents::import_shapes());
+}
+
+#[test]
+fn descriptions_take_time_and_memory_in_proportion_to_their_size() {
+    check(descriptions::shapes());
+}
+
+#[test]
+fn records_take_time_and_memory_in_proportion_to_their_size() {
+    check(records::shapes());
 }
 
 /// Prints the costs of shapes whose names contain `GROWTH_SHAPE`, at `GROWTH_FACTOR` times their size and four times that.
@@ -135,7 +150,8 @@ fn every_reader_takes_time_and_memory_in_proportion_to_its_input() {
 fn measure() {
     let wanted = std::env::var("GROWTH_SHAPE").unwrap_or_default();
     let factor: usize = std::env::var("GROWTH_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    for shape in shapes().iter().filter(|shape| shape.name.contains(&wanted)) {
+    let all = [documents::file_shapes(), documents::import_shapes(), descriptions::shapes(), records::shapes()];
+    for shape in all.iter().flatten().filter(|shape| shape.name.contains(&wanted)) {
         for times in [factor, 4 * factor] {
             let Cost { input_bytes, allocated: Allocations { count, bytes, peak_bytes }, cpu_ns, refusal } =
                 cost(shape, shape.size * times);

@@ -3,6 +3,11 @@
 use super::{Shape, listed, pieces, shape, text};
 use plimsoll_analysis::levels::parse_dat;
 use plimsoll_analysis::profile;
+use plimsoll_model::codec::{self, Frame};
+use plimsoll_model::{
+    Asked, Curve, Environment, Experiment, Interval, LoadShape, Noted, Plan, Probes, Purpose, Remark, Run, RunAsked,
+    Series, SeriesKind, SeriesSample, Tag, Trial,
+};
 use plimsoll_traffic::logs::{Format, LineRoom, find_format};
 use plimsoll_traffic::replay::{Gathering, ReplayChoice, ReplayTiming};
 use plimsoll_traffic::survey::Survey;
@@ -200,6 +205,71 @@ fn profile_shapes() -> Vec<Shape> {
     ]
 }
 
+fn read_run(input: &[u8]) -> Result<(), String> {
+    match codec::decode(input) {
+        Ok(decoded) => decoded.damage.map_or(Ok(()), |damage| Err(format!("{damage:?}"))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The file of a run with so many trials, and what is changed of each.
+fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
+    let plan = || Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+    let trial = |number: usize| {
+        let mut run = Run::new(plan());
+        change(&mut run);
+        let tag = Tag { turn: number as u32, ..Tag::of(Purpose::Run) };
+        Trial { tag, start_ns: number as u64, run }
+    };
+    let (environment, noted) = (Environment::default(), Noted { warnings: vec![], fitted: vec![] });
+    codec::encode(&Experiment {
+        asked: Asked::Run(RunAsked { plan: plan().record(), stop_if: None, profiles: None }),
+        started_unix_ms: 0,
+        terms: None,
+        command: vec!["plimsoll".into()],
+        environment,
+        noted,
+        trials: (0..trials).map(trial).collect(),
+        remarks: Vec::<Remark>::new(),
+        elapsed_ns: Some(1),
+    })
+}
+
+fn run_shapes() -> Vec<Shape> {
+    vec![
+        shape("run file: trials", read_run, 300, |n| run_file(n, |_| ())),
+        shape("run file: intervals", read_run, 1_000, |n| {
+            run_file(1, |run| (0..n).for_each(|at| _ = run.intervals.insert(at as u32, Interval::default())))
+        }),
+        shape("run file: samples of a series", read_run, 5_000, |n| {
+            run_file(1, |run| {
+                let mut series = Series::new(SeriesKind::Gauge, "bytes");
+                (0..n).for_each(|at| series.push(SeriesSample { at_ns: at as i64, value: at as f64 }));
+                run.probes.series.insert("x".into(), series);
+            })
+        }),
+        shape("run file: series", read_run, 1_500, |n| {
+            run_file(1, |run| {
+                for number in 0..n {
+                    let mut series = Series::new(SeriesKind::Gauge, "bytes");
+                    series.push(SeriesSample { at_ns: 1, value: 1.0 });
+                    run.probes.series.insert(format!("s{number}").into(), series);
+                }
+            })
+        }),
+        shape("run file: parts of probes", read_run, 500, |n| {
+            let mut bytes = run_file(1, |_| ());
+            for number in 0..n {
+                let (mut probes, mut series) = (Probes::default(), Series::new(SeriesKind::Gauge, "bytes"));
+                series.push(SeriesSample { at_ns: number as i64, value: 1.0 });
+                probes.series.insert("x".into(), series);
+                Frame::of_probes(probes).for_each(|frame| frame.encode(&mut bytes));
+            }
+            bytes
+        }),
+    ]
+}
+
 pub fn shapes() -> Vec<Shape> {
-    [log_shapes(), result_shapes(), profile_shapes()].into_iter().flatten().collect()
+    [log_shapes(), result_shapes(), profile_shapes(), run_shapes()].into_iter().flatten().collect()
 }

@@ -85,8 +85,8 @@ impl LevelUser {
 
 impl LevelCookie {
     /// As a browser does it: by domain and path, and over TLS only if it says so (RFC 6265, 5.4).
-    fn is_sent(&self, asked: &CookieScope) -> bool {
-        let CookieScope { host, is_name, path: asked_path, is_secure } = asked;
+    fn is_sent(&self, asked: &SentScope) -> bool {
+        let SentScope { host, is_name, path: asked_path, is_secure } = asked;
         let domain = self.domain.as_str();
         let of_host = host == domain
             || *is_name && !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
@@ -99,20 +99,20 @@ impl LevelCookie {
 }
 
 /// What of a request says which cookies are sent with it.
-struct CookieScope {
+struct SentScope {
     host: String,
     is_name: bool,
     path: String,
     is_secure: bool,
 }
 
-impl CookieScope {
-    fn new(asked: &AskedUrl) -> CookieScope {
+impl SentScope {
+    fn new(asked: &AskedUrl) -> SentScope {
         let host = asked.host.written(false).to_ascii_lowercase();
         let is_name = host.parse::<std::net::IpAddr>().is_err();
         let mut path = asked.target.written(false);
         path.truncate(path.find('?').unwrap_or(path.len()));
-        CookieScope { host, is_name, path, is_secure: asked.scheme.eq_ignore_ascii_case("https") }
+        SentScope { host, is_name, path, is_secure: asked.scheme.eq_ignore_ascii_case("https") }
     }
 }
 
@@ -140,7 +140,7 @@ impl JmxReader {
     /// The cookies that a request is sent with from the beginning on.
     pub fn cookies_sent(&mut self, levels: &[TestLevel], asked: &AskedUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
-        let (mut sent, scope) = (DraftText::default(), CookieScope::new(asked));
+        let (mut sent, scope) = (DraftText::default(), SentScope::new(asked));
         for cookie in cookies {
             // Each request has each of them once more, or a note that it has not.
             if !self.values.has_room_for(cookie.bytes, "cookies of a cookie manager") {

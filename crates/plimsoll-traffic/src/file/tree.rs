@@ -221,12 +221,16 @@ impl<'a> TreeTable<'a> {
     }
 }
 
+/// The places of keys by their names.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct KeyPlaces(HashMap<String, usize>);
+
 /// Keys and values in their order: each key stands there once.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
-    /// The places of keys, once there are too many to be compared one by one.
-    places: Option<Box<HashMap<String, usize>>>,
+    /// Once there are too many keys to be compared one by one. Few tables have it, and every value has room for its pointer.
+    places: Option<Box<KeyPlaces>>,
 }
 
 impl TableEntries {
@@ -244,10 +248,10 @@ impl TableEntries {
         let place = self.entries.len();
         if place == Self::FEW {
             let known = self.entries.iter().enumerate().map(|(place, (key, _))| (key.name.clone(), place));
-            self.places = Some(Box::new(known.collect()));
+            self.places = Some(Box::new(KeyPlaces(known.collect())));
         }
         if let Some(places) = &mut self.places {
-            places.insert(key.name.clone(), place);
+            places.0.insert(key.name.clone(), place);
         }
         self.entries.push((key, node));
         Ok(())
@@ -256,7 +260,7 @@ impl TableEntries {
     /// The value of a key.
     pub fn get(&self, name: &str) -> Option<&TreeNode> {
         match &self.places {
-            Some(places) => places.get(name).map(|place| &self.entries[*place].1),
+            Some(places) => places.0.get(name).map(|place| &self.entries[*place].1),
             None => self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node),
         }
     }

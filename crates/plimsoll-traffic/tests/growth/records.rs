@@ -253,7 +253,7 @@ fn run_shapes() -> Vec<Shape> {
                 for number in 0..n {
                     let mut series = Series::new(SeriesKind::Gauge, "bytes");
                     series.push(SeriesSample { at_ns: 1, value: 1.0 });
-                    run.probes.series.insert(format!("s{number}").into(), series);
+                    run.probes.series.insert(format!("s{number}"), series);
                 }
             })
         }),

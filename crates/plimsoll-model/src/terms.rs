@@ -384,12 +384,22 @@ pub struct BuildsTerms<T> {
 pub struct OutputTerms<T> {
     /// One JSON document instead of text.
     pub json: bool,
+    /// A line of JSON for each event of the study, the document being the last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub json_lines: bool,
     /// No progress is shown.
     pub quiet: bool,
     /// The run file.
     pub file: Option<T>,
     /// The folder and the name of several files.
     pub files: Option<(T, T)>,
+}
+
+impl<T> OutputTerms<T> {
+    /// Whether results are text.
+    pub fn is_text(&self) -> bool {
+        !self.json && !self.json_lines
+    }
 }
 
 /// How long a build may take until it answers, where nothing else is said.
@@ -426,7 +436,7 @@ impl<T> Default for Terms<T> {
             changes: ChangeTerms::default(),
             builds: BuildsTerms::default(),
             fail_if: None,
-            output: OutputTerms { json: false, quiet: false, file: None, files: None },
+            output: OutputTerms { json: false, json_lines: false, quiet: false, file: None, files: None },
         }
     }
 }
@@ -541,6 +551,7 @@ impl<T> Terms<T> {
             fail_if: self.fail_if.clone(),
             output: OutputTerms {
                 json: self.output.json,
+                json_lines: self.output.json_lines,
                 quiet: self.output.quiet,
                 file: optional(each, TextKind::Place, &self.output.file)?,
                 files: match &self.output.files {

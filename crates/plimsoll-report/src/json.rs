@@ -711,7 +711,7 @@ struct KneeFields {
 }
 
 #[derive(Serialize)]
-struct TrialFields {
+pub(crate) struct TrialFields {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     offered_rps: Option<f64>,
@@ -733,7 +733,7 @@ struct TrialFields {
 
 impl TrialFields {
     /// Of a trial, and of the load that it judges.
-    fn of(trial: &TrialOutcome, run: &Run) -> TrialFields {
+    pub(crate) fn of(trial: &TrialOutcome, run: &Run) -> TrialFields {
         // All machines of a load come from the same addresses.
         let injector = run.injectors.first();
         TrialFields {

@@ -338,6 +338,7 @@ fn output(words: &mut CommandLine, terms: &Terms<Redacted>) {
         words.value("--name", &name.text);
     }
     words.switch("--json", output.json);
+    words.switch("--json-lines", output.json_lines);
     words.switch("--quiet", output.quiet);
 }
 

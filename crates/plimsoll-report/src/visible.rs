@@ -11,7 +11,15 @@ use std::fmt::Write;
 
 /// A JSON document over several lines. What a terminal would obey is written as JSON's own escape: the value is the same.
 pub fn json(document: &Value) -> String {
-    let text = format!("{document:#}");
+    escaped(format!("{document:#}"))
+}
+
+/// The same on one line, with its end.
+pub fn json_line(document: &Value) -> String {
+    escaped(format!("{document}\n"))
+}
+
+fn escaped(text: String) -> String {
     if !text.contains(|c| steers(c) && c != '\n') {
         return text;
     }

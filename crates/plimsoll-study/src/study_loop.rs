@@ -29,6 +29,8 @@ pub struct StudyLoop<'a, D: StudyDisplay> {
     pub recording: Recording,
     /// What is shown meanwhile.
     pub display: D,
+    /// What else follows the study as it goes.
+    pub outputs: Vec<Box<dyn Output>>,
     /// What of the loads was fitted to the machine, each sentence once.
     pub fitted: Vec<String>,
     /// What takes profiles, where they are asked for.
@@ -59,7 +61,7 @@ pub enum Done<'a> {
 impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// Nothing is measured yet.
     pub fn new(runner: &'a mut dyn Runner, recording: Recording, display: D) -> StudyLoop<'a, D> {
-        StudyLoop { runner, recording, display, fitted: Vec::new(), profiler: None }
+        StudyLoop { runner, recording, display, outputs: Vec::new(), fitted: Vec::new(), profiler: None }
     }
 
     /// Carries a study out. `after` is called after each step that it measures.
@@ -128,11 +130,14 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             Err(Unready::Failed(failure)) => Err(failure.to_string()),
             Err(Unready::Unheld(reason)) => Err(reason),
             Ok(_) => {
-                self.display.load_begins(study, &trial, &state(&self.recording, self.runner));
+                self.begin_load(study, &trial);
                 profiler.begin(&trial);
-                self.drive(trial, &mut |tick| profiler.tick(tick))
+                let driven = self
+                    .drive(trial, &mut |tick| profiler.tick(tick))
                     .map(|trial| trial.run.ending.clone())
-                    .map_err(|error| error.to_string())
+                    .map_err(|error| error.to_string());
+                self.end_load(study);
+                driven
             }
         };
         let last = self.recording.trials().len().checked_sub(1);
@@ -161,26 +166,41 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 
     /// Measures one load of the study, and shows what came of it.
     fn measure(&mut self, study: &mut Study, trial: TrialPlan) -> Result<(), Failure> {
-        self.display.load_begins(study, &trial, &state(&self.recording, self.runner));
+        self.begin_load(study, &trial);
         self.drive(trial, &mut |_| ())?;
         let known = outcomes(study);
         study.read(self.recording.trials());
+        self.end_load(study);
         if outcomes(study) != known {
             self.display.outcome(study, &state(&self.recording, self.runner));
         }
         Ok(())
     }
 
+    fn begin_load(&mut self, study: &Study, trial: &TrialPlan) {
+        let state = state(&self.recording, self.runner);
+        self.display.load_begins(study, trial, &state);
+        self.outputs.iter_mut().for_each(|output| output.load_begins(study, trial, &state));
+    }
+
+    fn end_load(&mut self, study: &Study) {
+        let state = state(&self.recording, self.runner);
+        if let Some(trial) = state.history.trials.last() {
+            self.outputs.iter_mut().for_each(|output| output.load_ends(study, trial, &state));
+        }
+    }
+
     /// Has one load driven that is prepared. `beside` hears of each tick.
     fn drive(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
-        let display = &mut self.display;
+        let (display, outputs) = (&mut self.display, &mut self.outputs);
         let driven = self.recording.drive(self.runner, tag, &plan, &mut |tick, server_cores| {
             if signal::interrupted() {
                 return ControlFlow::Break(Stop::Interrupted);
             }
             beside(tick);
             display.tick(tick, server_cores);
+            outputs.iter_mut().for_each(|output| output.tick(tick, server_cores));
             match tick.end_ns {
                 // Connections are made ready.
                 0 => ControlFlow::Continue(()),
@@ -237,16 +257,22 @@ fn outcomes(study: &Study) -> usize {
     }
 }
 
-/// Shows a study while it is carried out.
-pub trait StudyDisplay {
-    /// A load under which profiles are taken is going to be prepared.
-    fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
-
-    /// A load is prepared and begins.
+/// Follows a study as it goes: a terminal, a stream of JSON, an exporter.
+pub trait Output {
+    /// A load is prepared and begins; it will be number `state.history.trials.len()` of the recording.
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
     /// A tick of the load has passed; with the cores that the server uses, where they are seen.
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>);
+
+    /// The load has ended and is recorded as the last of `state.history.trials`; the study knows it.
+    fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState);
+}
+
+/// Shows a study to somebody who waits for it: an output that also has words.
+pub trait StudyDisplay: Output {
+    /// A load under which profiles are taken is going to be prepared.
+    fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
     /// The last load added an outcome to the study.
     fn outcome(&mut self, study: &Study, state: &StudyState);
@@ -350,10 +376,14 @@ mod tests {
     /// Shows nothing.
     struct Silent;
 
-    impl StudyDisplay for Silent {
-        fn profile_planned(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
+    impl Output for Silent {
         fn load_begins(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
         fn tick(&mut self, _: &Tick, _: Option<f64>) {}
+        fn load_ends(&mut self, _: &Study, _: &Trial, _: &StudyState) {}
+    }
+
+    impl StudyDisplay for Silent {
+        fn profile_planned(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
         fn outcome(&mut self, _: &Study, _: &StudyState) {}
         fn broken(&self, broken: &Broken) -> String {
             format!("{broken:?}")

@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod curl;
+mod event_stream;
 #[cfg(test)]
 mod examples;
 mod live;

@@ -12,12 +12,12 @@ use plimsoll_analysis::study::search::planned_tag;
 use plimsoll_analysis::study::{Broken, Search, Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::intervention::varied_number;
-use plimsoll_model::{ArmIndex, Asked, Intervention, Lengths, Purpose};
+use plimsoll_model::{ArmIndex, Asked, Intervention, Lengths, Purpose, Trial};
 use plimsoll_report::{
     Progress, broken_text, format, ladder_heading, ladder_line, ladder_standing, load_text, prediction_text,
     prove_heading, prove_line, prove_standing, search_text, trial_heading, trial_line,
 };
-use plimsoll_study::study_loop::{StudyDisplay, StudyState};
+use plimsoll_study::study_loop::{Output, StudyDisplay, StudyState};
 
 /// A study on a terminal.
 pub struct StudyScreen {
@@ -142,26 +142,7 @@ impl StudyScreen {
     }
 }
 
-impl StudyDisplay for StudyScreen {
-    /// Of one target before each load, of two sides before the first.
-    fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
-        let load = &trial.plan.load;
-        let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
-        let length_ns = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64;
-        let line = match trial.tag.arm {
-            None => {
-                let name = state.asked.profile_name(&trial.tag);
-                format!("profiling at {rate} {counted}/s ({name}), {}", format::duration(length_ns))
-            }
-            Some(_) if study.is_profiling(&state.history) => return,
-            Some(_) => {
-                let all = format::duration(length_ns * TURNS_OF_SIDES as f64);
-                format!("profiling both sides in turn at {rate} {counted}/s, {all}")
-            }
-        };
-        self.live.line(&line);
-    }
-
+impl Output for StudyScreen {
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
         let is_profile = trial.tag.purpose == Purpose::Profile;
         let saying = self.saying(study, trial, state);
@@ -183,6 +164,30 @@ impl StudyDisplay for StudyScreen {
         let elapsed_s = elapsed_s + tick.end_ns as f64 / 1e9;
         let progress = Progress { doing, why, elapsed_s, total_s, server_cores, ..self.meter.push(tick) };
         self.live.passing(&progress);
+    }
+
+    /// Of a search the outcome says it.
+    fn load_ends(&mut self, _: &Study, _: &Trial, _: &StudyState) {}
+}
+
+impl StudyDisplay for StudyScreen {
+    /// Of one target before each load, of two sides before the first.
+    fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
+        let load = &trial.plan.load;
+        let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
+        let length_ns = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64;
+        let line = match trial.tag.arm {
+            None => {
+                let name = state.asked.profile_name(&trial.tag);
+                format!("profiling at {rate} {counted}/s ({name}), {}", format::duration(length_ns))
+            }
+            Some(_) if study.is_profiling(&state.history) => return,
+            Some(_) => {
+                let all = format::duration(length_ns * TURNS_OF_SIDES as f64);
+                format!("profiling both sides in turn at {rate} {counted}/s, {all}")
+            }
+        };
+        self.live.line(&line);
     }
 
     fn outcome(&mut self, study: &Study, state: &StudyState) {

@@ -222,6 +222,9 @@ pub struct OutputArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
+    /// Print a line of JSON for each load, tick and finding, as they come
+    #[arg(long, conflicts_with = "json")]
+    pub json_lines: bool,
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,

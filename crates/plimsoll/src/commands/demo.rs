@@ -58,12 +58,12 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
     // A document is one: that of the search.
-    if !terms.output.json && !plimsoll_sys::signal::interrupted() {
+    if terms.output.is_text() && !plimsoll_sys::signal::interrupted() {
         live.line(&format!("\n2 of 3, what holds it?   plimsoll explain {url}"));
         explained(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
     ended(server)?;
-    if !terms.output.json && !plimsoll_sys::signal::interrupted() {
+    if terms.output.is_text() && !plimsoll_sys::signal::interrupted() {
         // Each side is started afresh for each load, so that both have the same past.
         let address = free_address()?;
         let build = |pool: &str| Ok::<_, Failure>(format!("{} {}", program()?, words_of(&address, &behind, pool)));
@@ -77,7 +77,7 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
         proved(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
     }
     ended(store)?;
-    if !terms.output.json {
+    if terms.output.is_text() {
         print(
             "\nNow your own server:\n  \
              plimsoll http://localhost:8080/                          its load line\n  \

@@ -33,7 +33,7 @@ pub fn asked(command: &Command) -> Result<Option<Told>, Failure> {
 /// Measures, reports, and says with which code to end.
 pub fn carry_out(asked: Asked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     // A script may print what it likes, and in ways of its own.
-    if terms.output.json && terms.script.is_some() {
+    if !terms.output.is_text() && terms.script.is_some() {
         output::reserve();
     }
     match asked {

@@ -2,6 +2,7 @@
 
 use super::{note_ports, preflight};
 use crate::args::{RunArgs, all_of};
+use crate::event_stream;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
@@ -144,7 +145,7 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
     let succeeded = Summary::of(measured.run()).whole.ledger.succeeded > 0;
     let results = Results::of(&measured.experiment, measured.path.as_deref())?;
-    results.print(terms.output.json, true);
+    results.print(&terms.output, true);
     let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::of(measured.run())));
     let tidied = measured.path.as_deref().and_then(result_store::tidy);
     let live = &mut measured.live;
@@ -194,6 +195,7 @@ pub fn measure(
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
     let mut runner = ThisMachine::new(watcher, plan, injector, None).authored(authoring);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
+    event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
     study_loop.carry_out(&mut study, &mut |done, screen| {
         if let Done::Measured(trial) = done {

@@ -5,6 +5,7 @@
 
 use super::first_answer;
 use crate::args::SearchArgs;
+use crate::event_stream;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::flag;
@@ -148,12 +149,13 @@ impl PreparedSearch {
         runner =
             runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting).with_stopped(may_stop);
         let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+        event_stream::follow(&mut study_loop, &terms.output);
         study_loop.profiler = profiles.map(|wanted| wanted.profiler(&path));
         study_loop.carry_out(&mut study, &mut |_, _| ())?;
         hint(terms, &base, &mut study_loop.display.live);
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
         let results = Results::of(&experiment, Some(&path))?;
-        results.print(terms.output.json, !live.lines_seen());
+        results.print(&terms.output, !live.lines_seen());
         let profiled = results.profiles.as_ref().and_then(profile_note);
         let page = write_beside(&path, &experiment);
         for note in page.into_iter().chain(note).chain(result_store::tidy(&path)).chain(profiled) {

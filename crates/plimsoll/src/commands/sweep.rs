@@ -3,6 +3,7 @@
 
 use super::{note_ports, preflight};
 use crate::args::{SweepArgs, all_of};
+use crate::event_stream;
 use crate::live::Live;
 use crate::pictures::{write, write_chart};
 use crate::plan_from_args;
@@ -158,6 +159,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
     runner = runner.authored(scripted.map(shared)).with_sources(terms.preflight);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+    event_stream::follow(&mut study_loop, &terms.output);
     study_loop.carry_out(&mut study, &mut |done, screen| {
         let Done::Measured(trial) = done else { return };
         let Some(level) = Some(trial).filter(|it| it.tag.purpose == Purpose::Level).and_then(SweepLevel::measured)
@@ -182,7 +184,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
         output::failed(cannot(error).to_string());
     }
-    results.print(terms.output.json, true);
+    results.print(&terms.output, true);
     live.note(&format!("table: {}", dat_path.display()));
     match write_by_route(&stem, &found.levels) {
         Ok(note) => note.iter().for_each(|note| live.note(note)),

@@ -14,8 +14,9 @@ use plimsoll_analysis::taken_profiles::TakenProfiles;
 use plimsoll_analysis::{Doubted, Finding, Findings, conclude};
 use plimsoll_model::codec::{self, Decoded};
 use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, Experiment};
-use plimsoll_report::{Around, Report, SearchTarget, Shown, json, text};
+use plimsoll_report::{Around, Report, SearchTarget, Shown, event_lines, json, text};
 pub use plimsoll_study::output::print;
 use plimsoll_study::output::{note, print_as_it_is};
 use plimsoll_study::{load_profiles, side_profiles};
@@ -23,6 +24,30 @@ use plimsoll_sys::files::{self, Use};
 pub use profile_note::profile_note;
 use std::io::IsTerminal;
 use std::path::Path;
+
+/// How a result is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultForm {
+    /// For people.
+    Text,
+    /// One document.
+    Json,
+    /// The document as the last line of a stream.
+    Lines,
+}
+
+impl<T> From<&OutputTerms<T>> for ResultForm {
+    fn from(output: &OutputTerms<T>) -> ResultForm {
+        if output.json_lines { ResultForm::Lines } else { output.json.into() }
+    }
+}
+
+impl From<bool> for ResultForm {
+    /// Whether one document is wanted.
+    fn from(is_json: bool) -> ResultForm {
+        if is_json { ResultForm::Json } else { ResultForm::Text }
+    }
+}
 
 /// An experiment, and what it comes to.
 pub struct Results<'a> {
@@ -71,12 +96,15 @@ impl<'a> Results<'a> {
         Shown { experiment: self.experiment, finding: &self.finding, profiles: self.profiles.as_ref() }
     }
 
-    /// Prints it, as a document or as text. `in_full`: with what was shown while it was measured.
-    pub fn print(&self, as_json: bool, in_full: bool) {
-        if as_json {
-            return print_json(&self.shown().document());
+    /// Prints it, as a document, as the last line of a stream or as text. `in_full`: with what was shown while it was measured.
+    pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
+        match form.into() {
+            ResultForm::Lines => print_as_it_is(&event_lines::finding(&self.shown().document())),
+            ResultForm::Json => print_json(&self.shown().document()),
+            ResultForm::Text => {
+                print_as_it_is(&self.shown().text(in_full, std::io::stdout().is_terminal(), columns()));
+            }
         }
-        print_as_it_is(&self.shown().text(in_full, std::io::stdout().is_terminal(), columns()));
     }
 
     /// Its page.

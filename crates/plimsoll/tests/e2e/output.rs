@@ -1,7 +1,7 @@
 //! Places that cannot be written: standard output, full disks, files of somebody else. What was measured is kept, what went
 //! wrong is said, and the exit code is 2.
 
-use crate::rig::{Done, baseline, command, finish, folder, plimsoll};
+use crate::rig::{Done, baseline, command, finish, folder, place, plimsoll};
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -140,4 +140,37 @@ fn no_page_is_put_beside_what_is_no_file() {
     assert!(done.code < 2, "{}", done.stderr);
     assert!(File::open(folder.join("run.html.html")).is_ok(), "{}", done.stderr);
     assert_eq!(plimsoll(&["show", page.to_str().expect("text")]).code, 0);
+}
+
+/// A program follows a study as it goes: loads, ticks and the finding, in order, and nothing else on standard output.
+#[test]
+fn a_study_is_followed_by_lines_of_json() {
+    let server = baseline(1);
+    let (url, path) = (format!("{}/delay/5", server.url), place("json-lines", "lines.plimsoll"));
+    let find = ["find", &url, "--budget", "4s", "-o", &path, "--quiet", "--json-lines"];
+    let run = ["run", &url, "-d", "300ms", "-o", &path, "--quiet", "--json-lines"];
+    for arguments in [&find[..], &run] {
+        let done = plimsoll(arguments);
+        let lines: Vec<serde_json::Value> =
+            done.stdout.lines().map(|line| serde_json::from_str(line).expect("a document a line")).collect();
+        let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().expect("a word")).collect();
+        assert_eq!((events[0], events[1], events[events.len() - 1]), ("begin", "load", "finding"), "{events:?}");
+        assert_eq!(lines[0]["schema"], "plimsoll.events/1");
+        // Loads are numbered as in the run file, and every tick lies inside its load.
+        let (mut load, mut under_way, mut ended) = (0, false, 0);
+        for line in &lines[1..lines.len() - 1] {
+            assert_eq!(line["load"], load, "{line}");
+            match line["event"].as_str().expect("a word") {
+                "load" => under_way = true,
+                "tick" => assert!(under_way, "{line}"),
+                "load_end" => (load, under_way, ended) = (load + 1, false, ended + 1),
+                other => panic!("{other}"),
+            }
+        }
+        let shown = plimsoll(&["show", "--json", &path]).json();
+        assert_eq!(shown, lines[lines.len() - 1]["document"]);
+        assert!(shown["trials"].as_array().is_none_or(|trials| trials.len() == ended), "{ended}");
+    }
+    let refused = plimsoll(&["run", &url, "--json", "--json-lines"]);
+    assert!(refused.code == 2 && refused.stderr.contains("--json-lines"), "{}", refused.stderr);
 }

@@ -2,6 +2,7 @@
 
 mod question;
 
+use crate::event_stream;
 use crate::live::Live;
 use crate::results::Results;
 use crate::results::page::write_beside;
@@ -95,6 +96,7 @@ fn compare(
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
     let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
+    event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = wanted.map(|wanted| wanted.profiler(&path));
     let outcome = study_loop.carry_out(&mut study, &mut |_, _| ());
     // Whatever becomes of profiles, all blocks were measured before.
@@ -123,7 +125,7 @@ fn compare(
         return Err(Failure::start(reason.clone()));
     }
     let results = Results::of(&experiment, Some(&path))?;
-    results.print(terms.output.json, true);
+    results.print(&terms.output, true);
     setup.iter().for_each(|sentence| live.line(sentence));
     for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(result_store::tidy(&path)) {
         live.note(&note);

@@ -1,0 +1,205 @@
+//! A study as it goes, as lines of JSON (`--json-lines`): the study, each load, each tick, each load that ended, and the finding.
+//! docs/json.md describes them (`plimsoll.events/1`).
+//!
+//! Not here: when something happens (`plimsoll-study`), and where the lines go (the binary).
+
+use crate::csv::purpose_name;
+use crate::document::value;
+use crate::format::rounded;
+use crate::json::{LoadLineFields, TrialFields};
+use crate::run::load_text;
+use plimsoll_analysis::study::Study;
+use plimsoll_analysis::{Summary, TrialOutcome};
+use plimsoll_model::{Asked, Interval, LoadShape, PlanRecord, Tag, Trial};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The schema of the lines.
+const SCHEMA: &str = "plimsoll.events/1";
+
+/// The study begins.
+#[derive(Serialize)]
+struct BeginFields {
+    event: &'static str,
+    schema: &'static str,
+    plimsoll: &'static str,
+    command: &'static str,
+}
+
+/// A load begins. Loads are numbered from 0, in the order of the run file.
+#[derive(Serialize)]
+struct LoadFields {
+    event: &'static str,
+    load: usize,
+    purpose: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arm: Option<char>,
+    target: String,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offered_rps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<f64>,
+    warmup_s: f64,
+    duration_s: Option<f64>,
+    elapsed_s: f64,
+}
+
+/// A tick of a load has passed.
+#[derive(Serialize)]
+struct TickFields {
+    event: &'static str,
+    load: usize,
+    phase: &'static str,
+    start_s: f64,
+    end_s: f64,
+    scheduled: u64,
+    succeeded: u64,
+    failed: u64,
+    unsent: u64,
+    in_flight: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_time_ns: Option<TimesFields>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_cores: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct TimesFields {
+    p50: u64,
+    p99: u64,
+    max: u64,
+}
+
+/// A load has ended.
+#[derive(Serialize)]
+struct LoadEndFields {
+    event: &'static str,
+    load: usize,
+    purpose: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arm: Option<char>,
+    throughput_rps: f64,
+    success_rate: f64,
+    response_time_ns: TimesFields,
+    generator_limited: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interference_cores: Option<f64>,
+    /// What a search makes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial: Option<TrialFields>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_line_rps: Option<LoadLineFields>,
+    elapsed_s: f64,
+}
+
+/// What was found: the document of `--json`.
+#[derive(Serialize)]
+struct FindingFields<'a> {
+    event: &'static str,
+    document: &'a Value,
+}
+
+/// One event as its line, with figures of seven digits as in every document.
+fn line(event: &impl Serialize) -> String {
+    fn tidy(value: &mut Value) {
+        match value {
+            Value::Number(number) if number.is_f64() => {
+                *value = number.as_f64().map_or(Value::Null, |figure| rounded(figure, 7).into());
+            }
+            Value::Array(items) => items.iter_mut().for_each(tidy),
+            Value::Object(map) => map.values_mut().for_each(tidy),
+            _ => {}
+        }
+    }
+    let mut event = value(event);
+    tidy(&mut event);
+    crate::visible::json_line(&event)
+}
+
+/// The first line: which study.
+pub fn begin(asked: &Asked) -> String {
+    let (command, plimsoll) = (asked.word(), env!("CARGO_PKG_VERSION"));
+    line(&BeginFields { event: "begin", schema: SCHEMA, plimsoll, command })
+}
+
+/// A load that begins. `load`: its number.
+pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -> String {
+    let level = plan.load.shape.curve().max();
+    let is_closed = matches!(plan.load.shape, LoadShape::Closed { .. });
+    line(&LoadFields {
+        event: "load",
+        load,
+        purpose: purpose_name(tag.purpose),
+        arm: tag.arm.map(plimsoll_model::ArmIndex::letter),
+        target: plan.traffic.place(),
+        text: load_text(plan),
+        offered_rps: (!is_closed).then_some(level),
+        users: is_closed.then_some(level),
+        warmup_s: plan.load.warmup_ns as f64 / 1e9,
+        duration_s: plan.load.duration_ns.map(|ns| ns as f64 / 1e9),
+        elapsed_s: elapsed_ns as f64 / 1e9,
+    })
+}
+
+/// A tick of load number `load`, from `start_ns` to `end_ns` of its schedule.
+pub fn tick(
+    load: usize,
+    phase: &'static str,
+    (start_ns, end_ns): (u64, u64),
+    interval: &Interval,
+    server_cores: Option<f64>,
+) -> String {
+    let whole = interval.whole();
+    let times = &whole.response;
+    line(&TickFields {
+        event: "tick",
+        load,
+        phase,
+        start_s: start_ns as f64 / 1e9,
+        end_s: end_ns as f64 / 1e9,
+        scheduled: whole.ledger.scheduled,
+        succeeded: whole.ledger.succeeded,
+        failed: whole.ledger.failed_total(),
+        unsent: whole.ledger.unsent,
+        in_flight: whole.in_flight_end,
+        response_time_ns: (times.count() > 0).then(|| {
+            let all = times.to_histogram();
+            TimesFields { p50: all.quantile_ns(0.5), p99: all.quantile_ns(0.99), max: all.max_ns() }
+        }),
+        server_cores,
+    })
+}
+
+/// A load that ended: its figures, and what the study makes of it.
+pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> String {
+    let summary = Summary::of(&trial.run);
+    let search = match study {
+        Study::Find(search) => Some(&**search),
+        Study::Explain(explain) => Some(&explain.search),
+        Study::Overload(overload) => Some(&overload.search),
+        Study::Run(..) | Study::Sweep(_) | Study::Blocks(_) => None,
+    };
+    let is_of = |outcome: &&TrialOutcome| outcome.start_ns == trial.start_ns;
+    let outcome = search.and_then(|search| search.outcomes.last().filter(is_of));
+    let response = summary.whole.response;
+    line(&LoadEndFields {
+        event: "load_end",
+        load,
+        purpose: purpose_name(trial.tag.purpose),
+        arm: trial.tag.arm.map(plimsoll_model::ArmIndex::letter),
+        throughput_rps: summary.throughput_rps,
+        success_rate: summary.success_rate,
+        response_time_ns: TimesFields { p50: response.p50_ns, p99: response.p99_ns, max: response.max_ns },
+        generator_limited: summary.generator.limited,
+        interference_cores: summary.others.cores,
+        trial: outcome.map(|outcome| TrialFields::of(outcome, &trial.run)),
+        load_line_rps: outcome.and(search).map(|search| search.so_far(elapsed_ns).into()),
+        elapsed_s: elapsed_ns as f64 / 1e9,
+    })
+}
+
+/// The last line: the document of `--json`.
+pub fn finding(document: &Value) -> String {
+    line(&FindingFields { event: "finding", document })
+}

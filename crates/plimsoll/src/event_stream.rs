@@ -1,0 +1,53 @@
+//! `--json-lines`: a study as it goes, on standard output, a line for each event.
+//!
+//! Not here: what the lines hold (`plimsoll_report::event_lines`).
+
+use plimsoll_analysis::study::{Study, TrialPlan};
+use plimsoll_engine::{Phase, Tick};
+use plimsoll_model::terms::OutputTerms;
+use plimsoll_model::{Asked, Trial};
+use plimsoll_report::event_lines;
+use plimsoll_study::output::print_as_it_is;
+use plimsoll_study::study_loop::{Output, StudyDisplay, StudyLoop, StudyState};
+
+/// An output that writes lines of JSON.
+struct EventStream {
+    /// Number of the load under way, from 0.
+    load: usize,
+}
+
+/// Has `study_loop` followed by a stream of JSON where that is asked for.
+pub fn follow<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, output: &OutputTerms<T>) {
+    if output.json_lines {
+        study_loop.outputs.push(Box::new(EventStream::begin(study_loop.recording.asked())));
+    }
+}
+
+impl EventStream {
+    fn begin(asked: &Asked) -> EventStream {
+        print_as_it_is(&event_lines::begin(asked));
+        EventStream { load: 0 }
+    }
+}
+
+impl Output for EventStream {
+    fn load_begins(&mut self, _: &Study, trial: &TrialPlan, state: &StudyState) {
+        self.load = state.history.trials.len();
+        print_as_it_is(&event_lines::load_begins(self.load, &trial.tag, &trial.plan, state.history.elapsed_ns));
+    }
+
+    fn tick(&mut self, tick: &Tick, server_cores: Option<f64>) {
+        let phase = match tick.phase {
+            Phase::Preparing => "preparing",
+            Phase::Warmup => "warmup",
+            Phase::Measured => "measured",
+            Phase::Grace => "grace",
+        };
+        let times_ns = (tick.start_ns, tick.end_ns);
+        print_as_it_is(&event_lines::tick(self.load, phase, times_ns, tick.interval, server_cores));
+    }
+
+    fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState) {
+        print_as_it_is(&event_lines::load_ends(self.load, trial, study, state.history.elapsed_ns));
+    }
+}

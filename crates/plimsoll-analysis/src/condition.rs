@@ -13,19 +13,12 @@ use crate::format;
 use crate::named;
 use crate::server::ServerUse;
 use plimsoll_model::units::{self, UnitError};
-use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, RequestFailure, RouteNumber, RouteRecord, Run};
+use plimsoll_model::{
+    Histogram, Interval, Ledger, PlanRecord, RequestFailure, RouteNumber, RouteRecord, Run, TimeMeasure,
+};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
-
-/// Where the clock of a latency begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clock {
-    /// At the intended start.
-    Response,
-    /// At the first byte sent.
-    Service,
-}
 
 /// A figure of a latency distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,8 +34,8 @@ pub enum Statistic {
 /// What a condition is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Metric {
-    /// A latency in ns.
-    Latency(Clock, Statistic),
+    /// A time in ns.
+    Latency(TimeMeasure, Statistic),
     /// Share of the requests that succeeded.
     Success,
     /// Share of the requests that did not.
@@ -128,8 +121,8 @@ pub enum ConditionError {
     Shape(String),
     /// A metric nobody knows.
     #[error(
-        "'{0}' is not measured; there are p50 to p99.99, max and mean (also as service.p99), success, errors, goodput (also \
-         rate, rps), cpu, unsent and timeouts"
+        "'{0}' is not measured; there are p50 to p99.99, max and mean (also of another time, as service.p99: {times}), success, errors, \
+         goodput (also rate, rps), cpu, unsent and timeouts", times = time_names()
     )]
     Metric(String),
     /// A figure that single requests have none of.
@@ -150,7 +143,11 @@ impl Condition {
         let (name, op, value) = Op::split(text).ok_or_else(|| ConditionError::Shape(text.to_owned()))?;
         let amount = if value.ends_with('%') { Amount::Share } else { Amount::Count };
         let (route, metric) = of_route(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
-        if route.is_some() && metric == Metric::Cpu {
+        let is_of_all = match metric {
+            Metric::Latency(measure, _) => !measure.is_of_routes(),
+            _ => metric == Metric::Cpu,
+        };
+        if route.is_some() && is_of_all {
             return Err(ConditionError::OfAll(name.to_owned()));
         }
         let number = value.parse::<f64>().is_ok_and(f64::is_finite);
@@ -185,11 +182,12 @@ impl Condition {
 
     /// The same with what the server used, which `run` itself does not tell where it is made of several.
     pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
+        let totals = run.totals();
         let whole = match &self.route {
-            None => run.totals().whole,
+            None => &totals.whole,
             Some(name) => {
                 let number = named::number_of(&run.plan.traffic, name)?;
-                run.totals_of(number as RouteNumber)
+                &run.totals_of(number as RouteNumber)
             }
         };
         if whole.ledger.scheduled == 0 {
@@ -199,8 +197,10 @@ impl Condition {
             ledger: &whole.ledger,
             requests: whole.ledger.scheduled,
             overdue: 0,
-            response: &whole.response,
-            service: &whole.service,
+            times: match self.metric {
+                Metric::Latency(measure, _) => measure.in_route(whole).or_else(|| measure.in_load(&totals.load)),
+                _ => None,
+            },
             succeeded_in_window: whole.succeeded_in_window,
             window_ns: run.duration_ns(),
             cpu_ns: match self.metric {
@@ -214,7 +214,8 @@ impl Condition {
     /// The bound, in ns, of a condition that is true of latencies above it.
     fn bound_ns(&self) -> Option<u64> {
         let above = matches!(self.op, Op::Above | Op::AtLeast);
-        (above && matches!(self.metric, Metric::Latency(..))).then_some(self.value as u64)
+        let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_of_routes());
+        (above && of_requests).then_some(self.value as u64)
     }
 
     /// Whether the condition is true of a finished run.
@@ -280,10 +281,11 @@ impl Metric {
             "unsent" => Metric::Unsent(amount),
             "timeouts" => Metric::Timeouts(amount),
             latency => {
-                let (clock, statistic) = match latency.strip_prefix("service.") {
-                    Some(rest) => (Clock::Service, rest),
-                    None => (Clock::Response, latency),
-                };
+                let (measure, statistic) =
+                    match latency.split_once('.').map(|(name, rest)| (TimeMeasure::parse(name), rest)) {
+                        Some((Some(measure), rest)) => (measure, rest),
+                        _ => (TimeMeasure::response(), latency),
+                    };
                 let statistic = match statistic {
                     "max" => Statistic::Max,
                     "mean" => Statistic::Mean,
@@ -297,7 +299,7 @@ impl Metric {
                         (quantile > 0.0 && quantile < 1.0).then_some(Statistic::Quantile(quantile))?
                     }
                 };
-                Metric::Latency(clock, statistic)
+                Metric::Latency(measure, statistic)
             }
         })
     }
@@ -310,8 +312,8 @@ struct Observed<'a> {
     requests: u64,
     /// Requests beyond those that have no answer yet, and are known to be slower than what is asked about.
     overdue: u64,
-    response: &'a Histogram,
-    service: &'a Histogram,
+    /// The times that are asked about.
+    times: Option<&'a Histogram>,
     succeeded_in_window: u64,
     window_ns: u64,
     /// CPU time of the server for each request, where it is known.
@@ -327,13 +329,8 @@ impl Observed<'_> {
         };
         let timeouts = self.ledger.failed[RequestFailure::Timeout as usize];
         match metric {
-            Metric::Latency(clock, statistic) => {
-                let histogram = match clock {
-                    Clock::Response => self.response,
-                    Clock::Service => self.service,
-                };
-                self.latency(histogram, statistic)
-            }
+            Metric::Latency(measure, statistic) if measure.is_of_routes() => self.latency(self.times?, statistic),
+            Metric::Latency(_, statistic) => statistic.figure(self.times?),
             Metric::Success => share(self.ledger.succeeded),
             Metric::Errors => share(self.requests.saturating_sub(self.ledger.succeeded)),
             Metric::Throughput => {
@@ -442,20 +439,19 @@ struct WatchedFigures {
     /// Of which; `None`: all.
     route: Option<u16>,
     ledger: Ledger,
-    response: Histogram,
-    service: Histogram,
+    /// Each of the times that conditions are about.
+    times: Vec<(TimeMeasure, Histogram)>,
     succeeded_in_window: u64,
     /// Requests scheduled up to the end of each tick (schedule time, ns), as far back as a bound of a latency reaches.
     scheduled: VecDeque<(u64, u64)>,
 }
 
 impl WatchedFigures {
-    fn new(route: Option<u16>) -> WatchedFigures {
+    fn new(route: Option<u16>, measures: &[TimeMeasure]) -> WatchedFigures {
         WatchedFigures {
             route,
             ledger: Ledger::default(),
-            response: Histogram::new(),
-            service: Histogram::new(),
+            times: measures.iter().map(|measure| (*measure, Histogram::new())).collect(),
             succeeded_in_window: 0,
             scheduled: VecDeque::new(),
         }
@@ -468,8 +464,10 @@ impl WatchedFigures {
         };
         if let Some(figures) = figures {
             self.ledger.merge(&figures.ledger);
-            self.response.merge_sparse(&figures.response);
-            self.service.merge_sparse(&figures.service);
+            for (measure, times) in &mut self.times {
+                let come = measure.in_route(figures).or_else(|| measure.in_load(&tick.load));
+                come.into_iter().for_each(|come| times.merge_sparse(come));
+            }
             self.succeeded_in_window += figures.succeeded_in_window;
         }
         self.scheduled.push_back((end_ns, self.ledger.scheduled));
@@ -499,13 +497,21 @@ impl ConditionWatch {
     /// A watch over a run of this plan.
     pub fn new(conditions: Conditions, plan: &PlanRecord) -> ConditionWatch {
         let reach_ns = conditions.0.iter().filter_map(Condition::bound_ns).max().unwrap_or(0);
-        let mut seen = vec![WatchedFigures::new(None)];
+        let mut measures = Vec::new();
+        for condition in &conditions.0 {
+            if let Metric::Latency(measure, _) = condition.metric
+                && !measures.contains(&measure)
+            {
+                measures.push(measure);
+            }
+        }
+        let mut seen = vec![WatchedFigures::new(None, &measures)];
         let mut about = |condition: &Condition| {
             let Some(name) = &condition.route else { return Some(0) };
             let number = named::number_of(&plan.traffic, name)? as u16;
             let known = seen.iter().position(|figures| figures.route == Some(number));
             Some(known.unwrap_or_else(|| {
-                seen.push(WatchedFigures::new(Some(number)));
+                seen.push(WatchedFigures::new(Some(number), &measures));
                 seen.len() - 1
             }))
         };
@@ -536,8 +542,12 @@ impl ConditionWatch {
                 ledger: &figures.ledger,
                 requests: ended,
                 overdue,
-                response: &figures.response,
-                service: &figures.service,
+                times: match condition.metric {
+                    Metric::Latency(measure, _) => {
+                        figures.times.iter().find(|(of, _)| *of == measure).map(|(_, times)| times)
+                    }
+                    _ => None,
+                },
                 succeeded_in_window: figures.succeeded_in_window,
                 window_ns,
                 cpu_ns: None,
@@ -577,11 +587,31 @@ impl fmt::Display for Statistic {
     }
 }
 
+impl Statistic {
+    /// Of these times alone; `None` where there are none.
+    fn figure(self, times: &Histogram) -> Option<f64> {
+        (times.count() > 0).then(|| match self {
+            Statistic::Quantile(q) => times.quantile_ns(q) as f64,
+            Statistic::Max => times.max_ns() as f64,
+            Statistic::Mean => times.mean_ns(),
+        })
+    }
+}
+
+/// What stands before the statistic of a time: nothing for response times, which are meant where nothing is said.
+pub(crate) fn measure_prefix(measure: TimeMeasure) -> String {
+    if measure == TimeMeasure::response() { String::new() } else { format!("{}.", measure.name()) }
+}
+
+/// The names of all times that can be bounded.
+fn time_names() -> String {
+    TimeMeasure::all().map(TimeMeasure::name).collect::<Vec<_>>().join(", ")
+}
+
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Metric::Latency(Clock::Response, statistic) => write!(f, "{statistic}"),
-            Metric::Latency(Clock::Service, statistic) => write!(f, "service.{statistic}"),
+            Metric::Latency(measure, statistic) => write!(f, "{}{statistic}", measure_prefix(*measure)),
             Metric::Success => f.write_str("success"),
             Metric::Errors => f.write_str("errors"),
             Metric::Throughput => f.write_str("goodput"),

@@ -26,7 +26,7 @@ use crate::stalls::{self, Stall};
 use crate::summary::Summary;
 use crate::watch::{TickFigures, Watch, broken, judged_window_ns};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Ending, Histogram, Interval, Ledger, LoadShape, Purpose, RequestFailure, Run, Stop};
+use plimsoll_model::{Ending, Histogram, Interval, Ledger, LoadShape, Purpose, RequestFailure, Run, Stop, TimeMeasure};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -152,7 +152,7 @@ pub struct Evidence {
 /// What a trial showed of one bound of the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
-    /// Slower than this is bad, ns; `None`: only failures are.
+    /// Slower than this is bad, ns; `None`: only failures are, or what is bounded is no time of requests.
     pub bound_ns: Option<u64>,
     /// Share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
@@ -399,7 +399,8 @@ fn open_verdict(
         let excess = bad as f64 / (allowance.share * asked.scheduled as f64).max(1.0);
         bounds_hold &= bad <= allowance.count_of(asked.scheduled);
         if worst.as_ref().is_none_or(|w| excess > w.0) {
-            let bound_ns = allowance.bound_ns.filter(|_| allowance.route.is_none());
+            let is_of_all = allowance.route.is_none() && allowance.measure == TimeMeasure::response();
+            let bound_ns = allowance.bound_ns.filter(|_| is_of_all);
             worst = Some((excess, bad, bound_ns, broken(allowance, bad, asked.scheduled)));
         }
     }
@@ -408,7 +409,7 @@ fn open_verdict(
     let counted = |(at, allowance): (usize, &crate::slo::Allowance)| {
         let asked = watch.ledger_of(at, ledger);
         BoundEvidence {
-            bound_ns: allowance.bound_ns,
+            bound_ns: allowance.bound_ns.filter(|_| allowance.measure.is_of_routes()),
             share: allowance.share,
             scheduled: asked.scheduled,
             bad: if whole { watch.ended_bad(at) + asked.in_flight } else { watch.bad(at) },
@@ -472,7 +473,8 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
     let length_ns = window.length_ns() as f64;
     let broken = watch.allowances().any(|allowance| {
         let beyond_ns = |bound_ns| of_server().map(|stall| stall.beyond_ns(bound_ns)).sum::<u64>() as f64;
-        allowance.bound_ns.is_some_and(|bound_ns| beyond_ns(bound_ns) > allowance.share * length_ns)
+        let bound_ns = allowance.bound_ns.filter(|_| allowance.measure.is_of_routes());
+        bound_ns.is_some_and(|bound_ns| beyond_ns(bound_ns) > allowance.share * length_ns)
     });
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
@@ -677,6 +679,34 @@ mod tests {
         assert_eq!((outcome.verdict, outcome.offered_rps()), (Verdict::Pass, Some(1000.0)));
         assert_eq!((outcome.achieved_rps, outcome.success_rate), (1000.0, 1.0));
         assert_eq!(outcome.evidence.excess, 0.0);
+    }
+
+    #[test]
+    fn an_slo_bounds_any_time_of_requests_or_connections() {
+        // 1 000 requests are answered within 2 ms; of 50 of them the first byte took 20 ms, and of 1 of 10 connections 30 ms.
+        let seen = run(&[(1000.0, 10)], |at| {
+            let mut tick = tick(100, 2, 1);
+            let (mut ttfb, mut connect) = (Histogram::new(), Histogram::new());
+            ttfb.record_n(MS, 95);
+            ttfb.record_n(20 * MS, 5);
+            connect.record_n(if at == 3 { 30 * MS } else { MS }, 1);
+            tick.routes.of_mut(0).ttfb = ttfb.drain();
+            tick.load.connect = connect.drain();
+            tick
+        });
+        for (slo, expect, reason) in [
+            ("ttfb.p95<=10ms", Verdict::Pass, "p99 was 2.00 ms"),
+            ("ttfb.p96<=10ms", Verdict::Fail, "5 % of the requests failed or took longer than 10.0 ms (ttfb); 4 % may"),
+            ("ttfb.p99<=25ms", Verdict::Pass, "p99 was 2.00 ms"),
+            ("connect.p90<=10ms", Verdict::Pass, "p99 was 2.00 ms"),
+            ("connect.max<=10ms", Verdict::Fail, "of the connections failed or took longer than 10.0 ms (connect)"),
+            ("first_message.p99<=10ms", Verdict::Pass, "p99 was 2.00 ms"),
+        ] {
+            let slo = Slo::parse(&format!("success>=99%, {slo}")).expect("an SLO");
+            let outcome = judge(Purpose::Climb, 0, &seen, &slo);
+            let said = outcome.reason.spelled(|_| "");
+            assert!(outcome.verdict == expect && said.contains(reason), "{slo}: {:?} {said}", outcome.verdict);
+        }
     }
 
     #[test]

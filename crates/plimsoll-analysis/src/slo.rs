@@ -4,19 +4,31 @@
 //! failed, was never sent or was never answered is slower than any latency bound. Such counts add up exactly over
 //! workers and machines, which percentiles do not. Not here: judging a run (see [`crate::judge()`]).
 
-use crate::condition::{Clock, Condition, ConditionError, Metric, Op, Statistic, duration_syntax, share_syntax};
+use crate::condition::{
+    Condition, ConditionError, Metric, Op, Statistic, duration_syntax, measure_prefix, share_syntax,
+};
 use crate::named;
-use plimsoll_model::RouteRecord;
+use plimsoll_model::{RouteRecord, TimeMeasure};
 use std::fmt;
 use std::str::FromStr;
 
-/// At most a share `1 - quantile` of the scheduled requests may take longer than `bound_ns`.
+/// At most a share `1 - quantile` of the scheduled requests may take longer than `bound_ns`; of a time that connections have, of the
+/// connections opened.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyBound {
+    /// Which time.
+    pub measure: TimeMeasure,
     /// 0..=1; 1 means that no request may be slower.
     pub quantile: f64,
-    /// Response time from the intended start, in ns.
+    /// In ns.
     pub bound_ns: u64,
+}
+
+impl LatencyBound {
+    /// Whether it bounds response times.
+    pub fn is_of_response(&self) -> bool {
+        self.measure == TimeMeasure::response()
+    }
 }
 
 /// A promise: a least share of successes, and any number of latency bounds.
@@ -46,6 +58,8 @@ pub struct RoutePromise {
 pub struct Allowance {
     /// The name of the request that it is of; `None`: all of them.
     pub route: Option<String>,
+    /// The time that is bounded.
+    pub measure: TimeMeasure,
     /// Slower than this is bad; `None`: only failures are bad.
     pub bound_ns: Option<u64>,
     /// The share of the scheduled requests that may be bad, 0..=1.
@@ -80,14 +94,14 @@ impl Slo {
         for part in named::parts(text) {
             let condition = Condition::parse(part)?;
             let upper = matches!(condition.op, Op::Below | Op::AtMost);
-            let latency = |quantile| LatencyBound { quantile, bound_ns: condition.value as u64 };
+            let latency = |measure, quantile| LatencyBound { measure, quantile, bound_ns: condition.value as u64 };
             // Rounded, as 99.9 / 100 is not 0.999.
             let rounded = |share: f64| (share * 1e12).round() / 1e12;
             let (success, bound) = match condition.metric {
                 Metric::Success if !upper => (Some(rounded(condition.value)), None),
                 Metric::Errors if upper => (Some(rounded(1.0 - condition.value)), None),
-                Metric::Latency(Clock::Response, Statistic::Quantile(q)) if upper => (None, Some(latency(q))),
-                Metric::Latency(Clock::Response, Statistic::Max) if upper => (None, Some(latency(1.0))),
+                Metric::Latency(measure, Statistic::Quantile(q)) if upper => (None, Some(latency(measure, q))),
+                Metric::Latency(measure, Statistic::Max) if upper => (None, Some(latency(measure, 1.0))),
                 _ => return Err(SloError::Part(part.trim().to_owned())),
             };
             match condition.route {
@@ -113,11 +127,13 @@ impl Slo {
     pub fn allowances(&self) -> Vec<Allowance> {
         let bound = |route: Option<&String>, bound: &LatencyBound| Allowance {
             route: route.cloned(),
+            measure: bound.measure,
             bound_ns: Some(bound.bound_ns),
             share: 1.0 - bound.quantile,
         };
         let success = |route: Option<&String>, least: f64| Allowance {
             route: route.cloned(),
+            measure: TimeMeasure::response(),
             bound_ns: None,
             share: 1.0 - least,
         };
@@ -138,10 +154,10 @@ impl Slo {
         named::are_asked(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
     }
 
-    /// All latency bounds, those of single requests too.
+    /// The bounds of all times of requests, those of single requests too.
     fn bounds_ns(&self) -> impl Iterator<Item = u64> {
         let by_route = self.by_route.iter().flat_map(|promise| &promise.latency);
-        self.latency.iter().chain(by_route).map(|bound| bound.bound_ns)
+        self.latency.iter().chain(by_route).filter(|bound| bound.measure.is_of_routes()).map(|bound| bound.bound_ns)
     }
 
     /// The shortest latency bound in ns.
@@ -158,7 +174,7 @@ impl Slo {
 impl Default for Slo {
     /// `success>=99.9%, p99<=500ms`.
     fn default() -> Slo {
-        let latency = vec![LatencyBound { quantile: 0.99, bound_ns: 500_000_000 }];
+        let latency = vec![LatencyBound { measure: TimeMeasure::response(), quantile: 0.99, bound_ns: 500_000_000 }];
         Slo { success_min: 0.999, latency, by_route: Vec::new() }
     }
 }
@@ -174,7 +190,8 @@ impl FromStr for Slo {
 impl fmt::Display for LatencyBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let statistic = if self.quantile >= 1.0 { Statistic::Max } else { Statistic::Quantile(self.quantile) };
-        write!(f, "{statistic}<={}", duration_syntax(self.bound_ns as f64))
+        let prefix = measure_prefix(self.measure);
+        write!(f, "{prefix}{statistic}<={}", duration_syntax(self.bound_ns as f64))
     }
 }
 
@@ -214,7 +231,12 @@ mod tests {
             ("order.p99>=300ms", Err("no part of an SLO")),
             ("p99>200ms", Err("no part of an SLO")),
             ("mean<=20ms", Err("no part of an SLO")),
-            ("service.p99<=20ms", Err("no part of an SLO")),
+            ("service.p99<=20ms", Ok("success>=99.9%, service.p99<=20ms")),
+            ("ttfb.p95<=100ms, connect.p99<50ms", Ok("success>=99.9%, ttfb.p95<=100ms, connect.p99<=50ms")),
+            ("order.first_message.p99<=200ms", Ok("success>=99.9%, order.first_message.p99<=200ms")),
+            ("response.p99<=1s", Ok("success>=99.9%, p99<=1s")),
+            ("order.connect.p99<=20ms", Err("of the whole server")),
+            ("ttfb.mean<=20ms", Err("no part of an SLO")),
             ("rps>=100", Err("no part of an SLO")),
             ("", Err("no condition")),
             ("p99", Err("no condition")),

@@ -9,7 +9,8 @@ use crate::named;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
 use plimsoll_model::{
-    Arrivals, Interval, Ledger, LoadShape, PlanRecord, Purpose, RequestFailure, RouteFigures, RouteNumber, WorkerTime,
+    Arrivals, Interval, Ledger, LoadShape, PlanRecord, Purpose, RequestFailure, RouteFigures, RouteNumber, TimeMeasure,
+    WorkerTime,
 };
 use std::ops::ControlFlow;
 
@@ -178,6 +179,11 @@ pub struct Watch {
 }
 
 impl WatchedBound {
+    /// Whether it is of fewer than all requests, or of connections.
+    fn has_own_ledger(&self) -> bool {
+        self.route.is_some() || !self.allowance.measure.is_of_routes()
+    }
+
     /// Nothing is known yet; `None`: it is of a request that is not asked.
     fn of(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
         let route = match &allowance.route {
@@ -275,8 +281,18 @@ impl Watch {
                 Some(number) => tick.routes.get(number),
             };
             let Some(figures) = figures else { continue };
-            let slower = bound.allowance.bound_ns.map_or(0, |ns| slower_than(figures, ns, self.timeout_ns));
-            let bad = figures.ledger.failed_total() + figures.ledger.unsent + slower;
+            let measure = bound.allowance.measure;
+            let bad = match bound.allowance.bound_ns {
+                Some(bound_ns) if !measure.is_of_routes() => {
+                    let times = measure.in_load(&tick.load).expect("connections have it");
+                    bound.ledger.scheduled += times.count();
+                    times.count_above(bound_ns)
+                }
+                bound_ns => {
+                    let slower = bound_ns.map_or(0, |ns| slower_than(measure, figures, ns, self.timeout_ns));
+                    figures.ledger.failed_total() + figures.ledger.unsent + slower
+                }
+            };
             any_bad |= bad > 0;
             bound.ended_bad += bad;
             bound.bunches.push(bad);
@@ -313,9 +329,9 @@ impl Watch {
             // Of one request at most as many are scheduled as of all.
             let allowed = bound.allowance.count_of(self.scheduled_max);
             if bad > allowed {
-                let scheduled = match bound.route {
-                    Some(_) => bound.ledger.scheduled,
-                    None => self.seen.iter().map(|s| s.scheduled).sum(),
+                let scheduled = match bound.has_own_ledger() {
+                    true => bound.ledger.scheduled,
+                    false => self.seen.iter().map(|s| s.scheduled).sum(),
                 };
                 return Some(broken(&bound.allowance, bad, scheduled));
             }
@@ -328,7 +344,8 @@ impl Watch {
         let bound = &self.bounds[at];
         // Which request those are that are under way is not known.
         let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue(ns));
-        bound.ended_bad + if bound.route.is_some() { 0 } else { overdue() }
+        bound.ended_bad
+            + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response() { 0 } else { overdue() }
     }
 
     /// Requests that ended after breaking bound `at`.
@@ -343,7 +360,7 @@ impl Watch {
 
     /// The requests that bound `at` is of, where `whole` are all of them.
     pub(crate) fn ledger_of<'a>(&'a self, at: usize, whole: &'a Ledger) -> &'a Ledger {
-        if self.bounds[at].route.is_some() { &self.bounds[at].ledger } else { whole }
+        if self.bounds[at].has_own_ledger() { &self.bounds[at].ledger } else { whole }
     }
 
     /// The bounds, in the order of [`Slo::allowances`]; of requests that are not asked there are none.
@@ -365,7 +382,8 @@ impl Watch {
     }
 
     fn overdue_any(&self) -> bool {
-        self.bounds.iter().any(|it| it.allowance.bound_ns.is_some_and(|bound| self.overdue(bound) > 0))
+        let late = |it: &WatchedBound| it.allowance.bound_ns.is_some_and(|bound| self.overdue(bound) > 0);
+        self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response() && late(it))
     }
 
     /// The sentence for a server that falls further behind in every single tick. A single stall, however long, ends; and
@@ -422,10 +440,16 @@ impl Watch {
     }
 }
 
-/// Successes in a tick that took longer than `bound_ns`. Timeouts are in the same histogram, and are failures already.
-fn slower_than(whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
-    let timeouts = if timeout_ns > bound_ns { whole.ledger.failed[RequestFailure::Timeout as usize] } else { 0 };
-    whole.response.count_above(bound_ns).saturating_sub(timeouts)
+/// Successes in a tick of which this time was longer than `bound_ns`. Timeouts are among response and service times, and are failures
+/// already.
+fn slower_than(measure: TimeMeasure, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
+    let times = measure.in_route(whole).expect("requests have it");
+    let holds_timeouts = std::ptr::eq(times, &whole.response) || std::ptr::eq(times, &whole.service);
+    let timeouts = match holds_timeouts && timeout_ns > bound_ns {
+        true => whole.ledger.failed[RequestFailure::Timeout as usize],
+        false => 0,
+    };
+    times.count_above(bound_ns).saturating_sub(timeouts)
 }
 
 /// The sentence for a bound that was broken by `bad` of `scheduled` requests.
@@ -433,13 +457,18 @@ pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String 
     let share = format::rough_share(bad as f64 / scheduled.max(1) as f64);
     let allowed = format::rough_share(allowance.share);
     let requests = match &allowance.route {
+        None if !allowance.measure.is_of_routes() => "connections".to_owned(),
         None => "requests".to_owned(),
         Some(name) => format!("requests '{name}'"),
     };
     match allowance.bound_ns {
         Some(bound) => {
             let bound = format::duration(bound as f64);
-            format!("{share} of the {requests} failed or took longer than {bound}; {allowed} may")
+            let time = match allowance.measure {
+                measure if measure == TimeMeasure::response() => String::new(),
+                measure => format!(" ({})", measure.name()),
+            };
+            format!("{share} of the {requests} failed or took longer than {bound}{time}; {allowed} may")
         }
         None => format!("{share} of the {requests} failed; {allowed} may"),
     }

@@ -4,7 +4,7 @@
 
 use crate::answers::{AnswerChecks, PatternError};
 use crate::encode::{encode_request, host_field};
-use crate::fill::{FormError, FormTurn, FormValues, RequestForm};
+use crate::fill::{FormError, FormNames, FormTurn, FormValues, RequestForm};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::{GrpcStatusSet, Origin, Plan, Request, Route, RouteNumber};
@@ -134,8 +134,9 @@ impl RouteForm {
 }
 
 /// Compiles the routes of a plan.
-pub(crate) struct RouteCompiler<'a> {
+pub(crate) struct RouteCompiler<'a, 'p> {
     pub plan: &'a Plan,
+    pub names: &'a FormNames<'p>,
     pub values: &'a mut FormValues,
     /// From our clock to the time of day, ns.
     pub unix_offset_ns: u64,
@@ -160,10 +161,10 @@ impl EncodedRoute {
     }
 }
 
-impl RouteCompiler<'_> {
+impl RouteCompiler<'_, '_> {
     pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, SourceError> {
         let mut request = route.on_wire().into_owned();
-        let form = RequestForm::compile(self.plan, route)?;
+        let form = RequestForm::compile(self.names, route)?;
         if let Some(form) = &form {
             self.values.fill(form, &mut request, &FormTurn::first(self.unix_offset_ns / 1_000_000));
         }

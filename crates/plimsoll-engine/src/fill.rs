@@ -7,6 +7,8 @@ use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::template::{Template, TemplatePart, TimePiece, Value, ValueWriting};
 use plimsoll_model::{Plan, Request, Route};
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Sets what is filled in apart from what else follows from the same seed.
@@ -61,6 +63,79 @@ pub struct RequestForm {
 /// A text that is filled in for itself.
 #[derive(Debug, Clone)]
 pub struct FormText(Vec<FormPiece>);
+
+/// The names of a plan that forms are compiled with, found at first need: each use of a name is one look-up.
+#[derive(Debug)]
+pub struct FormNames<'p> {
+    plan: &'p Plan,
+    known: OnceCell<KnownNames<'p>>,
+}
+
+#[derive(Debug)]
+struct KnownNames<'p> {
+    variables: HashMap<&'p str, &'p str>,
+    /// Tables by name, and their columns; both with their numbers.
+    data: HashMap<&'p str, (usize, HashMap<&'p str, usize>)>,
+    /// Values that were captured before the load.
+    given: HashMap<&'p str, &'p str>,
+    /// The numbers of names that something is captured under.
+    captured: HashMap<&'p str, usize>,
+}
+
+impl<'p> FormNames<'p> {
+    pub fn new(plan: &'p Plan) -> FormNames<'p> {
+        FormNames { plan, known: OnceCell::new() }
+    }
+
+    fn known(&self) -> &KnownNames<'p> {
+        self.known.get_or_init(|| {
+            let traffic = &self.plan.traffic;
+            let pair = |(name, value): &'p (String, String)| (name.as_str(), value.as_str());
+            let columns = |table: &'p Data| table.columns.iter().enumerate().map(|(at, name)| (name.as_str(), at));
+            let table = |(at, table): (usize, &'p Arc<Data>)| (table.name.as_str(), (at, columns(table).collect()));
+            KnownNames {
+                // Of several of one name the first counts.
+                variables: traffic.variables.iter().rev().map(pair).collect(),
+                data: traffic.data.iter().enumerate().rev().map(table).collect(),
+                given: traffic.around.given.iter().rev().map(pair).collect(),
+                captured: traffic.captured().into_iter().enumerate().map(|(at, name)| (name, at)).collect(),
+            }
+        })
+    }
+
+    /// Where the value of a name comes from.
+    fn source(&self, value: Value) -> Result<FilledFrom, FormError> {
+        let unknown = |what: String| FormError(format!("{what} is not in the plan"));
+        Ok(match value {
+            Value::Env(name) => match self.known().variables.get(name.as_str()) {
+                Some(value) => FilledFrom::Fixed((*value).into()),
+                None => return Err(unknown(format!("env.{name}"))),
+            },
+            Value::Column { data, column } => {
+                let table = self.known().data.get(data.as_str());
+                let cell = table.and_then(|(at, columns)| Some((*at, *columns.get(column.as_str())?)));
+                let (data, column) = cell.ok_or_else(|| unknown(data))?;
+                FilledFrom::Cell { data, column }
+            }
+            Value::Captured(name) => match (self.known().given.get(name.as_str()), self.captured(&name)) {
+                (Some(value), _) => FilledFrom::Fixed((*value).into()),
+                (None, Some(number)) => FilledFrom::Captured(number),
+                (None, None) => return Err(unknown(name)),
+            },
+            drawn => FilledFrom::Drawn(drawn),
+        })
+    }
+
+    /// The number of a name that something is captured under.
+    pub fn captured(&self, name: &str) -> Option<usize> {
+        self.known().captured.get(name).copied()
+    }
+
+    /// How many such names there are.
+    pub fn captured_count(&self) -> usize {
+        self.known().captured.len()
+    }
+}
 
 /// What forms are filled in with.
 #[derive(Debug, Clone)]
@@ -218,17 +293,17 @@ impl RequestForm {
     }
 
     /// What of `route` is filled in; `None`: nothing.
-    pub fn compile(plan: &Plan, route: &Route) -> Result<Option<RequestForm>, FormError> {
+    pub fn compile(names: &FormNames, route: &Route) -> Result<Option<RequestForm>, FormError> {
         if !route.filled.any() {
             return Ok(None);
         }
         let pieces = |is: bool, text: &str, within: Within| match is {
-            true => compile(plan, text, within).map(Some),
+            true => compile(names, text, within).map(Some),
             false => Ok(None),
         };
         let Request { target, headers, body, .. } = &route.request;
         let headers = headers.iter().map(|(_, value)| pieces(route.filled.headers, value, Within::Header));
-        let body = if route.filled.body { Some(compile_body(plan, body)?) } else { None };
+        let body = if route.filled.body { Some(compile_body(names, body)?) } else { None };
         Ok(Some(RequestForm {
             target: pieces(route.filled.target, target, Within::Target)?,
             headers: headers.collect::<Result<_, _>>()?,
@@ -239,8 +314,8 @@ impl RequestForm {
 
 impl FormText {
     /// A text of the plan that is a template.
-    pub fn compile(plan: &Plan, text: &str) -> Result<FormText, FormError> {
-        compile(plan, text, Within::Body).map(FormText)
+    pub fn compile(names: &FormNames, text: &str) -> Result<FormText, FormError> {
+        compile(names, text, Within::Body).map(FormText)
     }
 }
 
@@ -249,7 +324,7 @@ fn is_harmless(value: &Value) -> bool {
     matches!(value, Value::Int { .. } | Value::Float { .. } | Value::Uuid | Value::Text(_) | Value::Hex(_) | Value::Seq)
 }
 
-fn compile(plan: &Plan, text: &str, within: Within) -> Result<Vec<FormPiece>, FormError> {
+fn compile(names: &FormNames, text: &str, within: Within) -> Result<Vec<FormPiece>, FormError> {
     let template = Template::parse(text).map_err(|error| FormError(error.to_string()))?;
     template
         .parts
@@ -261,64 +336,40 @@ fn compile(plan: &Plan, text: &str, within: Within) -> Result<Vec<FormPiece>, Fo
                 encode(&text, ValueWriting::Plain, within, &mut out);
                 Ok(FormPiece::Text(out.into()))
             }
-            TemplatePart::Value(value, writing) => Ok(FormPiece::Value(source(plan, value)?, writing)),
+            TemplatePart::Value(value, writing) => Ok(FormPiece::Value(names.source(value)?, writing)),
         })
         .collect()
 }
 
 /// The pieces of a body, in which bytes that are no text may stand beside values.
-fn compile_body(plan: &Plan, body: &[u8]) -> Result<Vec<FormPiece>, FormError> {
+fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormError> {
     let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
-    let mut rest = body;
-    while let Some(at) = memchr::memmem::find(rest, b"{{") {
-        bytes.extend_from_slice(&rest[..at]);
-        let from = &rest[at..];
-        let text = from.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        let length = Template::value_length(text).unwrap_or(text.len());
-        for piece in compile(plan, &text[..length], Within::Body)? {
-            match piece {
-                FormPiece::Text(text) => bytes.extend_from_slice(text.as_bytes()),
-                value => {
-                    if !bytes.is_empty() {
-                        pieces.push(FormPiece::Bytes(std::mem::take(&mut bytes).into()));
+    for chunk in body.utf8_chunks() {
+        let mut rest = chunk.valid();
+        while let Some(at) = rest.find("{{") {
+            bytes.extend_from_slice(&rest.as_bytes()[..at]);
+            let from = &rest[at..];
+            let length = Template::value_length(from).unwrap_or(from.len());
+            for piece in compile(names, &from[..length], Within::Body)? {
+                match piece {
+                    FormPiece::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+                    value => {
+                        if !bytes.is_empty() {
+                            pieces.push(FormPiece::Bytes(std::mem::take(&mut bytes).into()));
+                        }
+                        pieces.push(value);
                     }
-                    pieces.push(value);
                 }
             }
+            rest = &from[length..];
         }
-        rest = &from[length..];
+        bytes.extend_from_slice(rest.as_bytes());
+        bytes.extend_from_slice(chunk.invalid());
     }
-    bytes.extend_from_slice(rest);
     if !bytes.is_empty() {
         pieces.push(FormPiece::Bytes(bytes.into()));
     }
     Ok(pieces)
-}
-
-fn source(plan: &Plan, value: Value) -> Result<FilledFrom, FormError> {
-    let unknown = |what: String| FormError(format!("{what} is not in the plan"));
-    Ok(match value {
-        Value::Env(name) => {
-            let known = plan.traffic.variables.iter().find(|(known, _)| *known == name);
-            FilledFrom::Fixed(known.ok_or_else(|| unknown(format!("env.{name}")))?.1.as_str().into())
-        }
-        Value::Column { data, column } => {
-            let at = plan.traffic.data.iter().position(|table| table.name == data);
-            let at = at.ok_or_else(|| unknown(data.clone()))?;
-            let columns = &plan.traffic.data[at].columns;
-            let column = columns.iter().position(|known| *known == column);
-            FilledFrom::Cell { data: at, column: column.ok_or_else(|| unknown(data))? }
-        }
-        // Captured before the load.
-        Value::Captured(name) if plan.traffic.around.given(&name).is_some() => {
-            FilledFrom::Fixed(plan.traffic.around.given(&name).unwrap_or_default().into())
-        }
-        Value::Captured(name) => {
-            let known = plan.traffic.captured().iter().position(|known| *known == name);
-            FilledFrom::Captured(known.ok_or_else(|| unknown(name))?)
-        }
-        drawn => FilledFrom::Drawn(drawn),
-    })
 }
 
 /// Draws a value.
@@ -511,7 +562,7 @@ mod tests {
         });
         route.filled = Filled { target: true, headers: true, body: true };
         plan.traffic.routes = vec![route.clone()];
-        let form = RequestForm::compile(&plan, &route).expect("compiles").expect("is filled in");
+        let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
         let mut values = FormValues::new(&plan);
         values.fill(&form, &mut request, &turn);
@@ -558,10 +609,26 @@ mod tests {
         });
         route.filled = Filled { target: false, headers: false, body: true };
         plan.traffic.routes = vec![route.clone()];
-        let form = RequestForm::compile(&plan, &route).expect("compiles").expect("is filled in");
+        let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
         FormValues::new(&plan).fill(&form, &mut request, &TURN);
         assert_eq!(request.body, b"\xff7{{\xfe}}ann b\x80");
+    }
+
+    /// Minutes before each value was found in one step.
+    #[test]
+    fn templates_of_very_many_values_are_compiled_in_one_pass() {
+        const COUNT: usize = 40_000;
+        let mut plan = plan();
+        plan.traffic.variables = (0..COUNT).map(|n| (format!("V{n}"), "x".to_owned())).collect();
+        plan.traffic.around.given = (0..COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
+        let body: String = (0..COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
+        let mut route = Route::new(Request { body: body.into(), ..Request::get() });
+        route.filled = Filled { body: true, ..Filled::default() };
+        let began_ns = plimsoll_sys::clock::thread_cpu_ns();
+        let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
+        let took_ns = plimsoll_sys::clock::thread_cpu_ns() - began_ns;
+        assert!(form.fills_body() && took_ns < 3_000_000_000, "{took_ns} ns");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use once::{OnceAnswer, OnceRequest};
 pub use prepared::{Aids, Prepared, prepare, prepare_aided};
 
 use encoded_route::RouteCompiler;
-use fill::FormValues;
+use fill::{FormNames, FormValues};
 use plimsoll_model::grpc_message::{MessageText, MessageTexts};
 use plimsoll_model::{Failure, HttpChoice, Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
@@ -84,18 +84,31 @@ pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> R
     Ok(Source::compile(plan)?.translated(plan, texts)?.route(route).request.clone())
 }
 
-/// Whether a route of the plan can be asked, whatever is filled in. `text`: of its messages, if it is a call.
-pub fn check_route(plan: &Plan, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
-    if !route.filled.any() {
-        encode_request(plan, &route.on_wire()).map_err(SourceError::Request)?;
-        return Ok(());
+/// Checks routes of a plan, each without the others: there may be very many.
+#[derive(Debug)]
+pub struct RouteCheck<'p> {
+    plan: &'p Plan,
+    names: FormNames<'p>,
+    values: FormValues,
+}
+
+impl<'p> RouteCheck<'p> {
+    /// Of this plan.
+    pub fn new(plan: &'p Plan) -> RouteCheck<'p> {
+        RouteCheck { plan, names: FormNames::new(plan), values: FormValues::new(plan) }
     }
-    // With none of the other routes, of which there may be very many.
-    let mut values = FormValues::new(plan);
-    let mut compiler = RouteCompiler { plan, values: &mut values, unix_offset_ns: 0, cookies: false };
-    let mut compiled = compiler.compile(route)?;
-    text.map_or(Ok(()), |text| compiled.translate(plan, text))?;
-    Ok(())
+
+    /// Whether a route can be asked, whatever is filled in. `text`: of its messages, if it is a call.
+    pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
+        let (plan, names, values) = (self.plan, &self.names, &mut self.values);
+        if !route.filled.any() {
+            encode_request(plan, &route.on_wire()).map_err(SourceError::Request)?;
+            return Ok(());
+        }
+        let mut compiled = RouteCompiler { plan, names, values, unix_offset_ns: 0, cookies: false }.compile(route)?;
+        text.map_or(Ok(()), |text| compiled.translate(plan, text))?;
+        Ok(())
+    }
 }
 
 /// A request that the first arrivals of a load ask.
@@ -117,7 +130,8 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     let marks: Vec<String> = (0..captured.len()).map(|number| format!("{CAPTURED_MARK}{number}-")).collect();
     // What is captured before a load is given to it.
     let before = plan.traffic.around.setup.iter().flat_map(|asked| &asked.route.captures);
-    let mark_of = |name: &str| captured.iter().position(|known| *known == name).map(|number| marks[number].clone());
+    let names = FormNames::new(plan);
+    let mark_of = |name: &str| names.captured(name).map(|number| marks[number].clone());
     let mut marked = plan.clone();
     marked.traffic.around.given =
         before.filter_map(|capture| Some((capture.name.clone(), mark_of(&capture.name)?))).collect();

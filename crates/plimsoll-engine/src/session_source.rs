@@ -5,7 +5,7 @@
 use crate::answers::{AnswerText, Miss};
 use crate::cookies::CookieScope;
 use crate::encoded_route::{FilledRoutes, SourceError, target};
-use crate::fill::{FormText, FormTurn};
+use crate::fill::{FormNames, FormText, FormTurn};
 use crate::sessions::{SessionStep, UserSession, UserSessions};
 use crate::users::{Last, Next, UserNumbers};
 use plimsoll_model::session::SessionOp;
@@ -62,13 +62,17 @@ pub struct SessionSource {
 }
 
 impl SessionSource {
-    pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> Result<SessionSource, SourceError> {
+    pub(crate) fn new(
+        plan: &Plan,
+        names: &FormNames,
+        filled: FilledRoutes,
+        users: UserNumbers,
+    ) -> Result<SessionSource, SourceError> {
         let traffic = &plan.traffic;
-        let names = traffic.captured();
-        let number = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
+        let number = |name: &str| names.captured(name).unwrap_or(0);
         let captured = traffic.routes.iter().map(|route| route.captures.iter().map(|it| number(&it.name)).collect());
         let condition = |op: &SessionOp| match op {
-            SessionOp::Unless { text, .. } => FormText::compile(plan, text).map(Some),
+            SessionOp::Unless { text, .. } => FormText::compile(names, text).map(Some),
             _ => Ok(None),
         };
         let conditions = traffic.scenarios.iter().map(|scenario| scenario.ops.iter().map(condition).collect());
@@ -78,7 +82,7 @@ impl SessionSource {
             sessions: UserSessions::new(
                 traffic.scenarios.clone(),
                 plan.load.seed,
-                names.len(),
+                names.captured_count(),
                 users.stay() && !plan.load.newcomers,
             ),
             filled,

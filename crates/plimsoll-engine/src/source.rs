@@ -7,7 +7,7 @@
 use crate::answers::{AnswerText, Miss};
 use crate::authored::Authored;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
-use crate::fill::FormValues;
+use crate::fill::{FormNames, FormValues};
 use crate::replayed::Replayed;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
 use crate::users::{Last, Next, UserNumbers};
@@ -41,9 +41,9 @@ impl Source {
     /// The source of `plan`, with all its requests as bytes.
     pub fn compile(plan: &Plan) -> Result<Source, SourceError> {
         let unix_offset_ns = unix_offset_ns();
-        let mut values = FormValues::new(plan);
+        let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
         let cookies = plan.traffic.choice == Choice::Scenarios;
-        let mut compiler = RouteCompiler { plan, values: &mut values, unix_offset_ns, cookies };
+        let mut compiler = RouteCompiler { plan, names: &names, values: &mut values, unix_offset_ns, cookies };
         if let [only] = plan.traffic.routes.as_slice()
             && !only.filled.any()
             && only.follow == 0
@@ -56,7 +56,7 @@ impl Source {
         let filled = |routes| FilledRoutes::new(routes, values, unix_offset_ns);
         Ok(match plan.traffic.choice {
             Choice::Weighted => Source::Weighted(Weighted::new(plan, filled(routes), users)),
-            Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, filled(routes), users)?)),
+            Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?)),
             Choice::Listed => {
                 let listed = plan.traffic.listed.as_ref().ok_or(SourceError::Unlisted)?;
                 Source::Replayed { routes, requests: Replayed::compile(plan, listed)? }

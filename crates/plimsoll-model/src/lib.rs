@@ -78,7 +78,7 @@ pub use intervention::Intervention;
 pub use ledger::{Ledger, Outcome, RequestFailure};
 pub use listed::{Listed, ListedRecord, ListedRequest, ListedTargets, ReplayFacts};
 pub use load::{Arrivals, Load, LoadShape};
-pub use measures::{LoadFigures, RouteFigures, WorkerTime};
+pub use measures::{LoadFigures, RouteFigures, TimeMeasure, WorkerTime};
 pub use plan::{ArmIndex, Plan, Purpose, Tag};
 pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
 pub use record::{CarriageRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};

@@ -96,6 +96,69 @@ pub struct Figure {
     pub csv: Option<(&'static str, &'static [Column])>,
 }
 
+/// A figure of either table that holds times and that users see in the JSON of a load: what an SLO or a condition may bound.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeMeasure {
+    figure: &'static Figure,
+    of_routes: bool,
+}
+
+impl TimeMeasure {
+    /// The measure of this name (`response`, `ttfb`, `connect`, ...).
+    pub fn parse(name: &str) -> Option<TimeMeasure> {
+        TimeMeasure::all().find(|measure| measure.name() == name)
+    }
+
+    /// Every measure, in the order of the tables.
+    pub fn all() -> impl Iterator<Item = TimeMeasure> {
+        let shown = |figure: &&Figure| figure.kind == Kind::Times && figure.json.is_some();
+        let routes = RouteFigures::<SparseHistogram>::FIGURES.iter().filter(shown);
+        let load = LoadFigures::<SparseHistogram>::FIGURES.iter().filter(shown);
+        let measure = |of_routes| move |figure| TimeMeasure { figure, of_routes };
+        routes.map(measure(true)).chain(load.map(measure(false)))
+    }
+
+    /// Response time: from the intended start to the last byte.
+    pub fn response() -> TimeMeasure {
+        TimeMeasure::parse("response").expect("a line of the table")
+    }
+
+    /// Its name in the table.
+    pub fn name(self) -> &'static str {
+        self.figure.name
+    }
+
+    /// Whether requests have it, and so each route; connections have it otherwise.
+    pub fn is_of_routes(self) -> bool {
+        self.of_routes
+    }
+
+    /// Its times among the figures of a route; `None`: routes do not have it.
+    pub fn in_route<H>(self, figures: &RouteFigures<H>) -> Option<&H> {
+        self.of_routes.then(|| self.pick(figures.held()))
+    }
+
+    /// Its times among the figures of a whole load; `None`: routes have it.
+    pub fn in_load<H>(self, figures: &LoadFigures<H>) -> Option<&H> {
+        (!self.of_routes).then(|| self.pick(figures.held()))
+    }
+
+    fn pick<'a, H: 'a>(self, mut held: impl Iterator<Item = (&'static Figure, Held<'a, H>)>) -> &'a H {
+        match held.find(|(figure, _)| figure.name == self.figure.name) {
+            Some((_, Held::Times(times))) => times,
+            _ => unreachable!("a line of this table that holds times"),
+        }
+    }
+}
+
+impl PartialEq for TimeMeasure {
+    fn eq(&self, other: &TimeMeasure) -> bool {
+        self.figure.name == other.figure.name
+    }
+}
+
+impl Eq for TimeMeasure {}
+
 /// The value of one figure.
 #[derive(Debug)]
 #[allow(missing_docs)]

@@ -11,7 +11,7 @@ use plimsoll_analysis::series::{Heat, Moment};
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Doubts, Offered, Others, Sentence, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
-use plimsoll_model::{Arrivals, Purpose, Tally};
+use plimsoll_model::{Arrivals, Purpose, Tally, TimeMeasure};
 use plimsoll_report::chart::*;
 use proptest::prelude::*;
 
@@ -430,7 +430,10 @@ fn any_findings() -> impl Strategy<Value = Findings> {
         };
         Findings {
             load_line_rps: LoadLine { rps: lower, lower, upper, provable: true, confirmed: true },
-            slo: Slo { latency: vec![LatencyBound { quantile, bound_ns }], ..Slo::default() },
+            slo: Slo {
+                latency: vec![LatencyBound { measure: TimeMeasure::response(), quantile, bound_ns }],
+                ..Slo::default()
+            },
             peak: Some(Peak { rps: peak, concurrency: 1 }),
             trials: trials.iter().map(of).collect(),
             ..findings(1.0)

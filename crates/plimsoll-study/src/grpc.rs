@@ -122,8 +122,9 @@ fn of_server(plan: &Plan) -> Result<Schema, Failure> {
 /// What the server says of itself.
 pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
     let mut why = "the server does not describe its messages (no reflection)".to_owned();
+    let until = Instant::now() + PATIENCE_WHOLE;
     for path in PATHS {
-        match learn_by(plan, path, of()) {
+        match learn_by(plan, path, of(), until) {
             Ok(schema) => return Ok(schema),
             // The older version may be there.
             Err(Unlearned::Unimplemented) => {}
@@ -136,7 +137,7 @@ pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
                 )));
             }
             // Who knows which there are can say so.
-            Err(Unlearned::NotFound(said)) => match learn_by(plan, path, Learner::of_all()) {
+            Err(Unlearned::NotFound(said)) => match learn_by(plan, path, Learner::of_all(), until) {
                 Ok(schema) => return Ok(schema),
                 Err(_) => {
                     why = said;
@@ -168,18 +169,18 @@ enum Unlearned {
     Other(String),
 }
 
-fn learn_by(plan: &Plan, path: &str, mut learner: Learner) -> Result<Schema, Unlearned> {
+fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Result<Schema, Unlearned> {
     let other = |error: ReflectionError| match error {
         ReflectionError::NotFound(_) => Unlearned::NotFound(error.to_string()),
         error => Unlearned::Other(error.to_string()),
     };
-    let began = Instant::now();
     while let Some(content) = learner.question() {
-        if began.elapsed() > PATIENCE_WHOLE {
+        let answer = call(plan, path, content, until);
+        if Instant::now() >= until {
             let seconds = PATIENCE_WHOLE.as_secs();
             return Err(Unlearned::Other(format!("the server's reflection has not described it within {seconds} s")));
         }
-        let CallEnd { ended, is_said, http_status, heard } = call(plan, path, content).map_err(Unlearned::Unreached)?;
+        let CallEnd { ended, is_said, http_status, heard } = answer.map_err(Unlearned::Unreached)?;
         match ended {
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(Unlearned::Unimplemented),
@@ -206,7 +207,7 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner) -> Result<Schema, Unl
 pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
-    match call(plan, health::PATH, health::question(service)) {
+    match call(plan, health::PATH, health::question(service), Instant::now() + PATIENCE) {
         Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::says_no(&heard) => Err(Failure::start(format!(
             "nothing was started: {} says that {service} does not serve (--no-preflight starts all the same)",
             plan.traffic.origin
@@ -223,8 +224,8 @@ struct CallEnd {
     heard: Vec<u8>,
 }
 
-/// One call beside the load, of these messages. The error says why there is no answer.
-fn call(plan: &Plan, path: &str, content: Vec<u8>) -> Result<CallEnd, String> {
+/// One call beside the load, of these messages, that ends at `until` at the latest. The error says why there is no answer.
+fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
     let tls = tls_client(plan).map_err(|error| tls_refused(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
     // What the user sends along may be what lets us in; how messages of the load are compressed is no concern of this one.
@@ -234,7 +235,7 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>) -> Result<CallEnd, String> {
     route.grpc = Some(GrpcCall { content: Some(content), ..GrpcCall::default() });
     let request = encode_request(plan, &route.on_wire()).map_err(|error| error.to_string())?.with_content();
     let (mut heard, mut reasons) = (Vec::new(), Vec::new());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = until.min(Instant::now() + PATIENCE);
     let question = Question {
         request: &request,
         tls: tls.as_ref(),

@@ -13,7 +13,7 @@ use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
 use plimsoll_model::{Redact, ReplayFacts};
 use plimsoll_traffic::replay::{Gathered, Gathering, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
 use plimsoll_traffic::target_url::Url;
-use regex_lite::Regex;
+use regex::Regex;
 use std::path::PathBuf;
 
 /// Shows how far the reading of logs is.

@@ -60,9 +60,9 @@ pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::texts(plan)?;
     // Nothing is asked of gRPC servers around a load.
     let around = plan.traffic.around.asked().map(|asked| (&asked.route, None));
+    let mut routes = plimsoll_engine::RouteCheck::new(plan);
     plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
-        plimsoll_engine::check_route(plan, route, text)
-            .map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
+        routes.check(route, text).map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
     })
 }
 

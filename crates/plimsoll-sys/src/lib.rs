@@ -3,6 +3,7 @@
 //! The only crate with `unsafe`, `libc` and `cfg(target_os)`. Each function is one or two system calls with its errors
 //! passed on. It knows nothing of plans, protocols or statistics.
 
+pub mod allocations;
 pub mod clock;
 pub mod epoll;
 pub mod file;

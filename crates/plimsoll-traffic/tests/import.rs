@@ -627,3 +627,27 @@ fn test_plans_keep_scopes_and_defaults() {
         has(jmx, &plan(&inside), &parts, left_out);
     }
 }
+
+/// What is beyond a limit is left out with a note, and the rest is imported.
+#[test]
+fn what_is_beyond_a_limit_is_left_out() {
+    let listed = |count: usize, piece: &dyn Fn(usize) -> String| (0..count).map(piece).collect::<Vec<_>>().join(",");
+    let line = |n: usize| format!("\"pm.environment.set('v{n}', pm.response.json().a{n});\"");
+    let event =
+        |count| format!("\"event\":[{{\"listen\":\"test\",\"script\":{{\"exec\":[{}]}}}}]", listed(count, &line));
+    let collection = format!("{{\"item\":[{{\"name\":\"i\",{},\"request\":\"http://h/\"}}]}}", event(5_100));
+    let made = postman(&collection).expect("a file");
+    let is_noted = |made: &Imported, part: &str| made.left_out.iter().filter(|left| left.text.contains(part)).count();
+    assert_eq!(is_noted(&made, "a scenario captures 5000 names"), 100);
+    let entry = |n: usize| {
+        format!(
+            "{{\"startedDateTime\":\"2026-01-01T{:02}:{:02}:{:02}Z\",\"request\":{{\"url\":\"http://h/\"}}}}",
+            n / 3_600,
+            n / 60 % 60,
+            n % 60
+        )
+    };
+    let recording = format!("{{\"log\":{{\"entries\":[{}]}}}}", listed(6_000, &entry));
+    let made = har(&recording, None).expect("a file");
+    assert_eq!((made.requests, is_noted(&made, "steps beyond the first 10000")), (5_000, 1));
+}

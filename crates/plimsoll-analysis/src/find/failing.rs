@@ -53,7 +53,8 @@ impl Failing {
             Failing::of(how, allowed, history.iter().filter_map(|trial| FailingLoad::of(trial, how)).collect())
         };
         let late = |bound: &LatencyBound| of(FailingHow::Late(*bound), 1.0 - bound.quantile);
-        of(FailingHow::Failed, 1.0 - slo.success_min).or_else(|| slo.latency.iter().find_map(late))
+        of(FailingHow::Failed, 1.0 - slo.success_min)
+            .or_else(|| slo.latency.iter().filter(|bound| bound.is_of_response()).find_map(late))
     }
 
     /// In a few words: `0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)`.
@@ -134,6 +135,7 @@ impl FailingLoad {
 mod tests {
     use super::*;
     use crate::judge::Offered;
+    use plimsoll_model::TimeMeasure;
 
     #[test]
     fn what_fails_whatever_the_load_is_told_from_a_limit() {
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_is_late_whatever_the_load_is_counted_of_those_that_could_be() {
-        let bound = LatencyBound { quantile: 0.99, bound_ns: 500_000_000 };
+        let bound = LatencyBound { measure: TimeMeasure::response(), quantile: 0.99, bound_ns: 500_000_000 };
         let slo = Slo { success_min: 0.999, latency: vec![bound], by_route: Vec::new() };
         // (rate, seconds, whether cut short, late, growth)
         type Loads = &'static [(f64, f64, bool, u64, f64)];

@@ -83,6 +83,9 @@ fn about(value: f64) -> String {
 fn promise(findings: &Findings) -> String {
     let bound = |of: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
+        if !bound.is_of_response() {
+            return format!("{bound}{}", if of.is_empty() { String::new() } else { format!(" of{of}") });
+        }
         match bound.quantile {
             q if q >= 1.0 => format!("every answer{of} comes within {within}"),
             0.5 => format!("half of the answers{of} come within {within}"),

@@ -7,7 +7,7 @@ use super::once::{FileOnce, once};
 use super::request::{FileRequest, REQUESTS_MAX, request};
 use super::rows::{self, ROWS_BYTES_MAX};
 use super::scenario::scenarios;
-use super::texts::{FILES_BYTES_MAX, Known};
+use super::texts::Known;
 use super::tree::{TrafficFileError, TreeNode};
 use super::world::Surroundings;
 use plimsoll_model::Budget;
@@ -36,13 +36,11 @@ pub struct Mix {
 /// Reads the tree of a file.
 pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, TrafficFileError> {
     let file = tree.table("a file of traffic", &keys::FILE)?;
-    let files = Budget::new(FILES_BYTES_MAX);
-    let (data, variables, captured, captured_in_scenario, captured_uses) = Default::default();
-    let mut known = Known { world, data, variables, captured, captured_in_scenario, captured_uses, files };
+    let mut known = Known::new(world);
     let mut rows_left = Budget::new(ROWS_BYTES_MAX);
     if let Some(data) = file.get("data") {
         for (key, node) in data.open_table("'data'")?.entries {
-            known.data.push(Arc::new(rows::read(&key.name, node, known.world, &mut rows_left)?));
+            known.data.push(rows::read(&key.name, node, known.world, &mut rows_left)?);
         }
     }
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;
@@ -65,7 +63,7 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
     let load = file.get("load").map_or(Ok(FileLoad::default()), FileLoad::read)?;
     let base = base.map(str::to_owned);
     let Known { data, variables, .. } = known;
-    Ok(Mix { base, requests, scenarios: sessions, setup, cleanup, load, data, variables })
+    Ok(Mix { base, requests, scenarios: sessions, setup, cleanup, load, data: data.tables, variables })
 }
 
 /// Reads the list of requests of a mix.

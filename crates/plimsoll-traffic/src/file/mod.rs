@@ -28,7 +28,7 @@ use plimsoll_model::traffic::{Choice, Origin, Route};
 use plimsoll_model::{AskedAround, RouteNumber, Traffic};
 
 pub use load::FileLoad;
-pub(crate) use texts::quoted;
+pub(crate) use texts::{CAPTURED_MAX, quoted};
 pub use tree::{TextPlace, TrafficFileError};
 pub use world::{RequestDefaults, Surroundings};
 

@@ -2,15 +2,15 @@
 
 use super::json;
 use super::keys;
-use super::tree::{TrafficFileError, TreeNode, TreeValue};
+use super::tree::{KEYS_MAX, TableEntries, TrafficFileError, TreeNode, TreeValue};
 use super::world::Surroundings;
 use plimsoll_model::Budget;
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
 use std::collections::HashSet;
 
-/// Columns of a table, at most.
-const COLUMNS_MAX: usize = 1_000;
+/// Columns of a table, at most: as many as a table of TOML or JSON has keys.
+const COLUMNS_MAX: usize = KEYS_MAX;
 /// Bytes of all files with rows that one file of traffic names.
 pub const ROWS_BYTES_MAX: usize = 1 << 30;
 
@@ -197,22 +197,22 @@ fn cell(node: &TreeNode) -> String {
 
 fn of_json(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
-    let object = |number: usize, line: &str| -> Result<Vec<(String, TreeNode)>, String> {
+    let object = |number: usize, line: &str| -> Result<TableEntries, String> {
         let node = json::tree(line)
             .map_err(|error| format!("line {}, column {}: {}", number + 1, error.at.column, error.text))?;
         match node.value {
-            TreeValue::Table(entries) => Ok(entries.into_iter().map(|(key, node)| (key.name, node)).collect()),
+            TreeValue::Table(entries) => Ok(entries),
             _ => Err(format!("line {}: this is no object", number + 1)),
         }
     };
     let Some((number, first)) = lines.peek().copied() else { return Ok(table(vec![String::new()])) };
-    let names = object(number, first)?.into_iter().map(|(name, _)| name).collect();
+    let names = object(number, first)?.into_entries().into_iter().map(|(key, _)| key.name).collect();
     let mut data = table(columns(names)?);
     for (number, line) in lines {
         let entries = object(number, line)?;
         let mut cells = Vec::with_capacity(data.columns.len());
         for column in &data.columns {
-            let Some((_, node)) = entries.iter().find(|(name, _)| name == column) else {
+            let Some(node) = entries.get(column) else {
                 return Err(format!("line {}: it has no '{column}', which the first line has", number + 1));
             };
             cells.push(cell(node));

@@ -232,9 +232,8 @@ mod tests {
     fn read(text: &str) -> Result<(Vec<Scenario>, Vec<String>), String> {
         let tree = toml::tree(text).expect("TOML");
         let list = tree.open_table("a file").expect("a table").get("scenario").expect("scenarios");
-        let (data, variables, captured, captured_in_scenario, captured_uses, files) = Default::default();
         let world = &mut Nowhere;
-        let mut known = Known { world, data, variables, captured, captured_in_scenario, captured_uses, files };
+        let mut known = Known::new(world);
         let mut requests = Vec::new();
         let scenarios = scenarios(list, &mut known, &mut requests).map_err(|error| error.to_string())?;
         Ok((scenarios, requests.into_iter().map(|request| request.label).collect()))

@@ -5,7 +5,7 @@ use super::world::Surroundings;
 use plimsoll_model::Budget;
 use plimsoll_model::data::Data;
 use plimsoll_model::template::{Template, TemplatePart, Value, ValueWriting};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A text as the plan has it, and whether it is a template.
@@ -14,25 +14,46 @@ pub type PlanText = (String, bool);
 /// What texts may name.
 pub struct Known<'a> {
     pub world: &'a mut dyn Surroundings,
-    pub data: Vec<Arc<Data>>,
+    pub data: KnownData,
     /// Variables of the environment that are named, and their values.
     pub variables: Vec<(String, String)>,
+    variable_names: HashSet<String>,
     /// Names that something was captured under before the load, and those of the steps of one scenario.
     pub captured: HashSet<String>,
     pub captured_in_scenario: HashSet<String>,
-    /// How often something that is captured is named: each is looked for among all.
-    pub captured_uses: usize,
     /// What the files that bodies are in may take together: each request has its own.
     pub files: Budget,
 }
 
-/// Names that a file captures something under, at most, and how often these are named.
+/// Tables of rows, and the names of their columns.
+#[derive(Default)]
+pub struct KnownData {
+    pub tables: Vec<Arc<Data>>,
+    columns: HashMap<String, HashSet<String>>,
+}
+
+impl KnownData {
+    pub fn push(&mut self, table: Data) {
+        let columns = || table.columns.iter().cloned().collect();
+        self.columns.entry(table.name.clone()).or_insert_with(columns);
+        self.tables.push(Arc::new(table));
+    }
+}
+
+/// Names that a scenario captures something under, at most: each session has room for a value of each.
 pub const CAPTURED_MAX: usize = 5_000;
-const CAPTURED_USES_MAX: usize = 50_000;
+/// Names of columns that a sentence repeats.
+const COLUMNS_SHOWN: usize = 20;
 /// Bytes of all files that bodies are in.
 pub const FILES_BYTES_MAX: usize = 512 << 20;
 
-impl Known<'_> {
+impl<'a> Known<'a> {
+    pub fn new(world: &'a mut dyn Surroundings) -> Known<'a> {
+        let (data, variables, variable_names, captured, captured_in_scenario) = Default::default();
+        let files = Budget::new(FILES_BYTES_MAX);
+        Known { world, data, variables, variable_names, captured, captured_in_scenario, files }
+    }
+
     /// The content of a file.
     pub fn file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
         let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
@@ -66,27 +87,27 @@ impl Known<'_> {
 
     fn knows(&mut self, node: &TreeNode, value: &Value) -> Result<(), TrafficFileError> {
         match value {
-            Value::Env(name) if self.variables.iter().any(|(known, _)| known == name) => Ok(()),
+            Value::Env(name) if self.variable_names.contains(name) => Ok(()),
             Value::Env(name) => match self.world.variable(name) {
                 Some(value) => {
+                    self.variable_names.insert(name.clone());
                     self.variables.push((name.clone(), value));
                     Ok(())
                 }
                 None => node.error(format!("the environment has no variable '{name}': set it")),
             },
-            Value::Column { data, column } => match self.data.iter().find(|table| table.name == *data) {
+            Value::Column { data, column } => match self.data.columns.get(data) {
                 None => node.error(format!("there is no data '{data}': add [data.{data}] with file = \"...\"")),
-                Some(table) if table.columns.contains(column) => Ok(()),
-                Some(table) => node
-                    .error(format!("the data '{data}' has no column '{column}': it has {}", table.columns.join(", "))),
-            },
-            Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => {
-                self.captured_uses += 1;
-                match self.captured_uses > CAPTURED_USES_MAX {
-                    true => node.error(format!("values that are captured are named more than {CAPTURED_USES_MAX} times")),
-                    false => Ok(()),
+                Some(columns) if columns.contains(column) => Ok(()),
+                Some(_) => {
+                    let table = self.data.tables.iter().find(|table| table.name == *data);
+                    let columns = table.map_or(&[][..], |table| &table.columns);
+                    let shown = columns.iter().take(COLUMNS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+                    let more = if columns.len() > COLUMNS_SHOWN { ", and more" } else { "" };
+                    node.error(format!("the data '{data}' has no column '{column}': it has {shown}{more}"))
                 }
-            }
+            },
+            Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => Ok(()),
             Value::Captured(name) => node.error(format!(
                 "nothing sets '{name}': a step before it captures it (capture = {{ {name} = \"$.{name}\" }}), or write a function with its brackets, such as uuid(), or DATA.COLUMN"
             )),

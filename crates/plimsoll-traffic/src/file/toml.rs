@@ -1,6 +1,6 @@
 //! TOML as a tree. The parser is a library's; here its values are given their places.
 
-use super::tree::{Lines, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
+use super::tree::{Lines, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
 use plimsoll_model::foreign;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -15,19 +15,20 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
         TrafficFileError::new(at, format!("this is no TOML: {}", error.message().replace('\n', ", ")))
     })?;
     let at = lines.place(table.span().start);
-    Ok(TreeNode { at, value: entries(&lines, table.get_ref()) })
+    Ok(TreeNode { at, value: entries(&lines, table.get_ref())? })
 }
 
-fn entries(lines: &Lines, table: &DeTable) -> TreeValue {
-    let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue>)| {
-        let key: &Spanned<std::borrow::Cow<str>> = key;
-        (TreeKey { at: lines.place(key.span().start), name: key.get_ref().to_string() }, node(lines, value))
-    };
-    TreeValue::Table(table.iter().map(entry).collect())
+fn entries(lines: &Lines, table: &DeTable) -> Result<TreeValue, TrafficFileError> {
+    let mut entries = TableEntries::default();
+    for (key, value) in table.iter() {
+        let key = TreeKey { at: lines.place(key.span().start), name: key.get_ref().to_string() };
+        entries.insert(key, node(lines, value)?)?;
+    }
+    Ok(entries.value())
 }
 
 /// The parser bounds the depth.
-fn node(lines: &Lines, value: &Spanned<DeValue>) -> TreeNode {
+fn node(lines: &Lines, value: &Spanned<DeValue>) -> Result<TreeNode, TrafficFileError> {
     let at = lines.place(value.span().start);
     let value = match value.get_ref() {
         DeValue::String(text) => TreeValue::Text(text.to_string()),
@@ -39,8 +40,8 @@ fn node(lines: &Lines, value: &Spanned<DeValue>) -> TreeNode {
         DeValue::Float(number) => TreeValue::Number(number.as_str().to_owned()),
         DeValue::Boolean(flag) => TreeValue::Flag(*flag),
         DeValue::Datetime(time) => TreeValue::Text(time.to_string()),
-        DeValue::Array(items) => TreeValue::List(items.iter().map(|item| node(lines, item)).collect()),
-        DeValue::Table(table) => entries(lines, table),
+        DeValue::Array(items) => TreeValue::List(items.iter().map(|item| node(lines, item)).collect::<Result<_, _>>()?),
+        DeValue::Table(table) => entries(lines, table)?,
     };
-    TreeNode { at, value }
+    Ok(TreeNode { at, value })
 }

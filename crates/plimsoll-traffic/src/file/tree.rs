@@ -1,18 +1,19 @@
 //! A file as a tree of values that know where they stand, and how they are asked for what they should be.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt::Display;
+use std::ops::Deref;
 
 /// Values that are inside each other, at most: nobody writes more by hand, and every walk over a tree ends.
 pub const DEPTH_MAX: usize = 64;
 /// Values in a file, at most, with those that YAML repeats.
 pub const VALUES_MAX: usize = 1_000_000;
-/// Keys of one table, at most: they are looked for one after the other.
+/// Keys of one table, at most.
 pub const KEYS_MAX: usize = 50_000;
 
 /// Where something stands, both from 1; columns in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TextPlace {
     /// Line.
     pub line: usize,
@@ -94,7 +95,7 @@ pub enum TreeValue {
     Number(String),
     Text(String),
     List(Vec<TreeNode>),
-    Table(Vec<(TreeKey, TreeNode)>),
+    Table(TableEntries),
 }
 
 /// A value, and where it stands.
@@ -204,7 +205,10 @@ pub struct TreeTable<'a> {
 impl<'a> TreeTable<'a> {
     /// The value of a key.
     pub fn get(&self, name: &str) -> Option<&'a TreeNode> {
-        self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+        match &self.node.value {
+            TreeValue::Table(entries) => entries.get(name),
+            _ => None,
+        }
     }
 
     /// Those of these keys that are there.
@@ -217,12 +221,16 @@ impl<'a> TreeTable<'a> {
     }
 }
 
-/// A table that is being read: each key stands in it once.
-#[derive(Debug, Default)]
+/// The places of keys by their names.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct KeyPlaces(HashMap<String, usize>);
+
+/// Keys and values in their order: each key stands there once.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
-    /// The keys, once there are too many to be compared one by one.
-    names: HashSet<String>,
+    /// Once there are too many keys to be compared one by one. Few tables have it, and every value has room for its pointer.
+    places: Option<Box<KeyPlaces>>,
 }
 
 impl TableEntries {
@@ -230,27 +238,47 @@ impl TableEntries {
     const FEW: usize = 16;
 
     pub fn insert(&mut self, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
-        let count = self.entries.len();
-        if count == Self::FEW {
-            self.names = self.entries.iter().map(|(key, _)| key.name.clone()).collect();
-        }
-        let is_new = match count < Self::FEW {
-            true => self.entries.iter().all(|(other, _)| other.name != key.name),
-            false => self.names.insert(key.name.clone()),
-        };
-        if !is_new {
+        if self.get(&key.name).is_some() {
             let text = format!("the key '{}' stands here twice: leave one out", key.name);
             return Err(TrafficFileError::new(key.at, text));
         }
-        if count == KEYS_MAX {
+        if self.entries.len() == KEYS_MAX {
             return Err(TrafficFileError::new(key.at, format!("a table has more than {KEYS_MAX} keys here")));
+        }
+        let place = self.entries.len();
+        if place == Self::FEW {
+            let known = self.entries.iter().enumerate().map(|(place, (key, _))| (key.name.clone(), place));
+            self.places = Some(Box::new(KeyPlaces(known.collect())));
+        }
+        if let Some(places) = &mut self.places {
+            places.0.insert(key.name.clone(), place);
         }
         self.entries.push((key, node));
         Ok(())
     }
 
+    /// The value of a key.
+    pub fn get(&self, name: &str) -> Option<&TreeNode> {
+        match &self.places {
+            Some(places) => places.0.get(name).map(|place| &self.entries[*place].1),
+            None => self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node),
+        }
+    }
+
+    pub fn into_entries(self) -> Vec<(TreeKey, TreeNode)> {
+        self.entries
+    }
+
     pub fn value(self) -> TreeValue {
-        TreeValue::Table(self.entries)
+        TreeValue::Table(self)
+    }
+}
+
+impl Deref for TableEntries {
+    type Target = [(TreeKey, TreeNode)];
+
+    fn deref(&self) -> &[(TreeKey, TreeNode)] {
+        &self.entries
     }
 }
 

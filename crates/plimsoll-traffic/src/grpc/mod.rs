@@ -11,6 +11,7 @@ pub mod reflection;
 mod schema;
 mod text;
 mod weight;
+mod work;
 
 pub use schema::{Method, Schema, SchemaError};
 pub use text::texts;

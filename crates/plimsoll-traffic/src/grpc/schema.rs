@@ -4,6 +4,7 @@ use super::any;
 use super::editions::{self, is_nobodys};
 use super::example::{example, shape};
 use super::weight::{WEIGHT_MAX, weigh_text, weighed};
+use super::work::{DescriptorWork, IMPORTS_DEPTH_MAX};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_model::foreign::{self, LibraryPanic};
@@ -15,8 +16,9 @@ use prost_reflect::{
     SerializeOptions, ServiceDescriptor,
 };
 use prost_types::FileDescriptorProto;
+use prost_types::source_code_info::Location;
 use protox::file::{File, FileResolver, GoogleFileResolver};
-use std::cell::RefCell;
+use std::collections::HashSet;
 use std::io::Write;
 
 /// The longest message: servers take 4 MB by default, and a body is held in memory.
@@ -28,6 +30,8 @@ const NEAR_BYTES_MAX: usize = 200;
 const NEAR_NAMES_MAX: usize = 10_000;
 /// Files of one schema: names that import each other are looked up again and again.
 const FILES_MAX: usize = 20_000;
+/// The number of the imports in the descriptor of a file.
+const IMPORTS: i32 = 3;
 /// What libraries read here, as a sentence names it.
 const DESCRIPTORS: &str = "descriptions of gRPC services";
 const MESSAGES: &str = "messages of gRPC";
@@ -107,36 +111,98 @@ struct FilesInSet {
     files: Vec<Vec<u8>>,
 }
 
-/// The text of files by the names under which they are imported.
-struct Texts<F> {
+/// Files of `.proto` that are being compiled. The compiler's library is given them one by one, without where everything stands in
+/// them: it looks through all of that for each option and each error.
+struct ProtoFiles<F> {
     known: GoogleFileResolver,
     text: F,
     /// What all of them may weigh.
-    budget: RefCell<Budget>,
+    budget: Budget,
+    work: DescriptorWork,
+    pool: DescriptorPool,
+    /// Files that are open, from the outside in.
+    open: Vec<String>,
 }
 
-impl<F: Fn(&str) -> Option<Result<String, String>>> FileResolver for Texts<F> {
-    fn resolve_path(&self, path: &std::path::Path) -> Option<String> {
-        path.to_str().map(str::to_owned)
+/// The places of the parts of a file: sorted by their paths.
+struct ProtoPlaces(Vec<Location>);
+
+impl ProtoPlaces {
+    fn take(file: &mut FileDescriptorProto) -> ProtoPlaces {
+        ProtoPlaces(file.source_code_info.take().map(|info| info.location).unwrap_or_default())
     }
 
-    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+    /// `name:line:column:`, as far as that is known.
+    fn begin(&self, name: &str, path: &[i32]) -> String {
+        let found = self.0.binary_search_by(|location| location.path.as_slice().cmp(path));
+        match found.ok().and_then(|found| self.0.get(found)).map(|location| location.span.as_slice()) {
+            Some([line, column, ..]) => format!("{name}:{}:{}:", line + 1, column + 1),
+            _ => format!("{name}:"),
+        }
+    }
+}
+
+impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
+    /// The descriptor of a file; `None`: there is none of this name.
+    fn parse(&mut self, name: &str) -> Result<Option<FileDescriptorProto>, SchemaError> {
+        let proto = |why: String| SchemaError::Proto(why);
         match (self.text)(name) {
             Some(Ok(text)) => {
-                match weigh_text(&text, &mut self.budget.borrow_mut()).and_then(|()| editions::as_proto3(name, &text)) {
-                    Ok(None) => File::from_source(name, &text),
-                    Ok(Some(text)) => {
-                        let mut file = File::from_source(name, &text)?.file_descriptor_proto().clone();
-                        editions::understand(&mut file);
-                        Ok(File::from_file_descriptor_proto(file))
-                    }
-                    Err(why) => Err(protox::Error::new(std::io::Error::other(why))),
+                weigh_text(&text, &mut self.budget).map_err(proto)?;
+                let translated = editions::as_proto3(name, &text).map_err(proto)?;
+                let of_edition = translated.is_some();
+                let file = File::from_source(name, translated.as_deref().unwrap_or(&text));
+                let mut file = FileDescriptorProto::from(file.map_err(|error| proto(told(&error)))?);
+                if of_edition {
+                    editions::understand(&mut file);
                 }
+                Ok(Some(file))
             }
-            Some(Err(why)) => Err(protox::Error::new(std::io::Error::other(why))),
+            Some(Err(why)) => Err(proto(why)),
             // Those that every compiler brings along.
-            None => self.known.open_file(name),
+            None => Ok(self.known.open_file(name).ok().map(FileDescriptorProto::from)),
         }
+    }
+
+    /// Compiles a file after those that it imports. Returns whether there is one of this name.
+    fn add(&mut self, name: &str) -> Result<bool, SchemaError> {
+        if self.pool.get_file_by_name(name).is_some() {
+            return Ok(true);
+        }
+        if self.open.iter().any(|open| open == name) {
+            let cycle = format!("import cycle detected: {} -> {name}", self.open.join(" -> "));
+            return Err(SchemaError::Proto(cycle));
+        }
+        if self.open.len() == IMPORTS_DEPTH_MAX {
+            let text = format!("{name}: more than {IMPORTS_DEPTH_MAX} files import each other in a row");
+            return Err(SchemaError::Proto(text));
+        }
+        if self.pool.files().len() + self.open.len() >= FILES_MAX {
+            return Err(SchemaError::Proto(format!("more than {FILES_MAX} files are imported")));
+        }
+        let Some(mut file) = self.parse(name)? else { return Ok(false) };
+        let places = ProtoPlaces::take(&mut file);
+        self.open.push(name.to_owned());
+        let mut imported = HashSet::new();
+        for (number, import) in file.dependency.iter().enumerate() {
+            let place = || places.begin(name, &[IMPORTS, number as i32]);
+            if !imported.insert(import) {
+                return Err(SchemaError::Proto(format!("{} import '{import}' was listed twice", place())));
+            }
+            if !self.add(import)? {
+                return Err(SchemaError::Proto(format!("{} import '{import}' not found", place())));
+            }
+        }
+        self.open.pop();
+        self.work.take(std::slice::from_ref(&file)).map_err(SchemaError::Proto)?;
+        self.pool.add_file_descriptor_proto(file).map_err(|error| {
+            let begin = match (error.file(), error.path()) {
+                (Some(file), Some(path)) if file == name => places.begin(file, path),
+                (file, _) => format!("{}:", file.unwrap_or(name)),
+            };
+            SchemaError::Proto(format!("{begin} {error}"))
+        })?;
+        Ok(true)
     }
 }
 
@@ -147,15 +213,16 @@ impl Schema {
         names: &[String],
         text: impl Fn(&str) -> Option<Result<String, String>> + 'static,
     ) -> Result<Schema, SchemaError> {
-        let budget = RefCell::new(Budget::new(WEIGHT_MAX));
         let compile = || {
-            let texts = Texts { known: GoogleFileResolver::new(), text, budget };
-            let mut compiler = protox::Compiler::with_file_resolver(texts);
-            compiler.include_imports(true);
+            let (known, pool, open) = (GoogleFileResolver::new(), DescriptorPool::new(), Vec::new());
+            let (budget, work) = (Budget::new(WEIGHT_MAX), DescriptorWork::default());
+            let mut files = ProtoFiles { known, text, budget, work, pool, open };
             for name in names {
-                compiler.open_file(name).map_err(|error| SchemaError::Proto(told(&error)))?;
+                if !files.add(name)? {
+                    return Err(SchemaError::Proto(format!("file '{name}' is not there")));
+                }
             }
-            Ok(Schema(compiler.descriptor_pool()))
+            Ok(Schema(files.pool))
         };
         foreign::call("files of .proto", compile)?
     }
@@ -186,6 +253,7 @@ impl Schema {
                 }
                 read.push(file);
             }
+            DescriptorWork::default().take(&read).map_err(SchemaError::Descriptors)?;
             let mut pool = DescriptorPool::new();
             pool.add_file_descriptor_protos(read).map_err(|error| descriptors(&error))?;
             Ok(Schema(pool))

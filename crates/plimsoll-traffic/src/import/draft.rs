@@ -118,7 +118,8 @@ impl DraftText {
         self.0.is_empty()
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
         let of_piece = |piece: &DraftPiece| match piece {
             DraftPiece::Text(text) | DraftPiece::Value(text) => size_of::<DraftPiece>() + text.len(),
         };
@@ -410,21 +411,40 @@ pub struct Draft {
     pub counted: HashMap<String, (usize, u64)>,
 }
 
+/// Characters of a note, at most: it may repeat a name of the original, and there may be a note for each of its parts.
+const NOTE_CHARS_MAX: usize = 400;
+/// Characters of a name that a note repeats.
+const SHOWN_CHARS_MAX: usize = 100;
+
+/// A name of the original as a note has it: one line, not too long.
+pub fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
+}
+
+fn bounded(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(NOTE_CHARS_MAX) {
+        text.truncate(end);
+        text.push_str("...");
+        text.shrink_to_fit();
+    }
+    text
+}
+
 impl Draft {
     /// Something is not carried over.
     pub fn leave_out(&mut self, at: TextPlace, text: impl Into<String>) {
-        self.left_out.push(LeftOut { at, text: text.into() });
+        self.left_out.push(LeftOut { at, text: bounded(text.into()) });
     }
 
     /// Something is not carried over, as before: it is said once, with how often.
     pub fn leave_out_again(&mut self, at: TextPlace, text: impl Into<String>) {
-        let text = text.into();
-        let next = self.left_out.len();
-        let (_, count) = self.counted.entry(text.clone()).or_insert((next, 0));
-        *count += 1;
-        if *count == 1 {
-            self.left_out.push(LeftOut { at, text });
+        let text = bounded(text.into());
+        if let Some((_, count)) = self.counted.get_mut(&text) {
+            *count += 1;
+            return;
         }
+        self.counted.insert(text.clone(), (self.left_out.len(), 1));
+        self.left_out.push(LeftOut { at, text });
     }
 
     /// Gives requests and scenarios names of their own, and takes away what holds nothing.

@@ -7,7 +7,8 @@ mod as_recorded;
 
 use self::as_recorded::AsRecorded;
 use super::draft::{
-    Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
+    self, Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat,
+    Imported,
 };
 use super::nodes::{at, encoded, entries, field, is_word, items, number, text, url};
 use crate::file::json;
@@ -147,7 +148,7 @@ impl<'a> HarReader<'a> {
             return self.draft.leave_out_again(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");
-        let shown = format!("{method} {path}");
+        let shown = draft::shown(&format!("{method} {path}"));
         let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
         if let Some(cache) = text(node, "_fromCache") {
             return self.draft.leave_out(node.at, format!("{shown}: it came from the browser's cache ({cache})"));

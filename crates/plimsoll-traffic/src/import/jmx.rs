@@ -20,6 +20,7 @@ use plimsoll_model::{Budget, foreign};
 use reader::{DEPTH_MAX, JmxReader};
 use roxmltree::{Document, ParsingOptions};
 use std::collections::HashSet;
+use values::SeenNames;
 use xml::{Element, elements, property, shown};
 
 /// Nodes of a file, at most.
@@ -58,13 +59,16 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
     let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
     reader.learn(&top, 0);
     captured_in_load(&top, 0, &mut reader.values.captured_in_load);
-    captured_for_all(&top, 0, true, &mut reader.seen_by_all);
+    let mut seen_by_all = HashSet::new();
+    captured_for_all(&top, 0, true, &mut seen_by_all);
+    reader.values.seen = SeenNames::new(&reader.values.captured, seen_by_all);
     reader.draft.data = std::mem::take(&mut reader.values.data);
     let mut levels = Vec::new();
     reader.plan(&top, &mut levels, 0);
     if let Err(error) = reader.values.budget.get().held() {
-        let text = format!("the variables of this plan name each other over and over: {error}");
-        return Err(TrafficFileError::new(beginning, text));
+        let (at, what) = reader.values.beyond.get().unwrap_or((xml::place(root), "variables"));
+        let text = format!("{what} are repeated too often in this plan, here at the latest: {error}");
+        return Err(TrafficFileError::new(xml::counted(at, &Lines::new(source)), text));
     }
     reader.finish(&Lines::new(source))
 }
@@ -131,9 +135,7 @@ impl JmxReader {
         }
         let stem = file.rsplit('/').next().unwrap_or(&file).split('.').next().unwrap_or_default();
         let stem = plain_name(stem);
-        let taken = |name: &str| self.values.data.iter().any(|data| data.name == name);
-        let numbered = (2..).map(|number| format!("{stem}{number}"));
-        let Some(name) = std::iter::once(stem.clone()).chain(numbered).find(|name| !taken(name)) else { return };
+        let name = self.data_names.take(stem);
         let columns: Vec<&str> =
             part("variableNames").split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         for column in &columns {
@@ -189,9 +191,9 @@ impl JmxReader {
 
     /// A thread group sees what its own extractors set, and what is there for all.
     fn see(&mut self, group: &Element) {
-        let mut seen = self.seen_by_all.clone();
-        captured_below(group, 0, &mut seen);
-        self.values.unseen = self.values.captured.difference(&seen).cloned().collect();
+        let mut names = HashSet::new();
+        captured_below(group, 0, &mut names);
+        self.values.seen.enter(names, &self.values.captured);
     }
 
     fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {

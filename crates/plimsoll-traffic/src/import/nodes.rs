@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 /// The value of a key; null is none.
 pub fn field<'a>(node: &'a TreeNode, key: &str) -> Option<&'a TreeNode> {
-    let value = entries(node).iter().find(|(own, _)| own.name == key).map(|(_, value)| value)?;
+    let TreeValue::Table(entries) = &node.value else { return None };
+    let value = entries.get(key)?;
     (value.value != TreeValue::Null).then_some(value)
 }
 

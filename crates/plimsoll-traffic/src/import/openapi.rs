@@ -55,10 +55,12 @@ pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
             if let Some(step) = operation.step(&mut draft) {
                 draft.requests.push(step);
             }
+            if let Err(error) = api.budget.get().held() {
+                return node.error(format!(
+                    "what this description refers to is repeated by too many operations, or by itself, here at the latest: {error}"
+                ));
+            }
         }
-    }
-    if let Err(error) = api.budget.get().held() {
-        return tree.error(format!("the schemas of this description hold each other over and over: {error}"));
     }
     for key in ["webhooks", "x-webhooks"] {
         if let Some(hooks) = field(&tree, key) {

@@ -6,7 +6,8 @@
 mod script;
 
 use super::draft::{
-    Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat, Imported,
+    self, Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat,
+    Imported,
 };
 use super::nodes::{
     self, at, base64, encoded, entries, field, flag, items, number, own_text, plain_name, text, variable_name,
@@ -51,14 +52,24 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
     let mut captured = HashSet::new();
     names_set(collection, &mut captured);
     let budget = Budget::of_input(source.len());
-    let mut reader =
-        PostmanReader { draft: Draft::default(), origin: None, captured, requests: 0, budget, url_user: None };
+    let mut reader = PostmanReader {
+        draft: Draft::default(),
+        origin: None,
+        captured,
+        requests: 0,
+        budget,
+        beyond: None,
+        url_user: None,
+    };
     let outer = Scope::new(None, collection);
     reader.events(collection, "the collection", None);
     let steps = reader.items(&outer);
-    let PostmanReader { mut draft, origin, budget, .. } = reader;
+    let PostmanReader { mut draft, origin, budget, beyond, .. } = reader;
     if let Err(error) = budget.held() {
-        return tree.error(format!("the variables of this collection name each other over and over: {error}"));
+        let text = format!(
+            "variables and authorizations of this collection are repeated too often, here at the latest: {error}"
+        );
+        return Err(TrafficFileError::new(beyond.unwrap_or(tree.at), text));
     }
     draft.base = origin.filter(|origin| origin.starts_with("http"));
     draft
@@ -157,8 +168,9 @@ struct PostmanReader {
     /// Names that scripts set.
     captured: HashSet<String>,
     requests: usize,
-    /// What all texts may unfold to.
+    /// What all texts may unfold to, and the request whose texts go beyond that.
     budget: Budget,
+    beyond: Option<TextPlace>,
     /// What the URL of the request that is being read says of its user.
     url_user: Option<String>,
 }
@@ -167,7 +179,7 @@ impl PostmanReader {
     fn items(&mut self, scope: &Scope) -> Vec<DraftStep> {
         let mut steps = Vec::new();
         for node in items(scope.node, "item") {
-            let name = text(node, "name").unwrap_or_default().to_owned();
+            let name = draft::shown(text(node, "name").unwrap_or_default());
             let inner = Scope::new(Some(scope), node);
             if field(node, "item").is_some() {
                 self.events(node, &name, None);
@@ -175,7 +187,12 @@ impl PostmanReader {
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             } else if self.requests == REQUESTS_MAX {
                 self.draft.leave_out_again(node.at, format!("requests beyond the first {REQUESTS_MAX}"));
+            } else if self.beyond.is_some() {
+                break;
             } else if let Some(request) = self.request(&inner, &name) {
+                if self.budget.held().is_err() {
+                    self.beyond = Some(node.at);
+                }
                 self.requests += 1;
                 let what = DraftWhat::Ask(Box::new(request));
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
@@ -384,6 +401,14 @@ impl PostmanReader {
         let of_request = field(scope.node, "request").and_then(|request| field(request, "auth"));
         let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
         let kind = text(auth, "type").unwrap_or("noauth");
+        // All requests below a folder may look through its parts.
+        if self
+            .budget
+            .take(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len()))
+            .is_err()
+        {
+            return;
+        }
         let mut part = |key: &str| -> Option<DraftText> {
             let list = field(auth, kind)?;
             let value = match &list.value {
@@ -624,9 +649,12 @@ fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
         return whole.to_owned();
     }
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
+    // Of several of one name the first counts.
+    let variables: HashMap<&str, &TreeNode> =
+        variables.iter().rev().filter_map(|variable| Some((text(variable, "key")?, variable))).collect();
     let segment = |segment: &str| {
         let name = segment.strip_prefix(':').filter(|name| !name.is_empty());
-        let found = name.and_then(|name| variables.iter().find(|variable| text(variable, "key") == Some(name)));
+        let found = name.and_then(|name| variables.get(name));
         found.and_then(|variable| text(variable, "value")).unwrap_or(segment).to_owned()
     };
     let path: Vec<String> = path.split('/').map(segment).collect();

@@ -6,23 +6,71 @@ use super::draft::{
     Draft, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat, Imported, LeftOut,
 };
 use super::nodes::{is_word, origin_is_sound, variable_name};
-use crate::file::{Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
+use crate::file::{CAPTURED_MAX, Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
+use plimsoll_model::Budget;
 use plimsoll_model::expect::{CaptureFrom, TextExpected};
 use plimsoll_model::json_path::JsonPath;
-use plimsoll_model::session::{LOOPS_MAX, TIMES_MAX, Think};
-use plimsoll_model::template::{Template, Value, is_name};
+use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, TIMES_MAX, Think};
+use plimsoll_model::template::{Template, TemplatePart, Value, is_name};
 use plimsoll_model::traffic::StatusSet;
 use regex::bytes::RegexBuilder;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a regular expression may take in memory, compiled: as much as one that a load uses.
 const PATTERN_BYTES_MAX: usize = 4 << 20;
+/// What patterns are tried with before that, and what those that take more of it have together: a few bytes can stand for
+/// very large ones. Those of a real plan take a tenth of it.
+const PATTERN_TIERS_BYTES: [usize; 3] = [64 << 10, 512 << 10, PATTERN_BYTES_MAX];
+const LARGE_PATTERNS_BYTES_MAX: usize = 96 << 20;
+/// Bytes of a value in a text, at most: a longer one names no column.
+const VALUE_BYTES_MAX: usize = 1_000;
 /// Fields that say how a body is sent, which is decided where it is sent.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+/// Regular expressions that were checked, each once.
+struct Patterns {
+    checked: RefCell<HashMap<String, bool>>,
+    large: Cell<Budget>,
+}
+
+impl Default for Patterns {
+    fn default() -> Patterns {
+        Patterns { checked: RefCell::default(), large: Budget::new(LARGE_PATTERNS_BYTES_MAX).into() }
+    }
+}
+
+impl Patterns {
+    fn is_sound(&self, pattern: &str) -> bool {
+        if let Some(is_sound) = self.checked.borrow().get(pattern) {
+            return *is_sound;
+        }
+        let is_sound = self.builds(pattern);
+        self.checked.borrow_mut().insert(pattern.to_owned(), is_sound);
+        is_sound
+    }
+
+    fn builds(&self, pattern: &str) -> bool {
+        for (number, bytes) in PATTERN_TIERS_BYTES.into_iter().enumerate() {
+            let mut large = self.large.get();
+            if number > 0 && large.take(bytes).is_err() {
+                return false;
+            }
+            self.large.set(large);
+            match RegexBuilder::new(pattern).size_limit(bytes).build() {
+                Ok(_) => return true,
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}
 
 /// Notes, at their place; those without one are handed back.
 #[derive(Default)]
 struct SettleNotes {
+    patterns: Patterns,
     placed: Vec<(TextPlace, String)>,
     unplaced: BTreeSet<String>,
 }
@@ -49,7 +97,7 @@ impl Draft {
         place: impl Fn(TextPlace) -> TextPlace,
     ) -> Result<Imported, TrafficFileError> {
         let beginning = TextPlace { line: 1, column: 1 };
-        let unplaced = settle(&mut self);
+        let (unplaced, patterns) = settle(&mut self);
         self.settle_counts();
         self.left_out.sort();
         self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
@@ -60,7 +108,7 @@ impl Draft {
             return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
         }
         let (text, requests) = (self.written(), self.requests_in_all());
-        match is_read(&text, &self) {
+        match is_read(&text, &self, patterns) {
             Ok(()) => Ok(Imported { text, requests, left_out: self.left_out }),
             Err(why) => {
                 Err(TrafficFileError::new(beginning, format!("no file of traffic can be made of this: {}", why.text)))
@@ -70,7 +118,7 @@ impl Draft {
 }
 
 /// Takes out of a draft what no file can have. Returns the notes that have no place.
-fn settle(draft: &mut Draft) -> BTreeSet<String> {
+fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut notes = SettleNotes::default();
     if let Some(base) = draft.base.take_if(|base| !origin_is_sound(base)) {
         notes.say(None, format!("'{}' is no host that can be asked: name the target", plain(&base)));
@@ -79,6 +127,10 @@ fn settle(draft: &mut Draft) -> BTreeSet<String> {
     let scenarios = draft.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
     let lists = scenarios.chain([&mut draft.requests, &mut draft.setup, &mut draft.cleanup]);
     lists.for_each(|steps| settle_requests(steps, 0, &mut notes));
+    for scenario in &mut draft.scenarios {
+        let mut left = ScenarioLimits { ops: OPS_MAX, captured: HashSet::new() };
+        left.keep(&mut scenario.steps, &mut notes);
+    }
     let mut before = HashSet::new();
     settle_in_order(&mut draft.setup, &data, &mut before, &mut notes);
     for scenario in &mut draft.scenarios {
@@ -93,7 +145,7 @@ fn settle(draft: &mut Draft) -> BTreeSet<String> {
     for (at, text) in notes.placed {
         draft.leave_out_again(at, text);
     }
-    notes.unplaced
+    (notes.unplaced, notes.patterns)
 }
 
 fn plain(text: &str) -> String {
@@ -133,7 +185,15 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleN
 }
 
 fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str, notes: &mut SettleNotes) {
-    let mut say = |text: String| notes.say(at, format!("'{named}': {text}"));
+    let SettleNotes { patterns, placed, unplaced } = notes;
+    let is_pattern = |pattern: &str| patterns.is_sound(pattern);
+    let mut say = |text: String| {
+        let text = format!("'{named}': {text}");
+        match at {
+            Some(at) => placed.push((at, text)),
+            None => _ = unplaced.insert(text),
+        }
+    };
     let is_options = request.method.eq_ignore_ascii_case("options");
     let begins = request.target.beginning();
     if !begins.starts_with('/')
@@ -233,8 +293,50 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     });
 }
 
-fn is_pattern(pattern: &str) -> bool {
-    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().is_ok()
+/// What a scenario still has room for.
+struct ScenarioLimits {
+    ops: usize,
+    captured: HashSet<String>,
+}
+
+impl ScenarioLimits {
+    /// Takes steps and captures out that are beyond what a scenario may have.
+    fn keep(&mut self, steps: &mut Vec<DraftStep>, notes: &mut SettleNotes) {
+        steps.retain_mut(|step| {
+            let around = usize::from(step.once)
+                + usize::from(step.condition.is_some())
+                + usize::from(step.unless.is_some())
+                + usize::from(step.think.is_some())
+                + usize::from(step.times.is_some_and(|times| times > 1));
+            if self.ops <= around {
+                let text = format!("steps beyond the first {OPS_MAX} of a scenario, with conditions and pauses");
+                notes.say(step.at, text);
+                return false;
+            }
+            self.ops -= around;
+            match &mut step.what {
+                DraftWhat::Steps(inner) => self.keep(inner, notes),
+                DraftWhat::Ask(request) => {
+                    self.ops -= 1;
+                    request.captures.retain(|capture| {
+                        let is_kept = self.captured.contains(&capture.name) || self.captured.len() < CAPTURED_MAX;
+                        match is_kept {
+                            true => _ = self.captured.insert(capture.name.clone()),
+                            false => notes.say(
+                                step.at,
+                                format!(
+                                    "'{}' is not captured: a scenario captures {CAPTURED_MAX} names",
+                                    plain(&capture.name)
+                                ),
+                            ),
+                        }
+                        is_kept
+                    });
+                }
+            }
+            true
+        });
+    }
 }
 
 fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
@@ -312,6 +414,7 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
 /// A world that has every file and variable; of rows those columns that are used.
 struct Everything {
     columns: HashMap<String, BTreeSet<String>>,
+    patterns: Patterns,
 }
 
 impl Surroundings for Everything {
@@ -333,7 +436,7 @@ impl Surroundings for Everything {
     }
 
     fn pattern(&mut self, text: &str) -> Result<(), String> {
-        if is_pattern(text) { Ok(()) } else { Err("is no pattern".to_owned()) }
+        if self.patterns.is_sound(text) { Ok(()) } else { Err("is no pattern".to_owned()) }
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {
@@ -341,20 +444,29 @@ impl Surroundings for Everything {
     }
 }
 
+/// The beginning of a text, of so many bytes at most.
+fn beginning(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Whether what was written of a draft is a file of traffic, in a world that has all that it names.
-fn is_read(text: &str, draft: &Draft) -> Result<(), TrafficFileError> {
+fn is_read(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
-    let parts = Template::parts_of;
-    for data in &draft.data {
-        let own = columns.entry(data.file.clone()).or_default();
-        let begins = format!("{{{{ {}.", data.name);
-        for (at, _) in text.match_indices(&begins) {
-            let Some(length) = Template::value_length(&text[at..]) else { continue };
-            let values = parts(&text[at..at + length]).ok().and_then(|parts| parts.into_iter().next());
-            if let Some((plimsoll_model::template::TemplatePart::Value(Value::Column { column, .. }, _), _)) = values {
-                own.insert(column);
-            }
+    // Each table by its name; rows of one file may have several.
+    let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();
+    for (at, _) in text.match_indices("{{ ").take_while(|_| !files.is_empty()) {
+        let value = beginning(&text[at..], VALUE_BYTES_MAX);
+        let end = value[3..].find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).map_or(0, |end| end + 3);
+        let Some(file) = files.get(&value[3.min(end)..end]).filter(|_| value[end..].starts_with('.')) else { continue };
+        let Some(length) = Template::value_length(value) else { continue };
+        let parts = Template::parts_of(&value[..length]).ok().and_then(|parts| parts.into_iter().next());
+        if let Some((TemplatePart::Value(Value::Column { column, .. }, _), _)) = parts {
+            columns.entry((*file).to_owned()).or_default().insert(column);
         }
     }
-    TrafficFile::read(text, TrafficFormat::Toml, &mut Everything { columns }).map(|_| ())
+    TrafficFile::read(text, TrafficFormat::Toml, &mut Everything { columns, patterns }).map(|_| ())
 }

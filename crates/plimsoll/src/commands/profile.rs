@@ -17,7 +17,7 @@ use plimsoll_study::pprof::fetch_profile;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
-use regex_lite::{Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder};
 use std::path::Path;
 
 /// Rows of the table where none are asked for.

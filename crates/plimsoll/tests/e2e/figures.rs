@@ -70,14 +70,14 @@ fn a_search_is_told_alike_from_its_file() {
     let server = uneven();
     let file = folder("alike").join("find.plimsoll");
     let path = file.to_str().expect("text");
-    for slo in ["p99<=20ms", "p99<=5ms"] {
-        let live = done(&["find", "--budget", "5s", "--slo", slo, "-o", path, "--quiet", &server.url]);
-        let document = done(&["show", "--json", path]).json();
-        assert_said_alike(&live.stdout, &document, &file);
-        let live = done(&["find", "--budget", "5s", "--slo", slo, "-o", path, "--quiet", "--json", &server.url]);
-        assert_eq!(done(&["show", "--json", path]).json(), live.json());
-        assert!(live.json()["trials"].as_array().is_some_and(|trials| trials.len() > 2));
-    }
+    let search = |slo: &str, more: &[&str]| {
+        done(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "--quiet", &server.url][..], more].concat())
+    };
+    let live = search("p99<=20ms", &[]);
+    assert_said_alike(&live.stdout, &done(&["show", "--json", path]).json(), &file);
+    let live = search("p99<=5ms", &["--json"]).json();
+    assert_eq!(done(&["show", "--json", path]).json(), live);
+    assert!(live["trials"].as_array().is_some_and(|trials| trials.len() > 2));
 }
 
 #[test]
@@ -274,9 +274,13 @@ fn check_example(example: &str, server: &str, folder: &Path) {
         line = line.replace(&format!("{server}/healthz"), &format!("{server}/"));
     }
     line = line.replace("http://localhost:9090/", &format!("{server}/")).replace("--process api ", "");
-    for (long, short) in
-        [("-d 30s", "-d 300ms"), ("@30s", "@300ms"), ("@60s", "@300ms"), ("--budget 2m", "--budget 3s")]
-    {
+    for (long, short) in [
+        ("-d 30s", "-d 300ms"),
+        ("@30s", "@300ms"),
+        ("@60s", "@300ms"),
+        ("--budget 2m", "--budget 3s"),
+        ("--soak 30m", "--soak 10s"),
+    ] {
         line = line.replace(long, short);
     }
     line = line.replace("--for 5s", "--for 200ms").replace("--full", "--full --for 100ms");

@@ -1,6 +1,6 @@
 //! gRPC against a server of frames written by hand: how calls end, and what is said of bodies, methods and descriptions that do not fit.
 
-use crate::h2::{frame, frames_peer, peer};
+use crate::h2::{HeardFrame, frame, frames_peer, peer};
 use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll, unhindered};
 use plimsoll_wire::h2::{HpackDecoder, Secrecy, write_field};
 use std::io::Write;
@@ -456,4 +456,99 @@ fn a_description_is_shown_with_a_body_to_start_from() {
     let shown = plimsoll(&["grpc", "describe", &format!("{url}shop.Items/Get"), "--proto", &proto]);
     assert!(shown.stdout.contains("int64 id = 1;") && shown.stdout.contains("{\"id\": 0, \"most\": {\"cents\": 0}}"));
     assert!(!shown.stdout.contains("Put("), "{}", shown.stdout);
+}
+
+/// A field of protobuf that has a length.
+fn part(number: u8, content: &[u8]) -> Vec<u8> {
+    let mut out = vec![number << 3 | 2];
+    let mut length = content.len();
+    while length >= 0x80 {
+        out.push((length % 0x80 + 0x80) as u8);
+        length /= 0x80;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(content);
+    out
+}
+
+/// An answer of one message, in frames, and that all is well.
+fn answers(stream: u32, message: &[u8]) -> Vec<u8> {
+    let content = [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat();
+    let mut out = head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
+    content.chunks(16_384).for_each(|piece| out.extend(frame(0, 0, stream, piece)));
+    out.extend(head(1, stream, &[("grpc-status", "0")]));
+    out
+}
+
+/// The description of a file, as reflection answers it.
+fn described(file: &[u8]) -> Vec<u8> {
+    part(4, &part(1, file))
+}
+
+/// A server that means ill with what it says of itself.
+#[test]
+fn reflection_ends_within_its_bounds_whatever_a_server_answers() {
+    /// What one of them may take, with what a busy machine adds.
+    const PATIENCE: Duration = Duration::from_secs(45);
+    let number = Arc::new(AtomicU64::new(0));
+    let of_questions = |answer: fn(&HeardFrame, &AtomicU64) -> Vec<u8>| {
+        let number = Arc::clone(&number);
+        frames_peer(move |heard| (heard.kind == 0 && !heard.payload.is_empty()).then(|| answer(&heard, &number)))
+    };
+    let asked: Vec<(String, &str)> = vec![
+        // Two million messages in four megabytes.
+        (
+            of_questions(|heard, _| {
+                answers(heard.stream, &described(&[part(1, b"a"), b"\x22\0".repeat(2 << 20)].concat()))
+            }),
+            "give --proto FILE",
+        ),
+        // None of the services that are asked for, and three hundred thousand others.
+        (
+            of_questions(|heard, _| {
+                let is_list = !heard.payload.windows(4).any(|word| word == b"shop");
+                let services: Vec<u8> =
+                    (0..300_000).flat_map(|n| part(1, &part(1, format!("s.S{n}").as_bytes()))).collect();
+                let error = part(7, &[&[8, 5][..], &part(2, b"no such symbol")].concat());
+                answers(heard.stream, &if is_list { part(6, &services) } else { error })
+            }),
+            "give --proto FILE",
+        ),
+        // An answer that never ends, byte by byte.
+        (
+            of_questions(|heard, _| {
+                let mut out = heard.out;
+                let mut piece = head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")]);
+                while out.write_all(&piece).is_ok() {
+                    std::thread::sleep(Duration::from_millis(100));
+                    piece = frame(0, 0, heard.stream, &[0]);
+                }
+                Vec::new()
+            }),
+            "10 s",
+        ),
+        // Files that import each other without end, each a while later.
+        (
+            of_questions(|heard, number| {
+                std::thread::sleep(Duration::from_millis(1_500));
+                let n = number.fetch_add(1, Ordering::Relaxed);
+                let names = [part(1, format!("f{n}").as_bytes()), part(3, format!("f{}", n + 1).as_bytes())].concat();
+                answers(heard.stream, &described(&names))
+            }),
+            "within 30 s",
+        ),
+    ];
+    std::thread::scope(|threads| {
+        for (url, said) in &asked {
+            threads.spawn(move || {
+                let began = std::time::Instant::now();
+                let call = format!("{}shop.Items/Get", url.replace("http://", "grpc://"));
+                let done = plimsoll(&["run", &call, "-n", "1"]);
+                let took = began.elapsed();
+                assert!(took < PATIENCE, "{said}: {took:?}");
+                assert!(done.code == 2 && done.stderr.contains(said), "{}: {}", done.code, done.stderr);
+                assert!(done.stderr.len() < 1_000 && !done.stderr.contains("panicked"), "{}", done.stderr);
+            });
+        }
+    });
 }

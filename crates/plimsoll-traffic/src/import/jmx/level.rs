@@ -6,10 +6,15 @@ use super::reader::JmxReader;
 use super::xml::{self, Element, property, shown};
 use crate::file::TextPlace;
 
+/// What looking through a property of defaults takes.
+const DEFAULT_BYTES: usize = 8;
+
 /// What holds for all requests beside and below an element.
 #[derive(Debug, Default)]
 pub struct TestLevel<'a, 'i> {
     pub defaults: Vec<Element<'a, 'i>>,
+    /// What looking through them takes, for each request.
+    pub defaults_bytes: usize,
     pub headers: Vec<(String, DraftText)>,
     pub users: Vec<LevelUser>,
     pub cookies: Vec<LevelCookie>,
@@ -22,6 +27,8 @@ pub struct TestLevel<'a, 'i> {
 pub struct LevelUser {
     at: TextPlace,
     url: DraftText,
+    /// How the URLs begin that it is told to.
+    begins: String,
     /// `None`: told by something else than Basic.
     authorization: Option<DraftText>,
 }
@@ -32,8 +39,10 @@ pub struct LevelCookie {
     at: TextPlace,
     name: String,
     value: DraftText,
-    /// In small letters.
-    domain: DraftText,
+    /// What a header with it has of this one.
+    bytes: usize,
+    /// In small letters, without the point that it may begin with.
+    domain: String,
     path: String,
     is_secure: bool,
 }
@@ -50,14 +59,14 @@ pub struct AskedUrl {
 
 impl AskedUrl {
     /// As a text: without the scheme's own port, or with it.
-    fn texts(&self) -> [DraftText; 2] {
+    fn texts(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
         let of = |port: &str| {
             let mut text = DraftText::fixed(&format!("{}://", self.scheme));
             text.append(&self.host);
             text.push(port);
             text.append(&self.target);
-            text
+            text.written(false)
         };
         match self.port.as_str() {
             "" => [of(""), of(&format!(":{own}"))],
@@ -69,28 +78,41 @@ impl AskedUrl {
 
 impl LevelUser {
     /// As the tool does it: by how the URL begins (`AuthManager.getAuthForURL`).
-    fn is_told(&self, asked: &AskedUrl) -> bool {
-        let begins = self.url.written(false);
-        asked.texts().iter().any(|url| url.written(false).starts_with(&begins))
+    fn is_told(&self, urls: &[String; 2]) -> bool {
+        urls.iter().any(|url| url.starts_with(&self.begins))
     }
 }
 
 impl LevelCookie {
     /// As a browser does it: by domain and path, and over TLS only if it says so (RFC 6265, 5.4).
-    fn is_sent(&self, asked: &AskedUrl) -> bool {
-        let host = asked.host.written(false).to_ascii_lowercase();
-        let domain = self.domain.written(false);
-        let domain = domain.strip_prefix('.').unwrap_or(&domain);
-        let is_name = host.parse::<std::net::IpAddr>().is_err();
+    fn is_sent(&self, asked: &SentScope) -> bool {
+        let SentScope { host, is_name, path: asked_path, is_secure } = asked;
+        let domain = self.domain.as_str();
         let of_host = host == domain
-            || is_name && !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
-        let target = asked.target.written(false);
-        let asked_path = target.split('?').next().unwrap_or_default();
+            || *is_name && !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
         let path = if self.path.is_empty() { "/" } else { &self.path };
         let of_path = asked_path
             .strip_prefix(path)
             .is_some_and(|rest| rest.is_empty() || path.ends_with('/') || rest.starts_with('/'));
-        of_host && of_path && (!self.is_secure || asked.scheme.eq_ignore_ascii_case("https"))
+        of_host && of_path && (!self.is_secure || *is_secure)
+    }
+}
+
+/// What of a request says which cookies are sent with it.
+struct SentScope {
+    host: String,
+    is_name: bool,
+    path: String,
+    is_secure: bool,
+}
+
+impl SentScope {
+    fn new(asked: &AskedUrl) -> SentScope {
+        let host = asked.host.written(false).to_ascii_lowercase();
+        let is_name = host.parse::<std::net::IpAddr>().is_err();
+        let mut path = asked.target.written(false);
+        path.truncate(path.find('?').unwrap_or(path.len()));
+        SentScope { host, is_name, path, is_secure: asked.scheme.eq_ignore_ascii_case("https") }
     }
 }
 
@@ -98,7 +120,13 @@ impl JmxReader {
     /// What a request tells of its user; the nearest levels count.
     pub fn user_told(&mut self, levels: &[TestLevel], asked: &AskedUrl) -> Option<DraftText> {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
-        let user = users.iter().find(|user| user.is_told(asked));
+        // Each request is compared with each of them.
+        let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
+        if !self.values.has_room_for(bytes, "users of an authorization manager") {
+            return None;
+        }
+        let urls = asked.texts();
+        let user = users.iter().find(|user| user.is_told(&urls));
         if user.is_none() {
             for user in users.iter().filter(|user| user.url.as_fixed().is_none()) {
                 let text =
@@ -112,9 +140,13 @@ impl JmxReader {
     /// The cookies that a request is sent with from the beginning on.
     pub fn cookies_sent(&mut self, levels: &[TestLevel], asked: &AskedUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
-        let mut sent = DraftText::default();
+        let (mut sent, scope) = (DraftText::default(), SentScope::new(asked));
         for cookie in cookies {
-            if !cookie.is_sent(asked) {
+            // Each request has each of them once more, or a note that it has not.
+            if !self.values.has_room_for(cookie.bytes, "cookies of a cookie manager") {
+                break;
+            }
+            if !cookie.is_sent(&scope) {
                 let text = format!(
                     "the cookie '{}' is of another host or path, or of https alone: it is not sent there",
                     shown(&cookie.name)
@@ -136,6 +168,7 @@ impl JmxReader {
             match element.kind() {
                 "ConfigTestElement" if element.node.attribute("guiclass") == Some("HttpDefaultsGui") => {
                     level.defaults.push(*element);
+                    level.defaults_bytes += DEFAULT_BYTES * (1 + element.node.children().count());
                 }
                 "HeaderManager" => {
                     for header in element.collection("HeaderManager.headers") {
@@ -158,11 +191,14 @@ impl JmxReader {
                         let (at, part) = (xml::place(cookie), |name: &str| property(cookie, name).unwrap_or_default());
                         let value = self.text(part("Cookie.value").trim(), at);
                         let domain = self.text(part("Cookie.domain").trim(), at);
+                        let name = cookie.attribute("name").unwrap_or_default().to_owned();
+                        let domain = domain.mapped_text(str::to_ascii_lowercase).written(false);
                         level.cookies.push(LevelCookie {
                             at,
-                            name: cookie.attribute("name").unwrap_or_default().to_owned(),
+                            bytes: name.len() + value.bytes() + domain.len(),
+                            name,
                             value,
-                            domain: domain.mapped_text(str::to_ascii_lowercase),
+                            domain: domain.strip_prefix('.').unwrap_or(&domain).to_owned(),
                             path: self.values.fixed(part("Cookie.path")).unwrap_or_default().trim().to_owned(),
                             is_secure: part("Cookie.secure").trim() == "true",
                         });
@@ -195,7 +231,8 @@ impl JmxReader {
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
                 self.draft.leave_out_again(at, format!("a user who is told by {}", shown(mechanism)));
-                level.users.push(LevelUser { at, url, authorization: None });
+                let begins = url.written(false);
+                level.users.push(LevelUser { at, url, begins, authorization: None });
                 continue;
             }
             let [name, password] =
@@ -209,7 +246,8 @@ impl JmxReader {
                     self.draft.leave_out_again(at, text);
                 }
             }
-            level.users.push(LevelUser { at, url, authorization: Some(authorization) });
+            let begins = url.written(false);
+            level.users.push(LevelUser { at, url, begins, authorization: Some(authorization) });
         }
     }
 

@@ -4,7 +4,7 @@ use super::super::draft::{Draft, DraftText};
 use super::threads::JmxLoad;
 use super::values::Values;
 use crate::file::TextPlace;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// Elements inside each other, at most.
 pub const DEPTH_MAX: usize = 48;
@@ -14,8 +14,7 @@ pub const DEPTH_MAX: usize = 48;
 pub struct JmxReader {
     pub draft: Draft,
     pub values: Values,
-    /// Names that extractors set for all thread groups.
-    pub seen_by_all: HashSet<String>,
+    pub data_names: DataNames,
     /// Where is asked; a name in braces if that is not known.
     pub origin: Option<String>,
     pub requests: usize,
@@ -23,6 +22,25 @@ pub struct JmxReader {
     pub goes_on: bool,
     /// What the next request waits besides, ms.
     pub pause_ms: f64,
+}
+
+/// Names of tables of rows that are taken, each with the last number that one like it was given.
+#[derive(Default)]
+pub struct DataNames(HashMap<String, u64>);
+
+impl DataNames {
+    /// Takes this name, or where it is taken the first with a number that is not.
+    pub fn take(&mut self, stem: String) -> String {
+        let mut number = *self.0.get(&stem).unwrap_or(&0) + 1;
+        let mut name = if number == 1 { stem.clone() } else { format!("{stem}{number}") };
+        while number > 1 && self.0.contains_key(&name) {
+            number += 1;
+            name = format!("{stem}{number}");
+        }
+        self.0.insert(stem, number);
+        self.0.entry(name.clone()).or_insert(1);
+        name
+    }
 }
 
 impl JmxReader {

@@ -8,11 +8,14 @@ use super::reader::JmxReader;
 use super::timers::{Thinking, Timer};
 use super::xml::{self, Element, property, shown};
 use crate::file::TextPlace;
+use std::collections::HashSet;
 
 /// Redirects that the tool follows, at most.
 const REDIRECTS_MAX: u32 = 20;
 /// Requests, at most.
 const REQUESTS_MAX: usize = 10_000;
+/// What a request takes of each header, timer and assertion that holds for it.
+const INHERITED_BYTES: usize = 64;
 /// Properties of a sampler that are carried over, or are noted where they are read.
 const CARRIED_OVER: [&str; 17] = [
     "HTTPsampler.Arguments",
@@ -71,10 +74,13 @@ impl JmxReader {
 
     fn request(&mut self, element: &Element, below: &[Element], levels: &[TestLevel], name: &str) -> Option<DraftStep> {
         let at = element.place();
-        // Each request has what holds for it once more, and that is compared with each other.
-        let of_level = |level: &TestLevel| level.headers.len() + level.timers.len() + level.assertions.len();
+        self.values.at.set(at);
+        // Each request has what holds for it once more.
+        let of_level = |level: &TestLevel| {
+            INHERITED_BYTES * (level.headers.len() + level.timers.len() + level.assertions.len()) + level.defaults_bytes
+        };
         let inherited: usize = levels.iter().map(of_level).sum();
-        if !self.values.has_room(inherited.saturating_mul(inherited)) {
+        if !self.values.has_room_for(inherited, "headers, timers, assertions and defaults of requests") {
             return None;
         }
         let defaults: Vec<&Element> = levels.iter().rev().flat_map(|level| level.defaults.iter().rev()).collect();
@@ -122,14 +128,16 @@ impl JmxReader {
         self.body(element, &defaults, &mut request, name);
         for level in levels {
             // Those of a nearer level take the place of those of farther ones; of one level there may be several of one name.
-            request.headers.retain(|(own, _)| !level.headers.iter().any(|(name, _)| own.eq_ignore_ascii_case(name)));
+            let lower = |name: &str| name.to_ascii_lowercase();
+            let nearer: HashSet<String> = level.headers.iter().map(|(name, _)| lower(name)).collect();
+            request.headers.retain(|(own, _)| !nearer.contains(&lower(own)));
             for (header, value) in &level.headers {
                 let (value, lacks) = self.values.seen_from_here(value);
                 self.lacks(lacks, at);
                 request.headers.push((header.clone(), value));
             }
         }
-        if !self.values.has_room(request.bytes()) {
+        if !self.values.has_room_for(request.bytes(), "headers and arguments of requests") {
             return None;
         }
         if matches!(request.body, DraftBody::Parts(_)) {
@@ -155,13 +163,12 @@ impl JmxReader {
             }
         }
         let checks = levels.iter().flat_map(|level| level.assertions.iter()).chain(below);
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for check in checks {
             // Its own assertions are in its level and below it.
-            if seen.contains(&check.node) {
+            if !seen.insert(check.node.id()) {
                 continue;
             }
-            seen.push(check.node);
             let shown_name = shown(check.name());
             match checks::add(check, &self.values, &mut request) {
                 Some(Ok(())) => {}
@@ -358,6 +365,7 @@ impl JmxReader {
     /// The arguments of a sampler, and those of its defaults.
     fn arguments(&mut self, element: &Element, defaults: &[&Element]) -> Vec<SamplerArgument> {
         let mut arguments: Vec<SamplerArgument> = Vec::new();
+        let mut names: HashSet<String> = HashSet::new();
         for (number, holder) in std::iter::once(&element).chain(defaults).enumerate() {
             for argument in holder.collection("Arguments.arguments") {
                 let (at, part) = (xml::place(argument), |name: &str| property(argument, name).unwrap_or_default());
@@ -367,9 +375,10 @@ impl JmxReader {
                     continue;
                 };
                 // Its own take the place of the defaults' of one name.
-                if number > 0 && arguments.iter().any(|own| own.name == name) {
+                if number > 0 && names.contains(name) {
                     continue;
                 }
+                names.insert(name.to_owned());
                 let kind = self.values.fixed(part("HTTPArgument.content_type").trim());
                 arguments.push(SamplerArgument {
                     name: name.to_owned(),

@@ -2,6 +2,7 @@
 
 use super::super::draft::{DraftData, DraftText};
 use super::super::nodes::{plain_name, variable_name};
+use crate::file::TextPlace;
 use plimsoll_model::Budget;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -20,8 +21,8 @@ pub struct Values {
     pub captured: HashSet<String>,
     /// Names on whose value a step depends.
     pub asked: HashSet<String>,
-    /// Those of them that are set where what is read does not see them: in another thread group.
-    pub unseen: HashSet<String>,
+    /// Those of them that the thread group that is read sees: others are set in another one.
+    pub seen: SeenNames,
     /// Those that extractors set in the load itself, as the file has them.
     pub captured_in_load: HashSet<String>,
     /// What is asked before or after the load is read: its names are others than those of the load.
@@ -33,6 +34,67 @@ pub struct Values {
     pub headed: Option<String>,
     /// What all texts may unfold to.
     pub budget: Cell<Budget>,
+    /// Where what is read stands, and where the budget was used up: what was repeated there.
+    pub at: Cell<TextPlace>,
+    pub beyond: Cell<Option<(TextPlace, &'static str)>>,
+}
+
+/// The names that extractors set, by how they are written in a file of traffic, and those of them that are seen.
+#[derive(Debug, Default)]
+pub struct SeenNames {
+    /// Whether a thread group is read: above them every name is seen, and judged in each of them.
+    is_in_group: bool,
+    /// By plain name: how many names there are.
+    all: HashMap<String, usize>,
+    for_all: HashSet<String>,
+    for_all_plain: HashMap<String, usize>,
+    in_group: HashSet<String>,
+    in_group_plain: HashMap<String, usize>,
+}
+
+impl SeenNames {
+    /// `captured`: all names. `for_all`: those that every thread group sees.
+    pub fn new(captured: &HashSet<String>, for_all: HashSet<String>) -> SeenNames {
+        let for_all: HashSet<String> = for_all.into_iter().filter(|name| captured.contains(name)).collect();
+        let (is_in_group, in_group, in_group_plain) = Default::default();
+        let counts = |names: &HashSet<String>| {
+            let mut counts = HashMap::new();
+            names.iter().for_each(|name| *counts.entry(plain_name(name)).or_insert(0) += 1);
+            counts
+        };
+        SeenNames {
+            is_in_group,
+            all: counts(captured),
+            for_all_plain: counts(&for_all),
+            for_all,
+            in_group,
+            in_group_plain,
+        }
+    }
+
+    /// What is read from here on is in another thread group, whose extractors set these.
+    pub fn enter(&mut self, names: HashSet<String>, captured: &HashSet<String>) {
+        self.is_in_group = true;
+        self.in_group =
+            names.into_iter().filter(|name| captured.contains(name) && !self.for_all.contains(name)).collect();
+        self.in_group_plain.clear();
+        self.in_group.iter().for_each(|name| *self.in_group_plain.entry(plain_name(name)).or_insert(0) += 1);
+    }
+
+    fn has(&self, name: &str) -> bool {
+        !self.is_in_group || self.for_all.contains(name) || self.in_group.contains(name)
+    }
+
+    /// Whether a plain name is one that is captured.
+    fn is_captured(&self, plain: &str) -> bool {
+        self.all.contains_key(plain)
+    }
+
+    /// Whether a plain name is that of any that is not seen.
+    fn lacks(&self, plain: &str) -> bool {
+        let count = |names: &HashMap<String, usize>| names.get(plain).copied().unwrap_or(0);
+        self.is_in_group && count(&self.for_all_plain) + count(&self.in_group_plain) < count(&self.all)
+    }
 }
 
 /// A text, and what of it could not be carried over.
@@ -46,15 +108,14 @@ impl Values {
     /// A text that was read above a thread group, as that has it, and what of it is not set there.
     pub fn seen_from_here(&self, text: &DraftText) -> FilledText {
         let name_of = |value: &str| value.split(" | ").next().unwrap_or(value).to_owned();
-        let is_among = |names: &HashSet<String>, name: &str| names.iter().any(|own| plain_name(own) == name);
         let lacks = std::cell::RefCell::new(BTreeSet::new());
         let text = text.with_values(|value| {
             let name = name_of(value);
-            if is_among(&self.unseen, &name) {
+            if self.seen.lacks(&name) {
                 lacks.borrow_mut().insert(unseen(&name));
                 return Err(format!("${{{name}}}"));
             }
-            match is_among(&self.captured, &name) {
+            match self.seen.is_captured(&name) {
                 true => Ok(format!("{}{}", self.captured_name(&name), &value[name.len()..])),
                 false => Ok(value.to_owned()),
             }
@@ -88,10 +149,18 @@ impl Values {
 
     /// Takes what a piece of text unfolds to; `false`: there is no more room.
     pub fn has_room(&self, bytes: usize) -> bool {
+        self.has_room_for(bytes, "variables whose values name each other")
+    }
+
+    /// The same for what stands once in the plan and is repeated by its requests.
+    pub fn has_room_for(&self, bytes: usize, what: &'static str) -> bool {
         // Each piece has a cost of its own, however short it is.
         const PIECE_BYTES: usize = 64;
         let mut budget = self.budget.get();
-        let has_room = budget.take(bytes + PIECE_BYTES).is_ok();
+        let has_room = budget.take(bytes.saturating_add(PIECE_BYTES)).is_ok();
+        if !has_room && self.beyond.get().is_none() {
+            self.beyond.set(Some((self.at.get(), what)));
+        }
         self.budget.set(budget);
         has_room
     }
@@ -118,7 +187,8 @@ impl Values {
     }
 
     fn variable(&self, name: &str, depth: usize, out: &mut FilledText) {
-        if self.captured.contains(name) && !self.unseen.contains(name) {
+        let is_captured = self.captured.contains(name);
+        if is_captured && self.seen.has(name) {
             out.0.push_value(&self.captured_name(&plain_name(name)));
         } else if let Some(column) = self.columns.get(name) {
             out.0.push_value(column);
@@ -128,7 +198,7 @@ impl Values {
             self.fill(value, depth + 1, out);
         } else if let (Some(data), false) = (&self.headed, name.contains(['.', '(', '}', '|'])) {
             out.0.push_value(&format!("{data}.{name}"));
-        } else if self.unseen.contains(name) {
+        } else if is_captured {
             // As the tool does with what is not set.
             out.1.insert(unseen(name));
             out.0.push(&format!("${{{name}}}"));
@@ -286,6 +356,7 @@ mod tests {
         values.variables.insert("host".into(), "${__P(host,localhost)}".into());
         values.variables.insert("loop".into(), "${loop}".into());
         values.captured.insert("token".into());
+        values.seen = SeenNames::new(&values.captured, values.captured.clone());
         values.columns.insert("user".into(), "users.user".into());
         for (source, expect, left_out) in [
             ("/a", "/a", 0),

@@ -1,12 +1,17 @@
 //! One operation of a description as a request.
 
-use super::super::draft::{Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText, DraftWhat};
+use super::super::draft::{
+    self, Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText, DraftWhat,
+};
 use super::super::nodes::{self, encoded, entries, field, flag, items, own_text, text, variable_name};
 use super::api::Api;
 use super::sample::{SampleValue, SampledField, Sampler};
 use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+/// What a parameter takes besides its text: it may be shared by all operations.
+const PARAMETER_BYTES: usize = 64;
 
 /// An operation.
 pub struct Operation<'a, 'b> {
@@ -22,7 +27,7 @@ pub struct Operation<'a, 'b> {
 impl<'a> Operation<'a, '_> {
     /// As a request; what it lacks is said.
     pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
-        let shown = format!("{} {}", self.method.to_ascii_uppercase(), self.path);
+        let shown = draft::shown(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
         let prefix = self.own_prefix(&shown, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
             draft.leave_out(callbacks.at, format!("{shown}: callbacks, which the server asks"));
@@ -31,6 +36,7 @@ impl<'a> Operation<'a, '_> {
         let parameters = self.parameters(&shown, draft);
         request.target = DraftText::fixed(&prefix);
         request.target.append(&self.target(&parameters, &shown, draft));
+        let mut cookies = RequestCookies::default();
         for parameter in &parameters {
             let Some(name) = text(parameter, "name") else { continue };
             let place = text(parameter, "in").unwrap_or_default();
@@ -45,12 +51,12 @@ impl<'a> Operation<'a, '_> {
                 }
                 Some("cookie") => {
                     let cookie = self.style(parameter, place).cookie(name, &value(draft));
-                    push_cookie(&mut request, &cookie);
+                    cookies.push(&mut request, &cookie);
                 }
                 _ => {}
             }
         }
-        self.security(&mut request, &shown, draft);
+        self.security(&mut request, cookies, &shown, draft);
         self.body(&parameters, &mut request, &shown, draft);
         request.expect = self.expect();
         // Examples that are written out may be long, and stand behind many references.
@@ -70,6 +76,10 @@ impl<'a> Operation<'a, '_> {
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
             return Some(String::new());
         };
+        // Many paths may have it.
+        if !self.api.has_room(text(server, "url").map_or(0, str::len)) {
+            return None;
+        }
         let url = self.api.server_url(server);
         let base = self.api.base.as_deref().and_then(nodes::url);
         let base_path = base.as_ref().map_or("", |base| base.target.trim_end_matches('/'));
@@ -92,6 +102,9 @@ impl<'a> Operation<'a, '_> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();
         for node in items(self.node, "parameters").iter().chain(items(self.item, "parameters")) {
+            if !self.api.has_room(PARAMETER_BYTES) {
+                break;
+            }
             let Some(parameter) = self.api.resolved(node) else {
                 draft.leave_out(node.at, format!("{shown}: a parameter in another document"));
                 continue;
@@ -113,16 +126,19 @@ impl<'a> Operation<'a, '_> {
 
     fn target(&self, parameters: &[&'a TreeNode], shown: &str, draft: &mut Draft) -> DraftText {
         let mut target = DraftText::default();
+        let of_path = parameters.iter().rev().filter(|parameter| text(parameter, "in") == Some("path"));
+        // Of several of one name the first counts.
+        let of_path: HashMap<&str, &'a TreeNode> =
+            of_path.filter_map(|parameter| Some((text(parameter, "name")?, *parameter))).collect();
         let mut rest = self.path;
         while let Some((before, after)) = rest.split_once('{') {
             let Some((name, after)) = after.split_once('}') else { break };
             target.push(before);
-            let is_it =
-                |parameter: &&&TreeNode| text(parameter, "in") == Some("path") && text(parameter, "name") == Some(name);
-            let value = match parameters.iter().find(is_it) {
+            let value = match of_path.get(name).copied() {
                 Some(parameter) => {
                     let value = self.value(parameter, shown, draft);
                     if !value.is_fixed() {
+                        let name = draft::shown(name);
                         let text = format!("{shown}: '{name}' has no example and is drawn: give it values that exist");
                         draft.leave_out(parameter.at, text);
                     }
@@ -174,12 +190,16 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    fn security(&self, request: &mut DraftRequest, shown: &str, draft: &mut Draft) {
+    fn security(&self, request: &mut DraftRequest, mut cookies: RequestCookies, shown: &str, draft: &mut Draft) {
         let list = field(self.node, "security").or_else(|| field(self.api.tree, "security"));
         let Some(TreeNode { value: TreeValue::List(choices), .. }) = list else { return };
         // An empty choice: it may also be asked by anybody.
         let Some(choice) = choices.iter().find(|choice| !entries(choice).is_empty()) else { return };
+        let mut has_query = request.target.contains('?');
         for (key, node) in entries(choice) {
+            if !self.api.has_room(PARAMETER_BYTES) {
+                break;
+            }
             let Some(scheme) = self.api.security(&key.name) else {
                 draft.leave_out(node.at, format!("{shown}: nothing describes the security '{}'", key.name));
                 continue;
@@ -195,14 +215,14 @@ impl<'a> Operation<'a, '_> {
                     match text(scheme, "in") {
                         Some("query") => {
                             let target = &mut request.target;
-                            let has_query = target.contains('?');
                             target.push(&format!("{}{}=", if has_query { "&" } else { "?" }, encoded(name)));
+                            has_query = true;
                             target.push_value(&format!("{secret} | url"));
                         }
                         Some("cookie") => {
                             let mut cookie = DraftText::fixed(&format!("{name}="));
                             cookie.push_value(&secret);
-                            push_cookie(request, &cookie);
+                            cookies.push(request, &cookie);
                         }
                         _ => request.headers.push((name.to_owned(), DraftText::value(&secret))),
                     }
@@ -393,12 +413,24 @@ fn is_status(code: &str) -> bool {
     code[1..] == *"xx" || code.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn push_cookie(request: &mut DraftRequest, cookie: &DraftText) {
-    match request.headers.iter_mut().find(|(name, _)| name == "cookie") {
-        Some((_, cookies)) => {
-            cookies.push("; ");
-            cookies.append(cookie);
+/// Where the field of cookies stands in a request, if there are any.
+#[derive(Default)]
+struct RequestCookies(Option<usize>);
+
+impl RequestCookies {
+    fn push(&mut self, request: &mut DraftRequest, cookie: &DraftText) {
+        let beginning = || request.headers.iter().position(|(name, _)| name == "cookie");
+        match self.0.or_else(beginning) {
+            Some(place) => {
+                let cookies = &mut request.headers[place].1;
+                cookies.push("; ");
+                cookies.append(cookie);
+                self.0 = Some(place);
+            }
+            None => {
+                self.0 = Some(request.headers.len());
+                request.headers.push(("cookie".to_owned(), cookie.clone()));
+            }
         }
-        None => request.headers.push(("cookie".to_owned(), cookie.clone())),
     }
 }

@@ -25,6 +25,19 @@ const STATUSES: [&str; 9] = [
     "responseCode.code ==",
 ];
 
+/// Bytes of an argument of a call, at most, and of a place in an answer: longer ones are computed.
+const ARGUMENT_BYTES_MAX: usize = 2_000;
+const PLACE_BYTES_MAX: usize = 300;
+
+/// The beginning of a text, of so many bytes at most.
+fn beginning(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// A script, as far as it is understood.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostmanScript {
@@ -163,12 +176,14 @@ fn is_name(word: &str) -> bool {
 /// What stands in quotation marks at the beginning, and what follows.
 fn literal(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| ['"', '\'', '`'].contains(c))?;
-    let (inner, rest) = text[1..].split_once(quote)?;
+    let end = beginning(&text[1..], ARGUMENT_BYTES_MAX).find(quote)?;
+    let (inner, rest) = (&text[1..=end], &text[end + 2..]);
     (!inner.is_empty() && !inner.contains(['\\', '\n'])).then_some((inner, rest))
 }
 
 /// An expression up to the bracket that closes its call.
 fn argument(text: &str) -> &str {
+    let text = beginning(text, ARGUMENT_BYTES_MAX);
     let (mut depth, mut quote) = (0usize, None);
     for (at, c) in text.char_indices() {
         match (quote, c) {
@@ -230,7 +245,7 @@ fn place(expression: &str, known: &HashMap<String, String>) -> Option<String> {
             rest = name[end..].trim_end();
         }
     }
-    Some(path)
+    (path.len() <= PLACE_BYTES_MAX).then_some(path)
 }
 
 #[cfg(test)]

@@ -1,0 +1,235 @@
+//! What the library that joins descriptors does with their names, ranges and imports, counted before it begins: it writes a whole name
+//! for each part, looks for a name in every scope around it, compares each number with each range, and follows public imports along
+//! every path.
+//!
+//! Not here: what the parts themselves weigh ([`super::weight`]), and whether they are right, which the library says.
+
+use plimsoll_model::Budget;
+use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto};
+use std::collections::HashMap;
+
+/// Bytes that are compared or copied for one schema. All public interfaces of the largest clouds together take a fifth of it.
+const WORK_MAX: usize = 512 << 20;
+/// Bytes of whole names in memory, all together. The same interfaces take a quarter of it.
+const NAMES_BYTES_MAX: usize = 128 << 20;
+/// Files that import each other publicly, in a row: real ones are fewer than ten.
+pub(super) const IMPORTS_DEPTH_MAX: usize = 100;
+/// A whole name is kept in a table, and by what it names.
+const NAME_COPIES: usize = 2;
+
+/// What the files of a schema take together.
+pub(super) struct DescriptorWork {
+    work: Budget,
+    names: Budget,
+    /// The most ranges of a message, values of an enum and bytes of a whole name so far: what another file refers to.
+    ranges_max: usize,
+    values_max: usize,
+    name_max: usize,
+    /// By the name of a file: what following its public imports takes, and how deep they are.
+    public_imports: HashMap<String, (usize, usize)>,
+}
+
+/// The scope of a part: how long its name is, and how many names it is made of.
+#[derive(Clone, Copy)]
+struct NameScope {
+    bytes: usize,
+    parts: usize,
+}
+
+impl NameScope {
+    fn within(self, name: &str) -> NameScope {
+        NameScope { bytes: self.bytes + 1 + name.len(), parts: self.parts + 1 }
+    }
+}
+
+impl Default for DescriptorWork {
+    fn default() -> DescriptorWork {
+        let (ranges_max, values_max, name_max, public_imports) = Default::default();
+        let (work, names) = (Budget::new(WORK_MAX), Budget::new(NAMES_BYTES_MAX));
+        DescriptorWork { work, names, ranges_max, values_max, name_max, public_imports }
+    }
+}
+
+impl DescriptorWork {
+    /// Takes what files take that are joined at once. The error is a sentence that begins with the name of the file.
+    pub fn take(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
+        let by_name: HashMap<&str, &FileDescriptorProto> = files.iter().map(|file| (file.name(), file)).collect();
+        for file in files {
+            self.imports(file, &by_name, 0).map_err(|why| format!("{}: {why}", file.name()))?;
+        }
+        for file in files {
+            self.measure(file);
+        }
+        for file in files {
+            self.file(file).map_err(|why| format!("{}: {why}", file.name()))?;
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, bytes: usize, what: &str) -> Result<(), String> {
+        self.work.take(bytes).map_err(|_| format!("{what}: make the file smaller"))
+    }
+
+    fn name(&mut self, scope: NameScope) -> Result<(), String> {
+        self.names.take(scope.bytes * NAME_COPIES).map_err(|_| {
+            "its names, with the packages and messages around them, are too long: shorten these".to_owned()
+        })
+    }
+
+    /// What following the public imports of a file takes, and how deep they are.
+    fn imports(
+        &mut self,
+        file: &FileDescriptorProto,
+        files: &HashMap<&str, &FileDescriptorProto>,
+        depth: usize,
+    ) -> Result<(usize, usize), String> {
+        if let Some(known) = self.public_imports.get(file.name()) {
+            return Ok(*known);
+        }
+        if depth > IMPORTS_DEPTH_MAX {
+            return Err(format!("its public imports are more than {IMPORTS_DEPTH_MAX} deep, or import themselves"));
+        }
+        let mut cost = file.dependency.len().saturating_mul(1 + file.public_dependency.len());
+        let mut height = 0;
+        for place in &file.public_dependency {
+            let name = usize::try_from(*place).ok().and_then(|place| file.dependency.get(place));
+            let known = match name.and_then(|name| files.get(name.as_str())) {
+                Some(imported) => self.imports(imported, files, depth + 1)?,
+                None => name.and_then(|name| self.public_imports.get(name)).copied().unwrap_or_default(),
+            };
+            cost = cost.saturating_add(known.0);
+            height = height.max(known.1 + 1);
+        }
+        if height > IMPORTS_DEPTH_MAX {
+            return Err(format!("its public imports are more than {IMPORTS_DEPTH_MAX} deep"));
+        }
+        self.public_imports.insert(file.name().to_owned(), (cost, height));
+        Ok((cost, height))
+    }
+
+    /// Notes what any file may refer to.
+    fn measure(&mut self, file: &FileDescriptorProto) {
+        let scope = NameScope { bytes: file.package().len(), parts: 1 };
+        file.message_type.iter().for_each(|message| self.measure_message(message, scope));
+        file.enum_type.iter().for_each(|found| self.measure_enum(found, scope));
+    }
+
+    fn measure_message(&mut self, message: &DescriptorProto, scope: NameScope) {
+        let scope = scope.within(message.name());
+        self.name_max = self.name_max.max(scope.bytes);
+        self.ranges_max = self.ranges_max.max(message.reserved_range.len() + message.extension_range.len());
+        message.nested_type.iter().for_each(|nested| self.measure_message(nested, scope));
+        message.enum_type.iter().for_each(|found| self.measure_enum(found, scope));
+    }
+
+    fn measure_enum(&mut self, found: &EnumDescriptorProto, scope: NameScope) {
+        self.name_max = self.name_max.max(scope.within(found.name()).bytes);
+        self.values_max = self.values_max.max(found.value.len());
+    }
+
+    fn file(&mut self, file: &FileDescriptorProto) -> Result<(), String> {
+        for import in &file.dependency {
+            let cost = self.public_imports.get(import).map_or(0, |known| known.0);
+            self.work(cost.saturating_add(1), "its public imports lead to the same files over and over")?;
+        }
+        // Each package around the last one has a name of its own.
+        let package = file.package();
+        let parts = 1 + package.matches('.').count();
+        let scope = NameScope { bytes: package.len(), parts };
+        self.name(NameScope { bytes: parts.saturating_mul(package.len()), parts })?;
+        self.options(scope, file.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+        for message in &file.message_type {
+            self.message(message, scope)?;
+        }
+        for found in &file.enum_type {
+            self.enumeration(found, scope)?;
+        }
+        for extension in &file.extension {
+            self.field(extension, scope, self.ranges_max)?;
+        }
+        for service in &file.service {
+            let scope = scope.within(service.name());
+            self.name(scope)?;
+            self.options(scope, service.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+            for method in &service.method {
+                let scope = scope.within(method.name());
+                self.name(scope)?;
+                self.reference(scope, method.input_type())?;
+                self.reference(scope, method.output_type())?;
+                self.options(scope, method.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: &DescriptorProto, scope: NameScope) -> Result<(), String> {
+        let scope = scope.within(message.name());
+        self.name(scope)?;
+        self.options(scope, message.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+        let ranges = message.reserved_range.len() + message.extension_range.len();
+        for field in &message.field {
+            self.field(field, scope, ranges)?;
+        }
+        for extension in &message.extension {
+            self.field(extension, scope, self.ranges_max)?;
+        }
+        for oneof in &message.oneof_decl {
+            self.name(scope.within(oneof.name()))?;
+        }
+        for found in &message.enum_type {
+            self.enumeration(found, scope)?;
+        }
+        message.nested_type.iter().try_for_each(|nested| self.message(nested, scope))
+    }
+
+    fn field(&mut self, field: &FieldDescriptorProto, scope: NameScope, ranges: usize) -> Result<(), String> {
+        // A range is two numbers of four bytes each.
+        const RANGE_BYTES: usize = 8;
+        let scope = scope.within(field.name());
+        self.name(scope)?;
+        self.work(ranges * RANGE_BYTES, "its messages have too many fields and reserved or extension ranges")?;
+        self.reference(scope, field.extendee())?;
+        self.reference(scope, field.type_name())?;
+        if field.default_value.is_some() && !field.type_name().is_empty() {
+            self.work(self.values_max * RANGE_BYTES, "too many fields have a default value of an enum")?;
+        }
+        self.options(scope, field.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))
+    }
+
+    fn enumeration(&mut self, found: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
+        self.name(scope.within(found.name()))?;
+        let (values, ranges) = (found.value.len(), found.reserved_range.len());
+        // They are kept by number: those that do not come in that order move others.
+        let is_sorted = found.value.is_sorted_by_key(|value| value.number());
+        let moved = if is_sorted { 0 } else { values.saturating_mul(values) };
+        let cost = moved.saturating_add(values.saturating_mul(ranges).saturating_mul(8));
+        self.work(cost, "an enum has too many values and reserved ranges")?;
+        // The names of values stand beside that of the enum.
+        for value in &found.value {
+            self.name(scope.within(value.name()))?;
+            self.options(scope, value.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
+        }
+        Ok(())
+    }
+
+    /// A name that is looked for in every scope around it, and written out where it is found.
+    fn reference(&mut self, scope: NameScope, name: &str) -> Result<(), String> {
+        if name.is_empty() {
+            return Ok(());
+        }
+        self.name(NameScope { bytes: self.name_max / NAME_COPIES, parts: 1 })?;
+        let scopes = if name.starts_with('.') { 1 } else { scope.parts + 1 };
+        self.work(
+            scopes.saturating_mul(scope.bytes + name.len()),
+            "its types are looked for in too many packages and messages around them",
+        )
+    }
+
+    /// Options, whose names are looked for in every scope.
+    fn options(&mut self, scope: NameScope, count: usize) -> Result<(), String> {
+        self.work(
+            count.saturating_mul(scope.parts + 1).saturating_mul(scope.bytes + 1),
+            "its options are looked for in too many packages and messages around them",
+        )
+    }
+}

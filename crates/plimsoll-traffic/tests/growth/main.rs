@@ -1,0 +1,169 @@
+//! Every reader in one table: an input of four times the size takes about four times the memory and time, or is refused.
+//!
+//! Memory is counted by the allocator, and so the same on every machine; time is CPU time of the thread, with a bound that a busy
+//! machine keeps. Not here: what readers make of their inputs.
+
+#![forbid(unsafe_code)]
+
+mod descriptions;
+mod documents;
+mod records;
+
+use plimsoll_sys::allocations::{Allocations, CountingAllocator, count_allocations};
+use plimsoll_sys::clock::thread_cpu_ns;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// So many times the cost for four times the size: tables double, and are not always full.
+const TIMES_MAX: u64 = 7;
+/// What any input may take besides, however small it is.
+const BYTES_MIN: u64 = 1 << 20;
+const COUNT_MIN: u64 = 5_000;
+const CPU_NS_MIN: u64 = 150_000_000;
+const CPU_TIMES_MAX: u64 = 10;
+/// What an input may take whose parts repeat each other: its budget, and several copies of that.
+const PRODUCT_BYTES_MIN: u64 = 160 << 20;
+const PRODUCT_BYTES_TIMES: u64 = 400;
+const PRODUCT_PEAK_BYTES_MIN: u64 = 80 << 20;
+const PRODUCT_PEAK_BYTES_TIMES: u64 = 120;
+/// What no input here may take.
+const CPU_NS_MAX: u64 = 4_000_000_000;
+/// Bytes of the sentence that refuses an input.
+const SENTENCE_BYTES_MAX: usize = 600;
+
+/// A reader: whether it takes the input, or the sentence that refuses it.
+type Reader = fn(&[u8]) -> Result<(), String>;
+
+/// An input that grows in one dimension of its grammar, or (a product) in two of which each repeats the other.
+struct Shape {
+    name: &'static str,
+    read: Reader,
+    /// The size at which it takes milliseconds.
+    size: usize,
+    is_product: bool,
+    input: fn(usize) -> Vec<u8>,
+}
+
+fn shape(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> Shape {
+    Shape { name, read, size, is_product: false, input }
+}
+
+/// One whose two dimensions multiply: its budget bounds it.
+fn product(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> Shape {
+    Shape { name, read, size, is_product: true, input }
+}
+
+/// `count` pieces in a row.
+fn pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
+    (0..count).map(piece).collect()
+}
+
+/// `count` pieces with commas between them.
+fn listed(count: usize, piece: impl Fn(usize) -> String) -> String {
+    (0..count).map(piece).collect::<Vec<_>>().join(",")
+}
+
+/// An input as text: readers of text are given nothing else.
+fn text(input: &[u8]) -> &str {
+    std::str::from_utf8(input).expect("a text")
+}
+
+/// What one reading took.
+struct Cost {
+    input_bytes: u64,
+    allocated: Allocations,
+    cpu_ns: u64,
+    refusal: Option<String>,
+}
+
+fn cost(shape: &Shape, size: usize) -> Cost {
+    let input = (shape.input)(size);
+    let began_ns = thread_cpu_ns();
+    let (result, allocated) = count_allocations(|| (shape.read)(&input));
+    Cost { input_bytes: input.len() as u64, allocated, cpu_ns: thread_cpu_ns() - began_ns, refusal: result.err() }
+}
+
+/// What is wrong with how the cost of a shape grows.
+fn flaws(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
+    let mut flaws = Vec::new();
+    let mut bound = |what: &str, once: u64, more: u64, max: u64| {
+        if more > max {
+            flaws.push(format!("{what}: {once} becomes {more}, at most {max}"));
+        }
+    };
+    let (small, large) = (&once.allocated, &more.allocated);
+    let cpu_ns_max = (once.cpu_ns * CPU_TIMES_MAX + CPU_NS_MIN).min(CPU_NS_MAX);
+    if shape.is_product {
+        let bytes = |min: u64, times: u64| min + times * more.input_bytes;
+        let (bytes_max, peak_max) =
+            (bytes(PRODUCT_BYTES_MIN, PRODUCT_BYTES_TIMES), bytes(PRODUCT_PEAK_BYTES_MIN, PRODUCT_PEAK_BYTES_TIMES));
+        bound("bytes", small.bytes, large.bytes, bytes_max);
+        bound("bytes at one time", small.peak_bytes, large.peak_bytes, peak_max);
+        bound("CPU ns", once.cpu_ns, more.cpu_ns, CPU_NS_MAX);
+    } else {
+        bound("bytes", small.bytes, large.bytes, small.bytes * TIMES_MAX + BYTES_MIN);
+        bound("bytes at one time", small.peak_bytes, large.peak_bytes, small.peak_bytes * TIMES_MAX + BYTES_MIN);
+        bound("allocations", small.count, large.count, small.count * TIMES_MAX + COUNT_MIN);
+        bound("CPU ns", once.cpu_ns, more.cpu_ns, cpu_ns_max);
+    }
+    for sentence in [&once.refusal, &more.refusal].into_iter().flatten() {
+        if sentence.is_empty() || sentence.len() > SENTENCE_BYTES_MAX {
+            flaws.push(format!("a refusal of {} bytes: {sentence:.200}", sentence.len()));
+        }
+    }
+    flaws
+}
+
+fn check(shapes: Vec<Shape>) {
+    let mut all = Vec::new();
+    for shape in shapes {
+        let (once, more) = (cost(&shape, shape.size), cost(&shape, 4 * shape.size));
+        all.extend(flaws(&shape, &once, &more).into_iter().map(|flaw| format!("{}: {flaw}", shape.name)));
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn files_of_traffic_take_time_and_memory_in_proportion_to_their_size() {
+    check(documents::file_shapes());
+}
+
+#[test]
+fn documents_of_other_tools_take_time_and_memory_in_proportion_to_their_size() {
+    check(documents::import_shapes());
+}
+
+#[test]
+fn descriptions_take_time_and_memory_in_proportion_to_their_size() {
+    check(descriptions::shapes());
+}
+
+#[test]
+fn records_take_time_and_memory_in_proportion_to_their_size() {
+    check(records::shapes());
+}
+
+/// Prints the costs of shapes whose names contain `GROWTH_SHAPE`, at `GROWTH_FACTOR` times their size and four times that.
+#[test]
+#[ignore = "a measurement for people"]
+fn measure() {
+    let wanted = std::env::var("GROWTH_SHAPE").unwrap_or_default();
+    let factor: usize = std::env::var("GROWTH_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let all = [documents::file_shapes(), documents::import_shapes(), descriptions::shapes(), records::shapes()];
+    for shape in all.iter().flatten().filter(|shape| shape.name.contains(&wanted)) {
+        for times in [factor, 4 * factor] {
+            let Cost { input_bytes, allocated: Allocations { count, bytes, peak_bytes }, cpu_ns, refusal } =
+                cost(shape, shape.size * times);
+            println!(
+                "{:<44} {:>7} {input_bytes:>9} B {:>7.3} s {:>7} kB, peak {:>7} kB, {count:>8} times {:.170}",
+                shape.name,
+                shape.size * times,
+                cpu_ns as f64 / 1e9,
+                bytes >> 10,
+                peak_bytes >> 10,
+                refusal.unwrap_or_default(),
+            );
+        }
+    }
+}

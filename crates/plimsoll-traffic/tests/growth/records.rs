@@ -1,0 +1,275 @@
+//! Shapes of what was measured: access logs, results of other tools, recordings of levels, and profiles.
+
+use super::{Shape, listed, pieces, shape, text};
+use plimsoll_analysis::levels::parse_dat;
+use plimsoll_analysis::profile;
+use plimsoll_model::codec::{self, Frame};
+use plimsoll_model::{
+    Asked, Curve, Environment, Experiment, Interval, LoadShape, Noted, Plan, Probes, Purpose, Remark, Run, RunAsked,
+    Series, SeriesKind, SeriesSample, Tag, Trial,
+};
+use plimsoll_traffic::logs::{Format, LineRoom, find_format};
+use plimsoll_traffic::replay::{Gathering, ReplayChoice, ReplayTiming};
+use plimsoll_traffic::survey::Survey;
+use plimsoll_traffic::vegeta::{TargetFormat, TargetReader, VegetaReader};
+
+/// Lines that tell which format a log has.
+const FIRST_LINES: usize = 200;
+
+/// Finds the format of a log, surveys it, and makes a load of it.
+fn read_log(input: &[u8]) -> Result<(), String> {
+    let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let format = find_format(&lines[..lines.len().min(FIRST_LINES)], None).map_err(|error| error.to_string())?;
+    let (mut room, mut survey) = (LineRoom::default(), Survey::new(None));
+    let wanted = |_: &str| true;
+    let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
+    for line in lines {
+        if let Some(entry) = format.parse(line, &mut room) {
+            survey.add(&entry, format.stamp());
+            gathering.add(&entry);
+        }
+    }
+    survey.finish();
+    let timing = ReplayTiming { seed: 7, speed_milli: 1000, scale_milli: 1000, length_ns: None, lines: 0 };
+    let gathered = gathering.finish().map_err(|error| error.to_string())?;
+    gathered.timed(&timing).map(drop).map_err(|error| error.to_string())
+}
+
+fn read_format(input: &[u8]) -> Result<(), String> {
+    Format::said(text(input), None).map(drop).map_err(|error| error.to_string())
+}
+
+fn read_results(input: &[u8]) -> Result<(), String> {
+    let mut reader = VegetaReader::new(input);
+    while reader.next_result().map_err(|error| error.to_string())?.is_some() {}
+    Ok(())
+}
+
+fn read_targets(input: &[u8]) -> Result<(), String> {
+    let mut reader = TargetReader::new(input, TargetFormat::Http);
+    while reader.next_target().map_err(|error| error.to_string())?.is_some() {}
+    Ok(())
+}
+
+fn read_dat(input: &[u8]) -> Result<(), String> {
+    parse_dat(text(input)).map(drop).map_err(|error| error.to_string())
+}
+
+fn read_profile(input: &[u8]) -> Result<(), String> {
+    profile::read(input).map(drop).map_err(|error| error.to_string())
+}
+
+fn combined(number: usize, client: &str, target: &str, agent: &str) -> String {
+    let (minute, second) = (number / 60 % 60, number % 60);
+    format!(
+        "{client} - - [22/Nov/2026:10:{minute:02}:{second:02} +0000] \"GET {target} HTTP/1.1\" 200 5 \"-\" \"{agent}\"\n"
+    )
+}
+
+fn log_shapes() -> Vec<Shape> {
+    vec![
+        shape("access log: lines", read_log, 3_000, |n| pieces(n, |n| combined(n, "10.0.0.1", "/a", "x")).into_bytes()),
+        shape("access log: targets", read_log, 3_000, |n| {
+            pieces(n, |n| combined(n, "10.0.0.1", &format!("/a/x{n}y?q={n}"), "x")).into_bytes()
+        }),
+        shape("access log: clients", read_log, 3_000, |n| {
+            pieces(n, |n| combined(n, &format!("10.0.{}.{}", n / 250, n % 250), "/a", &format!("x{n}"))).into_bytes()
+        }),
+        shape("access log: a long target", read_log, 5_000, |n| {
+            combined(0, "10.0.0.1", &"/a".repeat(n), "x").repeat(3).into_bytes()
+        }),
+        shape("access log: a long query", read_log, 3_000, |n| {
+            combined(0, "10.0.0.1", &format!("/?{}", pieces(n, |n| format!("k{n}=v&"))), "x").repeat(3).into_bytes()
+        }),
+        shape("access log: a long agent", read_log, 5_000, |n| {
+            combined(0, "10.0.0.1", "/a", &"\\\"".repeat(n)).repeat(3).into_bytes()
+        }),
+        shape("access log: lines of JSON", read_log, 2_000, |n| {
+            let line = |n: usize| {
+                format!(
+                    "{{\"time\":\"2026-11-22T10:00:{:02}Z\",\"method\":\"GET\",\"path\":\"/a{n}\",\"status\":200,\"duration\":1}}\n",
+                    n % 60
+                )
+            };
+            pieces(n, line).into_bytes()
+        }),
+        shape("access log: a line of JSON with many fields", read_log, 2_000, |n| {
+            let more = listed(n, |n| format!("\"k{n}\":{{\"a\":1}}"));
+            format!("{{\"time\":\"2026-11-22T10:00:00Z\",\"method\":\"GET\",\"path\":\"/a\",\"status\":200,{more}}}\n")
+                .into_bytes()
+        }),
+        shape("access log: fields of W3C", read_log, 2_000, |n| {
+            let fields = "#Fields: date time cs-method cs-uri-stem sc-status time-taken\n";
+            let line = |n: usize| format!("2026-11-22 10:00:{:02} GET /a{n} 200 5\n", n % 60);
+            format!("{fields}{}", pieces(n, line)).into_bytes()
+        }),
+        shape("access log: no format", read_log, 3_000, |n| "nothing at all\n".repeat(n).into_bytes()),
+        shape("access log: one long line", read_log, 20_000, |n| "[\" ".repeat(n).into_bytes()),
+        shape("format of a log: directives", read_format, 2_000, |n| {
+            format!("$remote_addr [$time_local] \"$request\" $status {}", "$x ".repeat(n)).into_bytes()
+        }),
+        shape("format of a log: a long text", read_format, 20_000, |n| {
+            format!("$remote_addr [$time_local] \"$request\" $status {}", "ab".repeat(n)).into_bytes()
+        }),
+    ]
+}
+
+fn result_json(number: usize, url: &str) -> String {
+    format!(
+        "{{\"attack\":\"\",\"seq\":{number},\"code\":200,\"timestamp\":\"2026-11-22T10:00:00.5Z\",\"latency\":1000,\"bytes_out\":0,\
+         \"bytes_in\":5,\"error\":\"\",\"body\":null,\"method\":\"GET\",\"url\":\"{url}\",\"headers\":{{\"A\":[\"x\"]}}}}\n"
+    )
+}
+
+fn result_shapes() -> Vec<Shape> {
+    vec![
+        shape("vegeta: results in JSON", read_results, 2_000, |n| {
+            pieces(n, |n| result_json(n, "http://h/")).into_bytes()
+        }),
+        shape("vegeta: a long result in JSON", read_results, 10_000, |n| {
+            result_json(0, &"x\\u0041".repeat(n)).into_bytes()
+        }),
+        shape("vegeta: headers of a result in JSON", read_results, 2_000, |n| {
+            let headers = listed(n, |n| format!("\"H{n}\":[\"x\"]"));
+            result_json(0, "http://h/").replace("\"A\":[\"x\"]", &headers).into_bytes()
+        }),
+        shape("vegeta: results in CSV", read_results, 3_000, |n| {
+            pieces(n, |n| format!("1790000000000000000,200,1000,0,5,,,a,{n},GET,http://h/,\n")).into_bytes()
+        }),
+        shape("vegeta: targets", read_targets, 3_000, |n| {
+            pieces(n, |n| format!("GET http://h/{n}\nA: x\n\n")).into_bytes()
+        }),
+        shape("vegeta: headers of a target", read_targets, 3_000, |n| {
+            format!("GET http://h/\n{}", pieces(n, |n| format!("A{n}: x\n"))).into_bytes()
+        }),
+        shape(".dat: levels", read_dat, 900, |n| pieces(n, |n| format!("{} 100 5.0 100\n", n + 1)).into_bytes()),
+        shape(".dat: comments", read_dat, 10_000, |n| format!("{}1 100 5.0 100\n", "# x\n".repeat(n)).into_bytes()),
+        shape(".dat: fields of a line", read_dat, 10_000, |n| {
+            format!("1 100 5.0 100{}\n", " 1".repeat(n)).into_bytes()
+        }),
+    ]
+}
+
+/// A number of protobuf.
+fn varint(number: u8, mut value: usize) -> Vec<u8> {
+    let mut out = vec![number << 3];
+    while value >= 0x80 {
+        out.push((value % 0x80 + 0x80) as u8);
+        value /= 0x80;
+    }
+    out.push(value as u8);
+    out
+}
+
+fn part(number: u8, content: &[u8]) -> Vec<u8> {
+    let length = varint(number, content.len());
+    [&[number << 3 | 2][..], &length[1..], content].concat()
+}
+
+/// A profile of pprof's: so many functions and samples, each sample of so many frames.
+fn pprof(functions: usize, samples: usize, depth: usize) -> Vec<u8> {
+    let mut out = [part(6, b""), part(6, b"samples"), part(6, b"count")].concat();
+    out.extend((0..functions).flat_map(|n| part(6, format!("f{n}").as_bytes())));
+    out.extend(part(1, &[varint(1, 1), varint(2, 2)].concat()));
+    for n in 1..=functions {
+        out.extend(part(5, &[varint(1, n), varint(2, n + 2)].concat()));
+        out.extend(part(4, &[varint(1, n), part(4, &varint(1, n))].concat()));
+    }
+    for n in 0..samples {
+        let frames: Vec<u8> = (0..depth).flat_map(|at| varint(1, (n + at) % functions + 1)[1..].to_vec()).collect();
+        out.extend(part(2, &[part(1, &frames), varint(2, 1)].concat()));
+    }
+    out
+}
+
+fn profile_shapes() -> Vec<Shape> {
+    vec![
+        shape("profile: folded stacks", read_profile, 3_000, |n| pieces(n, |n| format!("a;b;c{n} 5\n")).into_bytes()),
+        shape("profile: a deep folded stack", read_profile, 3_000, |n| {
+            format!("{} 5\n", (0..n).map(|n| format!("f{n}")).collect::<Vec<_>>().join(";")).into_bytes()
+        }),
+        shape("profile: folded stacks of one function", read_profile, 3_000, |n| "a;b;c 5\n".repeat(n).into_bytes()),
+        shape("profile: a long name", read_profile, 20_000, |n| format!("{} 5\n", "a<b>".repeat(n)).into_bytes()),
+        shape("profile: stacks of perf", read_profile, 1_000, |n| {
+            let sample = |n: usize| format!("x 1 1.0: 1 cpu-clock:\n\t1 f{n}+0x1 (/x)\n\t2 main+0x1 (/x)\n\n");
+            pieces(n, sample).into_bytes()
+        }),
+        shape("profile: functions of pprof", read_profile, 2_000, |n| pprof(n, 10, 10)),
+        shape("profile: samples of pprof", read_profile, 2_000, |n| pprof(100, n, 10)),
+        shape("profile: a deep sample of pprof", read_profile, 3_000, |n| pprof(100, 1, n)),
+        shape("profile: texts of pprof", read_profile, 3_000, |n| {
+            let mut out = pprof(10, 10, 3);
+            out.extend((0..n).flat_map(|n| part(6, format!("s{n}").as_bytes())));
+            out
+        }),
+    ]
+}
+
+fn read_run(input: &[u8]) -> Result<(), String> {
+    match codec::decode(input) {
+        Ok(decoded) => decoded.damage.map_or(Ok(()), |damage| Err(format!("{damage:?}"))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The file of a run with so many trials, and what is changed of each.
+fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
+    let plan = || Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+    let trial = |number: usize| {
+        let mut run = Run::new(plan());
+        change(&mut run);
+        let tag = Tag { turn: number as u32, ..Tag::of(Purpose::Run) };
+        Trial { tag, start_ns: number as u64, run }
+    };
+    let (environment, noted) = (Environment::default(), Noted { warnings: vec![], fitted: vec![] });
+    codec::encode(&Experiment {
+        asked: Asked::Run(RunAsked { plan: plan().record(), stop_if: None, profiles: None }),
+        started_unix_ms: 0,
+        terms: None,
+        command: vec!["plimsoll".into()],
+        environment,
+        noted,
+        trials: (0..trials).map(trial).collect(),
+        remarks: Vec::<Remark>::new(),
+        elapsed_ns: Some(1),
+    })
+}
+
+fn run_shapes() -> Vec<Shape> {
+    vec![
+        shape("run file: trials", read_run, 300, |n| run_file(n, |_| ())),
+        shape("run file: intervals", read_run, 1_000, |n| {
+            run_file(1, |run| (0..n).for_each(|at| _ = run.intervals.insert(at as u32, Interval::default())))
+        }),
+        shape("run file: samples of a series", read_run, 5_000, |n| {
+            run_file(1, |run| {
+                let mut series = Series::new(SeriesKind::Gauge, "bytes");
+                (0..n).for_each(|at| series.push(SeriesSample { at_ns: at as i64, value: at as f64 }));
+                run.probes.series.insert("x".into(), series);
+            })
+        }),
+        shape("run file: series", read_run, 1_500, |n| {
+            run_file(1, |run| {
+                for number in 0..n {
+                    let mut series = Series::new(SeriesKind::Gauge, "bytes");
+                    series.push(SeriesSample { at_ns: 1, value: 1.0 });
+                    run.probes.series.insert(format!("s{number}"), series);
+                }
+            })
+        }),
+        shape("run file: parts of probes", read_run, 500, |n| {
+            let mut bytes = run_file(1, |_| ());
+            for number in 0..n {
+                let (mut probes, mut series) = (Probes::default(), Series::new(SeriesKind::Gauge, "bytes"));
+                series.push(SeriesSample { at_ns: number as i64, value: 1.0 });
+                probes.series.insert("x".into(), series);
+                Frame::of_probes(probes).for_each(|frame| frame.encode(&mut bytes));
+            }
+            bytes
+        }),
+    ]
+}
+
+pub fn shapes() -> Vec<Shape> {
+    [log_shapes(), result_shapes(), profile_shapes(), run_shapes()].into_iter().flatten().collect()
+}

@@ -1,5 +1,7 @@
 //! Whether this machine can hold a plan's connections, before any is opened: open files, local ports, memory, accept
 //! queues. What can be adapted is adapted, and said in a sentence; what cannot is the end of the plan, with the way out.
+//!
+//! Not here: what is asked of the machine (the plan), and opening connections.
 
 use plimsoll_model::{AddressRange, Carriage, Injector, LoadShape, Plan};
 use plimsoll_sys::process;

@@ -1,4 +1,6 @@
 //! A header field and a body as flags say them.
+//!
+//! Not here: which flags there are, and what a request makes of them.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, redact};

@@ -1,4 +1,6 @@
 //! One request before the load, not counted: whether anybody answers there, in HTTP, and over TLS where that is asked.
+//!
+//! Not here: how connections of a load are made (`plimsoll_engine`).
 
 use crate::connecting::tls_refused;
 use crate::grpc;

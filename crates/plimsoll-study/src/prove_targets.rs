@@ -1,5 +1,7 @@
 //! The targets of a comparison as they are reached from this machine: servers that run already, found by who listens, or builds
 //! that are going to be started; and what is to be said of two servers with different pasts.
+//!
+//! Not here: in which order sides are measured, and what decides between them (`plimsoll-analysis`).
 
 use crate::base::{Base, user_info};
 use crate::pprof::Endpoint;

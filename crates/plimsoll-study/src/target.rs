@@ -1,4 +1,6 @@
 //! The target: from a name to addresses, with the rule that load goes nowhere by accident.
+//!
+//! Not here: connections, and certificates (`connecting`).
 
 use plimsoll_model::addresses::{is_metadata, is_private, reached};
 use plimsoll_model::{Failure, redact};

@@ -1,4 +1,6 @@
 //! A file of traffic named on the command line: read with what it names beside it. What it means is `plimsoll_traffic`'s to say.
+//!
+//! Not here: what is asked of each target (`file_traffic`).
 
 use crate::grpc;
 use plimsoll_model::Plan;

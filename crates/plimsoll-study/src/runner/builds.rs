@@ -1,5 +1,7 @@
 //! Loads from this machine on several targets in turn (arms): servers that run already, or builds that are started afresh, and
 //! ended, for each turn of theirs.
+//!
+//! Not here: how a build is started and ended (`subject`), and which side is next (`plimsoll-analysis`).
 
 use super::machine::{Fitting, on_clock};
 use super::{Driven, Glance, OnTick, Runner, Unready, aids};

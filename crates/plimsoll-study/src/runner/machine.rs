@@ -1,4 +1,6 @@
 //! Loads from this machine on a target that runs already, watched by the probes.
+//!
+//! Not here: which load is next (`plimsoll-analysis`), and what is recorded of it (`recording`).
 
 use super::sources::LoadSources;
 use super::stopped::{MayStop, Stopping};

@@ -19,7 +19,7 @@ const SCHEMA: &str = "plimsoll.events/1";
 
 /// The study begins.
 #[derive(Serialize)]
-struct BeginFields {
+struct StudyBeginsFields {
     event: &'static str,
     schema: &'static str,
     plimsoll: &'static str,
@@ -28,7 +28,7 @@ struct BeginFields {
 
 /// A load begins. Loads are numbered from 0, in the order of the run file.
 #[derive(Serialize)]
-struct LoadFields {
+struct LoadBeginsFields {
     event: &'static str,
     load: usize,
     purpose: &'static str,
@@ -47,7 +47,7 @@ struct LoadFields {
 
 /// A tick of a load has passed.
 #[derive(Serialize)]
-struct TickFields {
+struct TickEventFields {
     event: &'static str,
     load: usize,
     phase: &'static str,
@@ -59,13 +59,13 @@ struct TickFields {
     unsent: u64,
     in_flight: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_time_ns: Option<TimesFields>,
+    response_time_ns: Option<EventTimesFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
     server_cores: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct TimesFields {
+struct EventTimesFields {
     p50: u64,
     p99: u64,
     max: u64,
@@ -73,7 +73,7 @@ struct TimesFields {
 
 /// A load has ended.
 #[derive(Serialize)]
-struct LoadEndFields {
+struct LoadEndsFields {
     event: &'static str,
     load: usize,
     purpose: &'static str,
@@ -81,7 +81,7 @@ struct LoadEndFields {
     arm: Option<char>,
     throughput_rps: f64,
     success_rate: f64,
-    response_time_ns: TimesFields,
+    response_time_ns: EventTimesFields,
     generator_limited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     interference_cores: Option<f64>,
@@ -95,7 +95,7 @@ struct LoadEndFields {
 
 /// What was found: the document of `--json`.
 #[derive(Serialize)]
-struct FindingFields<'a> {
+struct FindingEventFields<'a> {
     event: &'static str,
     document: &'a Value,
 }
@@ -120,14 +120,14 @@ fn line(event: &impl Serialize) -> String {
 /// The first line: which study.
 pub fn begin(asked: &Asked) -> String {
     let (command, plimsoll) = (asked.word(), env!("CARGO_PKG_VERSION"));
-    line(&BeginFields { event: "begin", schema: SCHEMA, plimsoll, command })
+    line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
 }
 
 /// A load that begins. `load`: its number.
 pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -> String {
     let level = plan.load.shape.curve().max();
     let is_closed = matches!(plan.load.shape, LoadShape::Closed { .. });
-    line(&LoadFields {
+    line(&LoadBeginsFields {
         event: "load",
         load,
         purpose: purpose_name(tag.purpose),
@@ -152,7 +152,7 @@ pub fn tick(
 ) -> String {
     let whole = interval.whole();
     let times = &whole.response;
-    line(&TickFields {
+    line(&TickEventFields {
         event: "tick",
         load,
         phase,
@@ -165,7 +165,7 @@ pub fn tick(
         in_flight: whole.in_flight_end,
         response_time_ns: (times.count() > 0).then(|| {
             let all = times.to_histogram();
-            TimesFields { p50: all.quantile_ns(0.5), p99: all.quantile_ns(0.99), max: all.max_ns() }
+            EventTimesFields { p50: all.quantile_ns(0.5), p99: all.quantile_ns(0.99), max: all.max_ns() }
         }),
         server_cores,
     })
@@ -183,14 +183,14 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
     let is_of = |outcome: &&TrialOutcome| outcome.start_ns == trial.start_ns;
     let outcome = search.and_then(|search| search.outcomes.last().filter(is_of));
     let response = summary.whole.response;
-    line(&LoadEndFields {
+    line(&LoadEndsFields {
         event: "load_end",
         load,
         purpose: purpose_name(trial.tag.purpose),
         arm: trial.tag.arm.map(plimsoll_model::ArmIndex::letter),
         throughput_rps: summary.throughput_rps,
         success_rate: summary.success_rate,
-        response_time_ns: TimesFields { p50: response.p50_ns, p99: response.p99_ns, max: response.max_ns },
+        response_time_ns: EventTimesFields { p50: response.p50_ns, p99: response.p99_ns, max: response.max_ns },
         generator_limited: summary.generator.limited,
         interference_cores: summary.others.cores,
         trial: outcome.map(|outcome| TrialFields::of(outcome, &trial.run)),
@@ -201,5 +201,5 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
 
 /// The last line: the document of `--json`.
 pub fn finding(document: &Value) -> String {
-    line(&FindingFields { event: "finding", document })
+    line(&FindingEventFields { event: "finding", document })
 }

@@ -72,6 +72,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "allow_public"
             | "no_probes"
             | "json"
+            | "json_lines"
             | "quiet"
             | "ladder"
             | "record_commands"

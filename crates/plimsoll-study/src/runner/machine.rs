@@ -4,11 +4,10 @@
 
 use super::sources::LoadSources;
 use super::stopped::{MayStop, Stopping};
-use super::together::{self, OtherPart};
+use super::together::{self, OtherParts};
 use super::{Driven, Glance, OnTick, Runner, Setting, Unready, aids};
 use crate::base::Base;
 use crate::capacity::{self, Limits};
-use crate::part::Task;
 use crate::preflight;
 use crate::setup_teardown::AroundLoad;
 use plimsoll_analysis::study::TrialPlan;
@@ -44,7 +43,7 @@ pub struct ThisMachine {
     may_stop: Vec<MayStop>,
     stopping: Option<Stopping>,
     /// Who makes half of the load that is ready, where it asks for that; or why nobody does.
-    other: Option<Result<OtherPart, String>>,
+    others: Option<Result<OtherParts, String>>,
     /// What was made ready at the target for the load, and what went wrong when that was taken away.
     around: Option<AroundLoad>,
     /// Where loads come from, if they may move; whether the load that is ready has moved.
@@ -109,7 +108,7 @@ impl ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
         let (around, warnings, may_stop) = (None, Vec::new(), Vec::new());
-        let (authoring, stopping, other) = (None, None, None);
+        let (authoring, stopping, others) = (None, None, None);
         let (sources, moved) = (LoadSources::default(), false);
         ThisMachine {
             began,
@@ -123,7 +122,7 @@ impl ThisMachine {
             setting,
             may_stop,
             stopping,
-            other,
+            others,
             around,
             sources,
             moved,
@@ -205,15 +204,17 @@ impl Runner for ThisMachine {
         if let Some(setting) = &self.setting {
             setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
         }
-        (self.stopping, self.other) = (None, None);
+        (self.stopping, self.others) = (None, None);
         match Intervention::of(&trial.tag) {
             Some(Intervention::Stopped) => {
                 self.stopping = Some(Stopping::prepare(&self.may_stop).map_err(Unready::Unheld)?);
             }
             Some(Intervention::SecondGenerator) => {
-                let other = OtherPart::start().map_err(Unready::Unheld)?;
-                self.watcher.iter().for_each(|watcher| watcher.watch_as_ours(other.pid()));
-                self.other = Some(Ok(other));
+                let others = OtherParts::start(1).map_err(Unready::Unheld)?;
+                if let Some(watcher) = &self.watcher {
+                    others.pids().for_each(|pid| watcher.watch_as_ours(pid));
+                }
+                self.others = Some(Ok(others));
             }
             _ => {}
         }
@@ -229,8 +230,9 @@ impl Runner for ThisMachine {
     }
 
     fn injectors(&self) -> Vec<Injector> {
-        // The other process does as this one.
-        vec![self.injector.clone(); 1 + usize::from(self.other.is_some())]
+        // The other processes do as this one.
+        let others = self.others.as_ref().map_or(0, |others| others.as_ref().map_or(1, OtherParts::count));
+        vec![self.injector.clone(); 1 + others]
     }
 
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
@@ -239,19 +241,17 @@ impl Runner for ThisMachine {
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
         let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
         let mut stripe = Stripe::ALL;
-        if let Some(Ok(other)) = &mut self.other {
-            let theirs = Stripe { index: 1, of: 2 };
-            stripe = Stripe { index: 0, of: 2 };
-            let (plan, injector) = (self.plan.clone(), self.injector.clone());
-            other.tell(&Task { plan, injector, stripe: theirs });
+        if let Some(Ok(others)) = &mut self.others {
+            stripe = Stripe { index: 0, of: others.count() as u64 + 1 };
+            others.assign(&self.plan, &self.injector);
         }
         self.ready = Some(prepare_aided(&self.plan, &self.injector, stripe, aids, &mut |tick| {
             on_tick(tick, Glance { part: None, server_cores: live.cores() })
         })?);
-        if let Some(Ok(other)) = &mut self.other
-            && let Err(why) = other.ready()
+        if let Some(Ok(others)) = &mut self.others
+            && let Err(why) = others.ready()
         {
-            self.other = Some(Err(why));
+            self.others = Some(Err(why));
         }
         Ok(())
     }
@@ -268,13 +268,13 @@ impl Runner for ThisMachine {
         };
         let origin_ns = on_clock(self.began, start_ns);
         self.stopping.iter_mut().for_each(Stopping::begin);
-        let run = match &mut self.other {
+        let run = match &mut self.others {
             None => ready.run(origin_ns, &mut on_tick),
-            Some(Ok(other)) => {
-                let injectors = vec![self.injector.clone(); 2];
-                together::run(ready, other, &self.plan, injectors, origin_ns, &mut on_tick)
+            Some(Ok(others)) => {
+                let injectors = vec![self.injector.clone(); others.count() + 1];
+                together::run(ready, others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
-            // Half a load is another load.
+            // A part of a load is another load.
             Some(Err(why)) => {
                 drop(ready);
                 let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
@@ -284,7 +284,7 @@ impl Runner for ThisMachine {
         self.stopping = None;
         authoring.into_iter().for_each(Authoring::unload);
         let seen_last = seen.end(watcher);
-        self.other = None;
+        self.others = None;
         self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
         self.sources.left(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
         Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })

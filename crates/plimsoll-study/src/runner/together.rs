@@ -1,12 +1,12 @@
-//! A load that is made in two parts: here, and by another process ([`OtherPart`]) that is told what to do and says what it did over a pair
-//! of streams. Both begin at one moment; their ticks add up as those of the workers of one process do ([`run`]).
+//! A load that is made in several parts: here, and by other processes ([`OtherParts`]). Each gets its task over a stream and reports over
+//! another. All parts begin at one moment; their ticks add up as those of the workers of one process do ([`run`]).
 //!
-//! Not here: what the other process does (`part`), and which loads are made so.
+//! Not here: what another process does (`part`), and which loads are made so.
 
 use crate::part::{self, Task};
 use plimsoll_engine::{Collector, Prepared, Reported, Tick};
 use plimsoll_model::codec::{self, Frame, MAGIC};
-use plimsoll_model::{Ending, Injector, Plan, Remark, Run, Schedule, Stop, redact};
+use plimsoll_model::{Ending, Injector, Plan, Remark, Run, Schedule, Stop, Stripe, redact};
 use plimsoll_sys::signal;
 use plimsoll_sys::system_text;
 use std::io::{Read, Write};
@@ -25,11 +25,10 @@ const READY_PATIENCE: Duration = Duration::from_secs(20);
 /// A part that says nothing for so long under load hangs: it has ten ticks a second to tell of.
 const TICK_PATIENCE: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(100);
-/// Number of our own part, and of the other.
+/// Number of our own part; the others follow.
 const OWN: usize = 0;
-const OTHER: usize = 1;
 
-/// What is heard of the parts.
+/// What a part reports.
 enum PartWord {
     /// The other is there.
     Hello,
@@ -43,62 +42,89 @@ enum PartWord {
     Gone(String),
 }
 
-/// Another process that makes a part of a load; ended when dropped.
-pub struct OtherPart {
-    child: Child,
-    to: Option<ChildStdin>,
-    heard: Receiver<PartWord>,
-    sender: Sender<PartWord>,
+/// Other processes that each make a part of a load; ended when dropped.
+pub struct OtherParts {
+    parts: Vec<OtherPart>,
+    words: Receiver<(usize, PartWord)>,
+    sender: Sender<(usize, PartWord)>,
 }
 
-impl OtherPart {
-    /// Starts it; the error says why there is none.
-    pub fn start() -> Result<OtherPart, String> {
+/// One of them.
+struct OtherPart {
+    child: Child,
+    to: Option<ChildStdin>,
+    is_ready: bool,
+    /// What its monotonic clock shows beyond ours, in ns: 0 on this machine.
+    clock_offset_ns: i64,
+    last_word: Instant,
+    is_over: bool,
+}
+
+impl OtherParts {
+    /// Starts `count` of them; the error says why one did not start.
+    pub fn start(count: usize) -> Result<OtherParts, String> {
         let no = |why: String| format!("a second process of plimsoll could not be started: {why}");
-        let mut child = part::command().spawn().map_err(|error| no(system_text(&error)))?;
-        let (to, from) = (child.stdin.take(), child.stdout.take());
-        let (sender, heard) = channel();
-        let other = OtherPart { child, to, heard, sender };
-        if let Some(from) = from {
-            let sender = other.sender.clone();
-            std::thread::spawn(move || listen(from, &sender));
+        let (sender, words) = channel();
+        let mut others = OtherParts { parts: Vec::new(), words, sender };
+        for number in OWN + 1..=count {
+            let mut child = part::command().spawn().map_err(|error| no(system_text(&error)))?;
+            let (to, from) = (child.stdin.take(), child.stdout.take());
+            let (is_ready, clock_offset_ns, is_over) = (false, 0, false);
+            others.parts.push(OtherPart { child, to, is_ready, clock_offset_ns, last_word: Instant::now(), is_over });
+            if let Some(from) = from {
+                let sender = others.sender.clone();
+                std::thread::spawn(move || listen(from, number, &sender));
+            }
         }
-        match other.heard.recv_timeout(WORD_PATIENCE) {
-            Ok(PartWord::Hello) => Ok(other),
-            Ok(PartWord::Gone(why)) => Err(no(why)),
-            _ => Err(no("it says nothing".to_owned())),
+        for _ in 0..count {
+            match others.words.recv_timeout(WORD_PATIENCE) {
+                Ok((_, PartWord::Hello)) => {}
+                Ok((_, PartWord::Gone(why))) => return Err(no(why)),
+                _ => return Err(no("it says nothing".to_owned())),
+            }
+        }
+        Ok(others)
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Their processes.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.parts.iter().map(|part| part.child.id())
+    }
+
+    /// Gives each its task: the stripe after ours and those before it. They begin to make connections.
+    pub fn assign(&mut self, plan: &Plan, injector: &Injector) {
+        let of = self.count() as u64 + 1;
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            let number = OWN + 1 + at;
+            let stripe = Stripe { index: number as u64, of };
+            let task = Task { plan: plan.clone(), injector: injector.clone(), stripe };
+            let (Some(mut to), sender) = (part.to.take(), self.sender.clone()) else { continue };
+            // Where it does not read, nobody must wait.
+            std::thread::spawn(move || {
+                // Why it does not read it says itself, or its end does.
+                let _ = to.write_all(&task.to_bytes()).and_then(|()| to.flush());
+                let _ = sender.send((number, PartWord::Told(to)));
+            });
         }
     }
 
-    /// Its process.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Tells it what to do; it begins to make connections.
-    pub fn tell(&mut self, task: &Task) {
-        let (Some(mut to), sender, bytes) = (self.to.take(), self.sender.clone(), task.to_bytes()) else { return };
-        // Where it does not read, nobody must wait.
-        std::thread::spawn(move || {
-            // Why it does not read it says itself, or its end does.
-            let _ = to.write_all(&bytes).and_then(|()| to.flush());
-            let _ = sender.send(PartWord::Told(to));
-        });
-    }
-
-    /// Waits until its connections stand; the error says why they do not.
+    /// Waits until the connections of all stand; the error says why they do not.
     pub fn ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + READY_PATIENCE;
-        let mut is_ready = false;
-        while !is_ready || self.to.is_none() {
-            match self.heard.recv_timeout(LOOK) {
-                Ok(PartWord::Ready) => is_ready = true,
-                Ok(PartWord::Told(to)) => self.to = Some(to),
-                Ok(PartWord::Gone(why)) => return Err(gone(&why)),
-                Ok(PartWord::Hello | PartWord::Reported(_)) | Err(_) if signal::interrupted() => {
+        while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
+            match self.words.recv_timeout(LOOK) {
+                Ok((number, PartWord::Ready)) => self.parts[number - OWN - 1].is_ready = true,
+                Ok((number, PartWord::Told(to))) => self.parts[number - OWN - 1].to = Some(to),
+                Ok((_, PartWord::Gone(why))) => return Err(gone(&why)),
+                Ok((_, PartWord::Hello | PartWord::Reported(_))) | Err(_) if signal::interrupted() => {
                     return Err("interrupted".to_owned());
                 }
-                Ok(PartWord::Hello | PartWord::Reported(_)) | Err(_) => {}
+                Ok((_, PartWord::Hello | PartWord::Reported(_))) | Err(_) => {}
             }
             if Instant::now() >= deadline {
                 let seconds = READY_PATIENCE.as_secs();
@@ -108,7 +134,28 @@ impl OtherPart {
         Ok(())
     }
 
-    /// Says something to it; who does not hear it is gone, and tells so by that.
+    /// Has all begin at `origin_ns` of our monotonic clock.
+    fn begin(&mut self, origin_ns: u64) {
+        for part in &mut self.parts {
+            part.say(&origin_ns.saturating_add_signed(part.clock_offset_ns).to_le_bytes());
+            part.last_word = Instant::now();
+        }
+    }
+
+    /// Has all end their load.
+    fn stop(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.say(&[0]));
+    }
+
+    /// One that is silent although it has ticks to report: its number.
+    fn silent(&self) -> Option<usize> {
+        let is_silent = |part: &OtherPart| !part.is_over && part.last_word.elapsed() >= TICK_PATIENCE;
+        self.parts.iter().position(is_silent).map(|at| at + OWN + 1)
+    }
+}
+
+impl OtherPart {
+    /// Says something to it; one that does not read is gone, and that shows by itself.
     fn say(&mut self, bytes: &[u8]) {
         if let Some(to) = &mut self.to {
             let _ = to.write_all(bytes).and_then(|()| to.flush());
@@ -139,8 +186,8 @@ fn gone(why: &str) -> String {
     }
 }
 
-/// Passes on what the other part says, until its end.
-fn listen(mut from: impl Read, sender: &Sender<PartWord>) {
+/// Passes on what part `number` says, until its end.
+fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>) {
     let (mut come, mut greeted, mut piece) = (Vec::new(), false, vec![0; 64 << 10]);
     let why = loop {
         match from.read(&mut piece) {
@@ -157,7 +204,7 @@ fn listen(mut from: impl Read, sender: &Sender<PartWord>) {
                 break "it is another plimsoll".to_owned();
             }
             greeted = true;
-            let _ = sender.send(PartWord::Hello);
+            let _ = sender.send((number, PartWord::Hello));
         }
         let mut taken = 0;
         let broken = loop {
@@ -166,7 +213,7 @@ fn listen(mut from: impl Read, sender: &Sender<PartWord>) {
                 Err(error) => break Some(format!("what it says is {error}")),
                 Ok(Some((frame, length))) => {
                     taken += length;
-                    match heard(frame).map(|heard| sender.send(heard)) {
+                    match word_of(frame, number).map(|word| sender.send((number, word))) {
                         Ok(Ok(())) => {}
                         // Nobody listens any more.
                         Ok(Err(_)) => return,
@@ -180,20 +227,18 @@ fn listen(mut from: impl Read, sender: &Sender<PartWord>) {
             break why;
         }
     };
-    let _ = sender.send(PartWord::Gone(why));
+    let _ = sender.send((number, PartWord::Gone(why)));
 }
 
-/// What a frame of the other part says.
-fn heard(frame: Frame) -> Result<PartWord, String> {
+/// What a frame of part number `part` says.
+fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
     let reported = match frame {
         Frame::TrialStart { .. } => return Ok(PartWord::Ready),
-        Frame::Interval { index, interval } => {
-            Reported::Tick { part: OTHER, index: u64::from(index), interval: *interval }
-        }
-        Frame::TrialEnd { ending: Ending::Stopped(why @ Stop::Died(_)), .. } => Reported::Lost { part: OTHER, why },
+        Frame::Interval { index, interval } => Reported::Tick { part, index: u64::from(index), interval: *interval },
+        Frame::TrialEnd { ending: Ending::Stopped(why @ Stop::Died(_)), .. } => Reported::Lost { part, why },
         Frame::TrialEnd { ending, window_ns, failed_answers, .. } => {
             let used_up = ending == Ending::Stopped(Stop::UsedUp);
-            Reported::Done { part: OTHER, window_end_ns: window_ns.1, failed_answers, used_up }
+            Reported::Done { part, window_end_ns: window_ns.1, failed_answers, used_up }
         }
         Frame::Remark(Remark::Broken { reason }) => return Err(redact::line(&reason)),
         Frame::Experiment(_)
@@ -207,55 +252,53 @@ fn heard(frame: Frame) -> Result<PartWord, String> {
     Ok(PartWord::Reported(Box::new(reported)))
 }
 
-/// Runs both parts of a load whose connections stand, from `origin_ns` of the monotonic clock on. Where the other part is lost, the load
+/// Runs all parts of a load whose connections stand, from `origin_ns` of the monotonic clock on. Where another part is lost, the load
 /// ends with the reason.
 pub fn run(
     own: Prepared,
-    other: &mut OtherPart,
+    others: &mut OtherParts,
     plan: &Plan,
     injectors: Vec<Injector>,
     origin_ns: u64,
     on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
 ) -> Run {
     let schedule = Schedule::compile(&plan.load);
-    let mut collector = Collector::new(plan.record(), injectors, 2, &schedule);
+    let mut collector = Collector::new(plan.record(), injectors, others.count() + 1, &schedule);
     collector.begin(origin_ns);
-    other.say(&origin_ns.to_le_bytes());
+    others.begin(origin_ns);
     let stop = Arc::new(AtomicBool::new(false));
-    let (sender, stopped) = (other.sender.clone(), Arc::clone(&stop));
+    let (sender, stopped) = (others.sender.clone(), Arc::clone(&stop));
     let thread = std::thread::spawn(move || run_own(own, origin_ns, &sender, &stopped));
-    let (mut own_done, mut other_done, mut last_heard) = (false, false, Instant::now());
-    let mut told = false;
-    while !(own_done && other_done) {
-        let reported = match other.heard.recv_timeout(LOOK) {
-            Ok(PartWord::Reported(reported)) => Some(*reported),
-            Ok(PartWord::Gone(why)) if !other_done => Some(lost(gone(&why))),
+    let (mut is_own_over, mut told) = (false, false);
+    while !(is_own_over && others.parts.iter().all(|part| part.is_over)) {
+        let reported = match others.words.recv_timeout(LOOK) {
+            Ok((_, PartWord::Reported(reported))) => Some(*reported),
+            Ok((number, PartWord::Gone(why))) => Some(lost(number, gone(&why))),
             // It ended before it was done: its panic is passed on.
-            Err(_) if thread.is_finished() && !own_done => break,
-            Ok(PartWord::Gone(_) | PartWord::Hello | PartWord::Told(_) | PartWord::Ready) | Err(_) => None,
+            Err(_) if thread.is_finished() && !is_own_over => break,
+            Ok((_, PartWord::Hello | PartWord::Told(_) | PartWord::Ready)) | Err(_) => None,
         };
-        let reported = match reported {
-            None if !other_done && last_heard.elapsed() >= TICK_PATIENCE => {
-                Some(lost(format!("the second process of plimsoll said nothing for {} s", TICK_PATIENCE.as_secs())))
-            }
-            None => continue,
-            some => some,
+        let silent = || {
+            let text = format!("the second process of plimsoll said nothing for {} s", TICK_PATIENCE.as_secs());
+            others.silent().map(|number| lost(number, text))
         };
-        let Some(reported) = reported else { continue };
+        let Some(reported) = reported.or_else(silent) else { continue };
         let is_over = matches!(reported, Reported::Done { .. } | Reported::Lost { .. });
         match reported.part() {
-            OWN => own_done |= is_over,
-            // What comes after its end is nobody's any more.
-            _ if other_done => continue,
-            _ => {
-                last_heard = Instant::now();
-                other_done |= is_over;
+            OWN => is_own_over |= is_over,
+            number => {
+                let part = &mut others.parts[number - OWN - 1];
+                // What comes after its end is nobody's any more.
+                if part.is_over {
+                    continue;
+                }
+                (part.last_word, part.is_over) = (Instant::now(), is_over);
             }
         }
         if collector.take(reported, on_tick).is_break() && !told {
             told = true;
             stop.store(true, Ordering::Relaxed);
-            other.say(&[0]);
+            others.stop();
         }
     }
     match thread.join() {
@@ -268,13 +311,13 @@ pub fn run(
     }
 }
 
-fn lost(why: String) -> Reported {
-    Reported::Lost { part: OTHER, why: Stop::Died(why) }
+fn lost(part: usize, why: String) -> Reported {
+    Reported::Lost { part, why: Stop::Died(why) }
 }
 
 /// Runs our own part; gives the addresses that it knows at its end.
-fn run_own(own: Prepared, origin_ns: u64, sender: &Sender<PartWord>, stop: &AtomicBool) -> Vec<SocketAddr> {
-    let report = |reported| _ = sender.send(PartWord::Reported(Box::new(reported)));
+fn run_own(own: Prepared, origin_ns: u64, sender: &Sender<(usize, PartWord)>, stop: &AtomicBool) -> Vec<SocketAddr> {
+    let report = |reported| _ = sender.send((OWN, PartWord::Reported(Box::new(reported))));
     let run = own.run(origin_ns, &mut |tick| {
         if tick.end_ns > 0 {
             let index = tick.start_ns / Plan::TICK_NS;
@@ -305,10 +348,10 @@ mod tests {
     /// What is heard of a stream of these bytes: a letter for each.
     fn said(bytes: &[u8]) -> (String, String) {
         let (sender, heard) = channel();
-        listen(bytes, &sender);
+        listen(bytes, 1, &sender);
         drop(sender);
         let mut why = String::new();
-        let letters = heard.iter().map(|heard| match heard {
+        let letters = heard.iter().map(|(_, word)| match word {
             PartWord::Hello => 'h',
             PartWord::Ready => 'r',
             PartWord::Reported(reported) if matches!(*reported, Reported::Tick { .. }) => 't',

@@ -32,6 +32,9 @@ const NEAR_NAMES_MAX: usize = 10_000;
 const FILES_MAX: usize = 20_000;
 /// The number of the imports in the descriptor of a file.
 const IMPORTS: i32 = 3;
+/// Fields of an entry of a map (descriptor.proto, `map_entry`).
+const MAP_KEY: u32 = 1;
+const MAP_VALUE: u32 = 2;
 /// What libraries read here, as a sentence names it.
 const DESCRIPTORS: &str = "descriptions of gRPC services";
 const MESSAGES: &str = "messages of gRPC";
@@ -256,6 +259,15 @@ impl Schema {
             DescriptorWork::default().take(&read).map_err(SchemaError::Descriptors)?;
             let mut pool = DescriptorPool::new();
             pool.add_file_descriptor_protos(read).map_err(|error| descriptors(&error))?;
+            // The library reads these only when they are asked for, and panics where there are none.
+            for entry in pool.all_messages().filter(|message| message.is_map_entry()) {
+                for number in [MAP_KEY, MAP_VALUE] {
+                    if entry.get_field(number).is_none() {
+                        let error = format!("{} is an entry of a map without its field {number}", entry.full_name());
+                        return Err(SchemaError::Descriptors(error));
+                    }
+                }
+            }
             Ok(Schema(pool))
         };
         foreign::call(DESCRIPTORS, read)?
@@ -426,8 +438,11 @@ impl Method {
 
     /// What it takes and gives, field by field, for people.
     pub fn shape(&self) -> String {
-        let (input, output) = (self.0.input(), self.0.output());
-        if input == output { shape(&input) } else { format!("{}\n{}", shape(&input), shape(&output)) }
+        let text = || {
+            let (input, output) = (self.0.input(), self.0.output());
+            if input == output { shape(&input) } else { format!("{}\n{}", shape(&input), shape(&output)) }
+        };
+        foreign::call(DESCRIPTORS, text).unwrap_or_else(|panic| panic.to_string())
     }
 }
 

@@ -292,7 +292,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("baseline", "behind") => &["--pool=4"],
         ("baseline", "pool") => &["--behind=http://127.0.0.1:1/"],
         ("baseline", "key") => &["--cert=/run/own.pem"],
-        ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file" | "curl") => &[],
+        ("demo" | "baseline" | "clean" | "man" | "completions", _) | (_, "url" | "files" | "file" | "curl") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],
         ("import", "source") => &[],

@@ -28,6 +28,7 @@ mod grpc;
 mod h2;
 mod hostile;
 mod import;
+mod install;
 mod live;
 mod mix;
 mod model;

@@ -203,7 +203,9 @@ pub struct ChangeArgs {
         help = "At the end run this for each of --values, in place of {\u{1b}[0mn}, and measure what is answered then: \
                   './set-pool {\u{1b}[0mn}'"
     )]
-    #[arg(long, value_name = "CMD", requires = "values", conflicts_with_all = ["no_intervene", "max_rate"], value_hint = ValueHint::CommandString)]
+    #[arg(long, value_name = "CMD", requires = "values",
+          conflicts_with_all = ["no_intervene", "max_rate"],
+          value_hint = ValueHint::CommandString)]
     pub vary: Option<String>,
     /// The values of --vary, such as 2,4,8
     #[arg(long, value_name = "LIST", requires = "vary")]
@@ -245,7 +247,8 @@ pub struct SweepArgs {
     #[arg(long, default_value = "sweep", help_heading = "Output")]
     pub name: String,
     /// Folder of the files written
-    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", help_heading = "Output", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", help_heading = "Output",
+          value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
     #[command(flatten)]
     pub out: OutputArgs,
@@ -273,7 +276,9 @@ pub struct BaselineArgs {
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
     /// Answer /items when this server behind has answered, over --pool connections: a limit to explain
-    #[arg(long, value_name = "URL", requires = "pool", conflicts_with_all = ["threads", "connections", "cert"], value_hint = ValueHint::Url)]
+    #[arg(long, value_name = "URL", requires = "pool",
+          conflicts_with_all = ["threads", "connections", "cert"],
+          value_hint = ValueHint::Url)]
     pub behind: Option<String>,
     /// Connections to the server behind
     #[arg(long, value_name = "N", requires = "behind")]
@@ -304,22 +309,28 @@ pub struct RerunArgs {
     #[arg(short = 'y', long)]
     pub yes: bool,
     /// A target of which something was left out of the record (repeatable, in its order)
-    #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record", value_hint = ValueHint::Url)]
+    #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub urls: Vec<String>,
     /// The target beside it
-    #[arg(long, value_name = "URL2", help_heading = "Left out of the record", value_hint = ValueHint::Url)]
+    #[arg(long, value_name = "URL2", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub against: Option<String>,
     /// The file of traffic
-    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub traffic: Option<String>,
     /// The script
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
     /// A log that is replayed (repeatable, in its order)
-    #[arg(long = "log", value_name = "FILE", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(long = "log", value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub logs: Vec<String>,
     /// Where the file of traffic, or the log, was asked
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record", value_hint = ValueHint::Url)]
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// A header whose value was left out (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
@@ -328,25 +339,40 @@ pub struct RerunArgs {
     #[arg(short = 'b', long, value_name = "TEXT|@FILE|-", help_heading = "Left out of the record")]
     pub body: Option<String>,
     /// The command of build A
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record", value_hint = ValueHint::CommandString)]
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
     /// The command of build B
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record", value_hint = ValueHint::CommandString)]
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
+    /// The command that builds a revision
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
+    pub build: Option<String>,
+    /// The command that starts what was built
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
+    pub start: Option<String>,
     /// The command before each block
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record", value_hint = ValueHint::CommandString)]
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
     /// The command that changes a setting
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record", value_hint = ValueHint::CommandString)]
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
     pub vary: Option<String>,
     /// Where profiles are served
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record", value_hint = ValueHint::Url)]
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
     /// Where the server tells of itself
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record", value_hint = ValueHint::Url)]
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
     /// A path of the server that does little
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record", value_hint = ValueHint::Url)]
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub reference: Option<String>,
     /// A header by which another client names itself (repeatable, in their order)
     #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
@@ -355,28 +381,36 @@ pub struct RerunArgs {
     #[arg(long, value_name = "TEXT|@FILE", help_heading = "Left out of the record")]
     pub other_body: Option<String>,
     /// The unix socket
-    #[arg(long, value_name = "PATH", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "PATH", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub unix: Option<String>,
     /// The issuers to trust
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub cacert: Option<String>,
     /// Our own certificate
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub cert: Option<String>,
     /// The key of our certificate
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub key: Option<String>,
     /// A file that describes messages of gRPC (repeatable, in its order)
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub proto: Vec<String>,
     /// Where its imports are (repeatable, in its order)
-    #[arg(long, value_name = "DIR", help_heading = "Left out of the record", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", help_heading = "Left out of the record",
+          value_hint = ValueHint::DirPath)]
     pub proto_path: Vec<String>,
     /// What protoc made of such files
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub descriptor_set: Option<String>,
     /// The control group to watch
-    #[arg(long, value_name = "PATH", help_heading = "Left out of the record", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "PATH", help_heading = "Left out of the record",
+          value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
     /// Write the run file of the repetition here
     #[arg(short = 'o', long, value_name = "FILE")]

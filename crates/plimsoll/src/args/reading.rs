@@ -24,7 +24,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Which HTTP its requests are shown in: 1.1 or 2 [default: 1.1, of gRPC 2]
-    #[arg(long, value_name = "VERSION", value_parser = KnownWords::text(&["1.1", "2"]), hide_possible_values = true)]
+    #[arg(long, value_name = "VERSION",
+          value_parser = KnownWords::text(&["1.1", "2"]), hide_possible_values = true)]
     pub http: Option<String>,
     #[command(flatten)]
     pub schema: SchemaArgs,
@@ -65,7 +66,8 @@ pub struct ProfileArgs {
     #[arg(long)]
     pub allow_public: bool,
     /// Compare two profiles, each a file or an address: what B costs more than A
-    #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference", value_hint = ValueHint::FilePath)]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference",
+          value_hint = ValueHint::FilePath)]
     pub diff: Vec<String>,
     /// Requests completed while A was taken
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
@@ -89,7 +91,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, help_heading = "Output")]
     pub top: Option<Option<String>>,
     /// Order of the rows: flat, cum [default: cum; flat with --diff]
-    #[arg(long, value_name = "COLUMN", help_heading = "Output", value_parser = KnownWords::text(&["flat", "cum"]), hide_possible_values = true)]
+    #[arg(long, value_name = "COLUMN", help_heading = "Output",
+          value_parser = KnownWords::text(&["flat", "cum"]), hide_possible_values = true)]
     pub sort: Option<String>,
     /// Write a flame graph (.html or .svg) or keep the profile (.pb.gz); repeatable
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -113,7 +116,8 @@ pub struct DiffArgs {
     #[arg(value_name = "B")]
     pub b: PathBuf,
     /// Folder of the charts written
-    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll",
+          value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -201,7 +205,8 @@ pub struct CleanArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// The folder of results
-    #[arg(long, value_name = "DIR", default_value = plimsoll_study::result_store::FOLDER, value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", default_value = plimsoll_study::result_store::FOLDER,
+          value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
 }
 
@@ -210,7 +215,8 @@ pub struct CleanArgs {
 pub struct LogArgs {
     /// How lines are written: an nginx log_format ($...), an Apache LogFormat (%...), an Envoy format (%...%), or combined,
     /// common, caddy, traefik, envoy, alb, ... [default: found by the first lines]
-    #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log", value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb"]), hide_possible_values = true)]
+    #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log",
+          value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb"]), hide_possible_values = true)]
     pub log_format: Option<String>,
     /// Where lines of JSON have what: time, start, end, method, path, status, bytes, duration_ms (_s, _us), client,
     /// user_agent

@@ -69,7 +69,8 @@ pub struct ReplayArgs {
     #[arg(long, help_heading = "Request")]
     pub allow_public: bool,
     /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
-    #[arg(long, value_name = "WHAT", default_value = "secrets", value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
+    #[arg(long, value_name = "WHAT", default_value = "secrets",
+          value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
     pub redact: Redact,
     /// Keep the contents of failed answers as they come, with all that is secret in them
     #[arg(long, conflicts_with = "redact", help_heading = "Request")]

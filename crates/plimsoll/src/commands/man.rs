@@ -10,6 +10,9 @@ use plimsoll_study::output::print;
 use plimsoll_sys::{output_file, system_text};
 use std::path::Path;
 
+/// What the foot of each page names.
+const SOURCE: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
+
 /// Prints the page of plimsoll, or writes all pages into a folder.
 pub fn run(args: &ManArgs) -> Result<u8, Failure> {
     let mut cli = Cli::command().disable_help_subcommand(true);
@@ -33,7 +36,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     let unmade = |error: std::io::Error| Failure::start(format!("the manual page: {}", system_text(&error)));
-    Man::new(command.clone()).render(&mut page).map_err(unmade)?;
+    Man::new(command.clone()).source(SOURCE).render(&mut page).map_err(unmade)?;
     Ok(page)
 }
 

@@ -39,6 +39,7 @@ mod probes;
 mod profile;
 mod prove;
 mod prove_profiles;
+mod prove_revisions;
 mod public;
 mod replay;
 mod report;

@@ -130,6 +130,9 @@ pub struct Terms<T> {
     /// The target is a server of plimsoll's own, started for the purpose.
     #[serde(default)]
     pub demo: bool,
+    /// A demo of the search alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub demo_quick: bool,
     /// How each target is named, in order.
     pub targets: Vec<TargetTerms>,
     /// How much is left out of records and reports.
@@ -449,6 +452,7 @@ impl<T> Default for Terms<T> {
     fn default() -> Self {
         Terms {
             demo: false,
+            demo_quick: false,
             targets: vec![TargetTerms::default()],
             redact: Redact::Secrets,
             public: false,
@@ -480,6 +484,7 @@ impl<T> Terms<T> {
         let each = &mut each;
         Ok(Terms {
             demo: self.demo,
+            demo_quick: self.demo_quick,
             targets: self.targets.clone(),
             redact: self.redact,
             public: self.public,

@@ -216,6 +216,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             words.value("--warmup", exact_duration(sweep.warmup_ns));
         }
         Asked::Find(find) => {
+            words.switch("--quick", terms.demo_quick);
             if !terms.demo {
                 words.value("--slo", &find.slo);
             }

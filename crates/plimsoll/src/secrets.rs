@@ -74,6 +74,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "no_probes"
             | "json"
             | "quiet"
+            | "quick"
             | "ladder"
             | "record_commands"
             | "allow_different_answers"

@@ -286,11 +286,16 @@ pub struct BaselineArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  plimsoll demo --budget 30s")]
+#[command(after_help = "Examples:\n  \
+    plimsoll demo --budget 30s\n  \
+    plimsoll demo --quick        the search alone, in 15 s")]
 pub struct DemoArgs {
-    /// Time for each of the three: find, explain, prove
-    #[arg(long, value_name = "TIME", default_value = "40s")]
-    pub budget: String,
+    /// Time for each of the three: find, explain, prove [default: 40s; 15s with --quick]
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Show the search alone
+    #[arg(long)]
+    pub quick: bool,
     /// Seed of all that is random [default: drawn, and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod action;
 mod addresses;
 mod around;
 mod attack;

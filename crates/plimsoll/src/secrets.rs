@@ -73,6 +73,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "allow_public"
             | "no_probes"
             | "json"
+            | "json_lines"
             | "quiet"
             | "quick"
             | "ladder"

@@ -8,7 +8,9 @@ use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Args)]
+// An argument that is changed becomes the last: those after it are moved, too.
 #[command(mut_arg("url", |url| url.required_unless_present("start")))]
+#[command(mut_arg("more", |more| more), mut_arg("words", |words| words))]
 #[command(after_help = "Examples:\n  \
     plimsoll prove http://localhost:8080/ http://localhost:8081/\n  \
     plimsoll prove --a './old -p 8080' --b './new -p 8080' http://localhost:8080/\n  \

@@ -1,5 +1,5 @@
 # The checks and measures of plimsoll. `make test` is what CI runs; it installs what the tests need where it may.
-.PHONY: test lint unit e2e lab-test bench fuzz needs
+.PHONY: test lint unit e2e lab-test bench fuzz needs dist dist-test
 
 CARGO ?= cargo
 export CARGO_BUILD_JOBS ?= 2
@@ -34,3 +34,11 @@ bench:
 # Every fuzz target for a minute; needs a nightly compiler and cargo-fuzz (fuzz/README.md).
 fuzz:
 	./scripts/fuzz
+
+# The packages of a release, in dist/: tarball, wheel, .deb, container image. Takes many minutes.
+dist:
+	./scripts/dist
+
+# Installs each of them into a root of its own and runs it there.
+dist-test:
+	./scripts/dist-test

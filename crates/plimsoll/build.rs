@@ -1,10 +1,17 @@
-//! Scripts may `require` modules that are written in C, which take Lua's functions from the program that loads them: they are among the
-//! symbols that this program shows. Nothing else is.
+//! What the program is linked with and what it knows of its own build.
+//!
+//! Scripts may `require` modules that are written in C, which take Lua's functions from the program that loads them: they
+//! are among the symbols that this program shows. Nothing else is.
+//!
+//! `plimsoll --version --verbose` names the commit. Not here: what else it says (`version`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-env=PLIMSOLL_COMMIT={}", commit().unwrap_or_else(|| "unknown".into()));
+    println!("cargo:rustc-env=PLIMSOLL_TARGET={}", std::env::var("TARGET").expect("set by cargo"));
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         let folder = std::env::var("OUT_DIR").expect("set by cargo");
         let list = Path::new(&folder).join("shown.list");
@@ -12,4 +19,36 @@ fn main() {
         // The way that every linker knows, also those of older systems.
         println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());
     }
+}
+
+/// The commit that these sources are of; none where nobody can tell: outside a repository, without git. A debug build names
+/// none either: it would have to be built again after each commit.
+fn commit() -> Option<String> {
+    let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
+    // A package names the commit that it was made of.
+    if let Ok(packed) = std::fs::read_to_string(folder.join(".cargo_vcs_info.json")) {
+        let after = packed.split("\"sha1\"").nth(1)?;
+        return after.split('"').nth(1).map(|sha| sha.chars().take(12).collect());
+    }
+    if std::env::var("PROFILE").ok()? != "release" {
+        return None;
+    }
+    // A copy of the sources inside some other repository is not of that repository's commit.
+    git(&folder, &["ls-files", "--error-unmatch", "build.rs"])?;
+    for file in ["HEAD", "logs/HEAD"] {
+        let path = folder.join(git(&folder, &["rev-parse", "--git-path", file])?);
+        if path.exists() {
+            println!("cargo:rerun-if-changed={}", path.display());
+        }
+    }
+    let commit = git(&folder, &["rev-parse", "--short=12", "HEAD"])?;
+    let changed = git(&folder, &["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
+}
+
+/// What git answers, if it does.
+fn git(folder: &Path, words: &[&str]) -> Option<String> {
+    let done = Command::new("git").arg("-C").arg(folder).args(words).output().ok()?;
+    let text = String::from_utf8(done.stdout).ok()?;
+    done.status.success().then(|| text.trim().to_owned())
 }

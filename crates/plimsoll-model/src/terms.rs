@@ -75,6 +75,10 @@ pub enum TextKind {
     BuildB,
     /// The command before each block.
     BeforeBlock,
+    /// The command that makes a server of a revision's sources.
+    Build,
+    /// The command that starts a server made of a revision.
+    Start,
     /// Where results go: recorded, and never asked for.
     Place,
 }
@@ -102,7 +106,9 @@ impl TextKind {
                 Some(path) => format!("@{}", redact::path(path)),
                 None => format!("[{} bytes, sha256 {}]", text.len(), redact::digest(text.as_bytes())),
             },
-            TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock | TextKind::Vary => redact::command(text),
+            TextKind::BuildA | TextKind::BuildB if revision(text).is_some() => text.to_owned(),
+            TextKind::BuildA | TextKind::BuildB => redact::command(text),
+            TextKind::Build | TextKind::Start | TextKind::BeforeBlock | TextKind::Vary => redact::command(text),
             TextKind::Argument => redact::argument(text, how),
             TextKind::Header | TextKind::Identity => match text.split_once(": ") {
                 Some((name, value)) => format!("{}: {}", redact::word(name), redact::header_value(name, value, how)),
@@ -113,7 +119,8 @@ impl TextKind {
 
     /// Whether it is a command for the shell.
     pub fn is_command(self) -> bool {
-        matches!(self, TextKind::BuildA | TextKind::BuildB | TextKind::BeforeBlock | TextKind::Vary)
+        use TextKind::{BeforeBlock, Build, BuildA, BuildB, Start, Vary};
+        matches!(self, BuildA | BuildB | BeforeBlock | Build | Start | Vary)
     }
 }
 
@@ -123,6 +130,9 @@ pub struct Terms<T> {
     /// The target is a server of plimsoll's own, started for the purpose.
     #[serde(default)]
     pub demo: bool,
+    /// A demo of the search alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub demo_quick: bool,
     /// How each target is named, in order.
     pub targets: Vec<TargetTerms>,
     /// How much is left out of records and reports.
@@ -364,13 +374,31 @@ impl<T> Default for ChangeTerms<T> {
     }
 }
 
+/// The longest name of a revision.
+const REVISION_CHARS_MAX: usize = 200;
+
+/// The revision of a side `git:REV`; `None`: the side is a command. A name that git could take for a flag is none, nor is
+/// one with characters that no revision needs.
+pub fn revision(side: &str) -> Option<&str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_./@^~{}+#".contains(c);
+    let name = side.strip_prefix("git:")?;
+    let is_name = !name.is_empty() && name.len() <= REVISION_CHARS_MAX && !name.starts_with('-');
+    (is_name && name.chars().all(is_of_name)).then_some(name)
+}
+
 /// How builds under test are started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildsTerms<T> {
-    /// The command that starts build A.
+    /// The command that starts build A, or the revision it is made of (`git:REV`).
     pub a: Option<T>,
-    /// The command that starts build B.
+    /// The same of build B.
     pub b: Option<T>,
+    /// The command that makes a server of a revision's sources.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub build: Option<T>,
+    /// The command that starts such a server, with a place for its port.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub start: Option<T>,
     /// A command to be run before each block.
     pub before_block: Option<T>,
     /// How long a build may take until it answers, ns.
@@ -407,7 +435,15 @@ pub const START_NS_MAX: u64 = 30_000_000_000;
 
 impl<T> Default for BuildsTerms<T> {
     fn default() -> Self {
-        BuildsTerms { a: None, b: None, before_block: None, start_ns_max: START_NS_MAX, record_commands: false }
+        BuildsTerms {
+            a: None,
+            b: None,
+            build: None,
+            start: None,
+            before_block: None,
+            start_ns_max: START_NS_MAX,
+            record_commands: false,
+        }
     }
 }
 
@@ -416,6 +452,7 @@ impl<T> Default for Terms<T> {
     fn default() -> Self {
         Terms {
             demo: false,
+            demo_quick: false,
             targets: vec![TargetTerms::default()],
             redact: Redact::Secrets,
             public: false,
@@ -447,6 +484,7 @@ impl<T> Terms<T> {
         let each = &mut each;
         Ok(Terms {
             demo: self.demo,
+            demo_quick: self.demo_quick,
             targets: self.targets.clone(),
             redact: self.redact,
             public: self.public,
@@ -544,6 +582,8 @@ impl<T> Terms<T> {
             builds: BuildsTerms {
                 a: optional(each, TextKind::BuildA, &self.builds.a)?,
                 b: optional(each, TextKind::BuildB, &self.builds.b)?,
+                build: optional(each, TextKind::Build, &self.builds.build)?,
+                start: optional(each, TextKind::Start, &self.builds.start)?,
                 before_block: optional(each, TextKind::BeforeBlock, &self.builds.before_block)?,
                 start_ns_max: self.builds.start_ns_max,
                 record_commands: self.builds.record_commands,

@@ -216,6 +216,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             words.value("--warmup", exact_duration(sweep.warmup_ns));
         }
         Asked::Find(find) => {
+            words.switch("--quick", terms.demo_quick);
             if !terms.demo {
                 words.value("--slo", &find.slo);
             }
@@ -277,6 +278,8 @@ fn builds(words: &mut CommandLine, terms: &Terms<Redacted>) {
     let builds = &terms.builds;
     words.text("--a", &builds.a);
     words.text("--b", &builds.b);
+    words.text("--build", &builds.build);
+    words.text("--start", &builds.start);
     words.optional("--start-timeout", Some(builds.start_ns_max).filter(|ns| *ns != START_NS_MAX).map(exact_duration));
     words.text("--before-block", &builds.before_block);
     words.switch("--record-commands", builds.record_commands);

@@ -16,6 +16,7 @@ pub mod connecting;
 pub mod curl_body;
 pub mod fields;
 pub mod file_traffic;
+pub mod git_builds;
 pub mod grpc;
 pub mod load_profiles;
 pub mod log_replay;

@@ -29,6 +29,10 @@ const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
 const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
 /// How often something is looked at that may have changed.
 const LOOK: Duration = Duration::from_millis(10);
+/// A command that builds a server may take this long.
+const BUILD_PATIENCE: Duration = Duration::from_secs(3600);
+/// Lines of a failed build that are shown.
+const LAST_LINES: usize = 3;
 /// A command that only prepares something may take this long.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
 
@@ -104,6 +108,15 @@ fn last_line(output: &Path) -> String {
     let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     redact::line(line).chars().take(200).collect()
+}
+
+/// The last lines of a file that are not empty, one after the other, for a message.
+fn last_lines(output: &Path) -> String {
+    let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    let shown = last.iter().map(|line| redact::line(line).chars().take(200).collect::<String>());
+    shown.collect::<Vec<_>>().join(" | ")
 }
 
 impl Subject {
@@ -262,10 +275,25 @@ impl Helper {
 
 /// Runs a command to its end, as `--before-block` does. Its output is added to `output`.
 pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
+    run_to_end(flag, (command, command), output, PREPARE_PATIENCE)
+}
+
+/// The same of a command that builds a server: it may take long. The messages show `command`, without the folder it runs in.
+pub fn build(flag: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
+    run_to_end(flag, (command, &in_folder(folder, command)), output, BUILD_PATIENCE)
+}
+
+/// A command for the shell that runs in a folder.
+pub fn in_folder(folder: &Path, command: &str) -> String {
+    let folder = folder.display().to_string().replace('\'', "'\\''");
+    format!("cd '{folder}' && {command}")
+}
+
+fn run_to_end(flag: &str, (shown, command): (&str, &str), output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
     let no_start = |e: std::io::Error| Failure::start(format!("{flag}: it cannot be started: {}", system_text(&e)));
     let mut kept = shell(command, Left::Stay, &file).map_err(no_start)?;
-    let deadline = Instant::now() + PREPARE_PATIENCE;
+    let deadline = Instant::now() + patience;
     loop {
         let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{flag}: {}", system_text(&e))))?;
         let why = match status {
@@ -275,15 +303,19 @@ pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> 
                 bounded_log::settle();
                 return Ok(());
             }
-            Some(status) => format!("it ended with {}; its output: {}", status_text(status), output.display()),
+            Some(status) => {
+                let last = last_lines(output);
+                let said = if last.is_empty() { String::new() } else { format!("; its last words: {last}") };
+                format!("it ended with {}{said} ({})", status_text(status), output.display())
+            }
             None if signal::interrupted() => "interrupted".into(),
-            None if Instant::now() >= deadline => format!("it did not end within {} s", PREPARE_PATIENCE.as_secs()),
+            None if Instant::now() >= deadline => format!("it did not end within {} s", patience.as_secs()),
             None => {
                 std::thread::sleep(LOOK);
                 continue;
             }
         };
-        return Err(Failure::start(format!("{flag} '{}': {why}", redact::command(command))));
+        return Err(Failure::start(format!("{flag} '{}': {why}", redact::command_line(shown))));
     }
 }
 

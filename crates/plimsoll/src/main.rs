@@ -19,6 +19,7 @@ mod results;
 mod run_door;
 mod secrets;
 mod study_screen;
+mod version;
 
 use args::{Cli, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -43,6 +44,10 @@ fn main() -> ExitCode {
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once();
+    if std::env::args_os().len() < 2 {
+        let _ = write!(std::io::stderr(), "{}", version::GREETING);
+        return ExitCode::from(exit::USAGE);
+    }
     if let Some(result) = front_door(std::env::args_os().collect()) {
         return ExitCode::from(ended(result));
     }
@@ -105,6 +110,9 @@ fn is_door(name: &str) -> bool {
 }
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
+    if cli.verbose {
+        return Err(Failure::usage("--verbose goes with --version alone: leave it out before a command"));
+    }
     match &cli.command {
         Command::Check(args) => commands::check::run(args),
         Command::Explain(args) if commands::explain::file(args).is_some() => commands::explain::recorded(args),
@@ -120,6 +128,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Import(args) => commands::import::run(args),
         Command::Model(args) => commands::model::run(args),
+        Command::Completions(args) => commands::completions::run(args),
+        Command::Man(args) => commands::man::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
         Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk, &RunDoor),
@@ -192,7 +202,7 @@ fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<Os
     let commands = Cli::command();
     let known = |word: &str| {
         word == "help"
-            || ["-h", "--help", "-V", "--version"].contains(&word)
+            || ["-h", "--help", "-V", "--version", "--verbose"].contains(&word)
             || commands.get_subcommands().any(|command| command.get_name() == word)
     };
     if arguments.get(1).is_some_and(|word| word == "curl") {
@@ -223,6 +233,10 @@ fn looks_like_target(word: &str) -> bool {
 fn explain(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
     match error.kind() {
+        ErrorKind::DisplayVersion if std::env::args_os().any(|word| word == "--verbose") => {
+            output::print(&version::verbose());
+            if told_unwritten() { exit::USAGE } else { exit::DONE }
+        }
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
             match std::io::stdout().is_terminal() {

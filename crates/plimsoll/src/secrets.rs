@@ -7,6 +7,7 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use plimsoll_model::redact::{self, REDACTED, Redact};
+use plimsoll_model::terms;
 use plimsoll_study::message::Hidden;
 use std::ffi::OsStr;
 
@@ -54,7 +55,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "curl") => Class::Secret,
         (_, "headers" | "identities") => Class::Header,
         (_, "body" | "other_body") => Class::Body,
-        (_, "a" | "b" | "before_block" | "vary") => Class::Command,
+        (_, "a" | "b" | "build" | "start" | "before_block" | "vary") => Class::Command,
         (_, "words") => Class::Argument,
         (
             _,
@@ -74,6 +75,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "json"
             | "json_lines"
             | "quiet"
+            | "quick"
             | "ladder"
             | "record_commands"
             | "allow_different_answers"
@@ -100,7 +102,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
             | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
             | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values" | "speed"
-            | "scale" | "only" | "skip" | "may_signal",
+            | "scale" | "only" | "skip" | "may_signal" | "shell",
         ) => Class::Plain,
         _ => return None,
     })
@@ -116,6 +118,7 @@ fn shown(class: Class, value: &str) -> String {
             value.split(",http").map(|url| redact::url(url, Redact::Secrets)).collect::<Vec<_>>().join(",http")
         }
         Class::Path | Class::Place | Class::Program => redact::path(value),
+        Class::Command if terms::revision(value).is_some() => value.to_owned(),
         Class::Command => redact::command(value),
         Class::Argument => redact::argument(value, Redact::Secrets),
         Class::Body if value == "-" => value.to_owned(),

@@ -1,7 +1,7 @@
 //! What is said to `plimsoll grpc`. Not here: how a call is asked for, which every other command has in the same words (`shared`).
 
 use super::shared::{ConnectionArgs, SchemaArgs};
-use clap::Args;
+use clap::{Args, ValueHint};
 
 /// What of a server is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -20,6 +20,7 @@ pub struct GrpcArgs {
     #[arg(value_name = "WHAT")]
     pub shown: GrpcShown,
     /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method
+    #[arg(value_hint = ValueHint::Url)]
     pub url: String,
     /// Header to send, such as 'Authorization: Bearer x' (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]

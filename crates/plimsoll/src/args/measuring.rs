@@ -5,7 +5,7 @@
 
 use super::reading::LogArgs;
 use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs};
-use clap::Args;
+use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -82,7 +82,7 @@ pub struct FindArgs {
     /// How many times over the traffic of this access log is carried: loads are drawn from its sessions; - is standard input
     /// (repeatable)
     #[arg(long = "replay", value_name = "LOG", help_heading = "Log",
-          conflicts_with_all = ["file", "curl", "method", "body", "lua", "arrivals"])]
+          conflicts_with_all = ["file", "curl", "method", "body", "lua", "arrivals"], value_hint = ValueHint::FilePath)]
     pub logs: Vec<PathBuf>,
     /// Ask only what matches, as 'GET /path?query' (repeatable: one of them)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
@@ -163,7 +163,7 @@ pub struct OverloadArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
     pub retries: u32,
     /// Afterwards put the same load on this target, such as a proxy in front, and show both
-    #[arg(long, value_name = "URL2", help_heading = "Search")]
+    #[arg(long, value_name = "URL2", help_heading = "Search", value_hint = ValueHint::Url)]
     pub against: Option<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
@@ -186,7 +186,7 @@ pub struct ChangeArgs {
     #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
     /// A path of the same server that does little [default: one that it does not have]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub reference: Option<String>,
     /// Header by which another client names itself, such as 'X-Api-Key: k2' (repeatable)
     #[arg(long = "identity", value_name = "NAME: VALUE")]
@@ -203,7 +203,9 @@ pub struct ChangeArgs {
         help = "At the end run this for each of --values, in place of {\u{1b}[0mn}, and measure what is answered then: \
                   './set-pool {\u{1b}[0mn}'"
     )]
-    #[arg(long, value_name = "CMD", requires = "values", conflicts_with_all = ["no_intervene", "max_rate"])]
+    #[arg(long, value_name = "CMD", requires = "values",
+          conflicts_with_all = ["no_intervene", "max_rate"],
+          value_hint = ValueHint::CommandString)]
     pub vary: Option<String>,
     /// The values of --vary, such as 2,4,8
     #[arg(long, value_name = "LIST", requires = "vary")]
@@ -245,7 +247,8 @@ pub struct SweepArgs {
     #[arg(long, default_value = "sweep", help_heading = "Output")]
     pub name: String,
     /// Folder of the files written
-    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", help_heading = "Output")]
+    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", help_heading = "Output",
+          value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
     #[command(flatten)]
     pub out: OutputArgs,
@@ -261,10 +264,10 @@ pub struct BaselineArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
     /// Speak TLS with this certificate (PEM)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cert: Option<PathBuf>,
     /// The key of the certificate (PEM) [default: in the --cert file]
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
     /// Threads, each with an event loop [default: all cores, and more where --connections needs them]
     #[arg(long, value_name = "N")]
@@ -273,7 +276,9 @@ pub struct BaselineArgs {
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
     /// Answer /items when this server behind has answered, over --pool connections: a limit to explain
-    #[arg(long, value_name = "URL", requires = "pool", conflicts_with_all = ["threads", "connections", "cert"])]
+    #[arg(long, value_name = "URL", requires = "pool",
+          conflicts_with_all = ["threads", "connections", "cert"],
+          value_hint = ValueHint::Url)]
     pub behind: Option<String>,
     /// Connections to the server behind
     #[arg(long, value_name = "N", requires = "behind")]
@@ -281,11 +286,16 @@ pub struct BaselineArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  plimsoll demo --budget 30s")]
+#[command(after_help = "Examples:\n  \
+    plimsoll demo --budget 30s\n  \
+    plimsoll demo --quick        the search alone, in 15 s")]
 pub struct DemoArgs {
-    /// Time for each of the three: find, explain, prove
-    #[arg(long, value_name = "TIME", default_value = "40s")]
-    pub budget: String,
+    /// Time for each of the three: find, explain, prove [default: 40s; 15s with --quick]
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Show the search alone
+    #[arg(long)]
+    pub quick: bool,
     /// Seed of all that is random [default: drawn, and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -304,22 +314,28 @@ pub struct RerunArgs {
     #[arg(short = 'y', long)]
     pub yes: bool,
     /// A target of which something was left out of the record (repeatable, in its order)
-    #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record")]
+    #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub urls: Vec<String>,
     /// The target beside it
-    #[arg(long, value_name = "URL2", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "URL2", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub against: Option<String>,
     /// The file of traffic
-    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record")]
+    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub traffic: Option<String>,
     /// The script
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
     /// A log that is replayed (repeatable, in its order)
-    #[arg(long = "log", value_name = "FILE", help_heading = "Left out of the record")]
+    #[arg(long = "log", value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub logs: Vec<String>,
     /// Where the file of traffic, or the log, was asked
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// A header whose value was left out (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
@@ -328,25 +344,40 @@ pub struct RerunArgs {
     #[arg(short = 'b', long, value_name = "TEXT|@FILE|-", help_heading = "Left out of the record")]
     pub body: Option<String>,
     /// The command of build A
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
     /// The command of build B
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
+    /// The command that builds a revision
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
+    pub build: Option<String>,
+    /// The command that starts what was built
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
+    pub start: Option<String>,
     /// The command before each block
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
     /// The command that changes a setting
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+          value_hint = ValueHint::CommandString)]
     pub vary: Option<String>,
     /// Where profiles are served
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
     /// Where the server tells of itself
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
     /// A path of the server that does little
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+          value_hint = ValueHint::Url)]
     pub reference: Option<String>,
     /// A header by which another client names itself (repeatable, in their order)
     #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
@@ -355,28 +386,36 @@ pub struct RerunArgs {
     #[arg(long, value_name = "TEXT|@FILE", help_heading = "Left out of the record")]
     pub other_body: Option<String>,
     /// The unix socket
-    #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "PATH", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub unix: Option<String>,
     /// The issuers to trust
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub cacert: Option<String>,
     /// Our own certificate
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub cert: Option<String>,
     /// The key of our certificate
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub key: Option<String>,
     /// A file that describes messages of gRPC (repeatable, in its order)
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub proto: Vec<String>,
     /// Where its imports are (repeatable, in its order)
-    #[arg(long, value_name = "DIR", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "DIR", help_heading = "Left out of the record",
+          value_hint = ValueHint::DirPath)]
     pub proto_path: Vec<String>,
     /// What protoc made of such files
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+          value_hint = ValueHint::FilePath)]
     pub descriptor_set: Option<String>,
     /// The control group to watch
-    #[arg(long, value_name = "PATH", help_heading = "Left out of the record")]
+    #[arg(long, value_name = "PATH", help_heading = "Left out of the record",
+          value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
     /// Write the run file of the repetition here
     #[arg(short = 'o', long, value_name = "FILE")]

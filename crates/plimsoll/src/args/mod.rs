@@ -2,11 +2,13 @@
 //! and terms of it.
 //!
 //! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there
-//! in `reading`, to those that are another tool by name in `doors`, to what asks a server of itself in `grpc`; what several have
-//! in common in `shared`, which knows none of them.
+//! in `reading`, to those that are another tool by name in `doors`, to what asks a server of itself in `grpc`, to what
+//! installs in `install`; what several have in common in `shared`, which knows none of them.
 
 mod doors;
 mod grpc;
+mod install;
+mod known_words;
 mod measuring;
 mod prove;
 mod reading;
@@ -15,6 +17,7 @@ mod shared;
 
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
+pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use measuring::{
     BaselineArgs, ChangeArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs,
 };
@@ -41,12 +44,14 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
 #[command(
     name = "plimsoll",
     version,
-    arg_required_else_help = true,
     after_help = "A bare URL is searched: `plimsoll URL` is `plimsoll find URL`.\n\
                   Exit codes: 0 done, 1 a --fail-if was crossed or nothing succeeded, 2 bad use, cannot start or cannot write, \
                   130 interrupted."
 )]
 pub struct Cli {
+    /// With --version: also the commit, the features and the target that it was built for
+    #[arg(long)]
+    pub verbose: bool,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -93,6 +98,10 @@ pub enum Command {
     Rerun(RerunArgs),
     /// Remove old runs from the folder of results
     Clean(CleanArgs),
+    /// Print the completions of a shell: bash, zsh or fish
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write a page for each command into a folder
+    Man(ManArgs),
     /// Be wrk: its command line, its Lua scripts, its output
     Wrk(WrkArgs),
     /// Be wrk2: the same with a rate

@@ -2,14 +2,19 @@
 //!
 //! Not here: what it is asked in the same words as other commands (`shared`).
 
+use super::known_words::KnownWords;
 use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs};
-use clap::Args;
+use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Args)]
+// An argument that is changed becomes the last: those after it are moved, too.
+#[command(mut_arg("url", |url| url.required_unless_present("start")))]
+#[command(mut_arg("more", |more| more), mut_arg("words", |words| words))]
 #[command(after_help = "Examples:\n  \
     plimsoll prove http://localhost:8080/ http://localhost:8081/\n  \
     plimsoll prove --a './old -p 8080' --b './new -p 8080' http://localhost:8080/\n  \
+    plimsoll prove --a git:main --b git:HEAD --build make --start './server {port}' /items\n  \
     plimsoll prove -f mix.toml URL_A URL_B              several requests by weight\n  \
     plimsoll prove --measure p99 --rate 2k URL_A URL_B  p99 at 2 000/s decides\n  \
     plimsoll prove --fail-if worse --json URL_A URL_B   for a pipeline\n  \
@@ -22,19 +27,33 @@ pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,
     /// The second target; with --ladder all further rungs
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub more: Vec<String>,
-    /// Start build A with this command, fresh for each load, in place of a second URL
-    #[arg(long, value_name = "CMD", requires = "b", conflicts_with = "ladder", help_heading = "Builds")]
+    /// Side A is a build: start it with this command, fresh for each load; or git:REV, a revision of this repository
+    #[arg(long, value_name = "CMD|git:REV", requires = "b", conflicts_with = "ladder", help_heading = "Builds",
+          value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
-    /// Start build B with this command
-    #[arg(long, value_name = "CMD", requires = "a", help_heading = "Builds")]
+    /// The same of side B
+    #[arg(long, value_name = "CMD|git:REV", requires = "a", help_heading = "Builds",
+          value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
+    /// Build a revision with this command, once, in a worktree of its own
+    #[arg(long, value_name = "CMD", requires = "start", help_heading = "Builds",
+          value_hint = ValueHint::CommandString)]
+    pub build: Option<String>,
+    // Written plainly, `{port}` is a new line to clap (see --vary).
+    #[arg(
+        help = "Start a revision with this command, in its worktree; {\u{1b}[0mport} is the port of the URL. Without a \
+                URL, or with a path in its place, plimsoll takes a free port of 127.0.0.1"
+    )]
+    #[arg(long, value_name = "CMD", requires = "a", help_heading = "Builds",
+          value_hint = ValueHint::CommandString)]
+    pub start: Option<String>,
     /// Give a build up that does not answer within this time
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Builds")]
     pub start_timeout: String,
     /// Run this before each block, to reset state
-    #[arg(long, value_name = "CMD", help_heading = "Builds")]
+    #[arg(long, value_name = "CMD", help_heading = "Builds", value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
     /// Keep the whole commands in the run file and in reports, not only the programs' names
     #[arg(long, help_heading = "Builds")]
@@ -43,7 +62,9 @@ pub struct ProveArgs {
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
     /// What decides: goodput, p50, p99, or cpu (CPU time a request, of processes on this machine)
-    #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison")]
+    #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison",
+          value_parser = KnownWords::text(&["goodput", "p50", "p99", "cpu"]),
+          hide_possible_values = true)]
     pub measure: String,
     /// Differences up to this do not matter
     #[arg(long, value_name = "PERCENT", default_value = "2%", help_heading = "Comparison")]
@@ -77,8 +98,7 @@ pub struct ProveArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "auto",
-        help_heading = "Profiles"
-    )]
+        help_heading = "Profiles", value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
     /// Length of a CPU profile in seconds
     #[arg(
@@ -92,7 +112,8 @@ pub struct ProveArgs {
     #[command(flatten)]
     pub generator: GeneratorArgs,
     /// Exit with 1 on this verdict: worse
-    #[arg(long, value_name = "VERDICT", help_heading = "Judgement")]
+    #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
+          value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]
     pub fail_if: Option<String>,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]

@@ -3,8 +3,9 @@
 //!
 //! Not here: commands that measure.
 
+use super::known_words::KnownWords;
 use super::shared::SchemaArgs;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Args)]
@@ -17,13 +18,14 @@ pub struct CheckArgs {
     #[arg(short = 'f', long, value_name = "FILE")]
     pub file: PathBuf,
     /// Where it would be asked [default: the file's base]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// Seed of all that is random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Which HTTP its requests are shown in: 1.1 or 2 [default: 1.1, of gRPC 2]
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION",
+          value_parser = KnownWords::text(&["1.1", "2"]), hide_possible_values = true)]
     pub http: Option<String>,
     #[command(flatten)]
     pub schema: SchemaArgs,
@@ -55,7 +57,7 @@ pub struct ShowArgs {
     plimsoll profile --diff a.pb.gz b.pb.gz --requests-a 5000 --requests-b 60000")]
 pub struct ProfileArgs {
     /// Profile: a file, or an address such as http://localhost:6060/debug/pprof
-    #[arg(value_name = "FILE|URL")]
+    #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub source: Option<String>,
     /// Take the profile for so long (an address only) [default: 30 for a CPU profile]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -64,7 +66,8 @@ pub struct ProfileArgs {
     #[arg(long)]
     pub allow_public: bool,
     /// Compare two profiles, each a file or an address: what B costs more than A
-    #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference")]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference",
+          value_hint = ValueHint::FilePath)]
     pub diff: Vec<String>,
     /// Requests completed while A was taken
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
@@ -88,7 +91,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", num_args = 0..=1, help_heading = "Output")]
     pub top: Option<Option<String>>,
     /// Order of the rows: flat, cum [default: cum; flat with --diff]
-    #[arg(long, value_name = "COLUMN", help_heading = "Output")]
+    #[arg(long, value_name = "COLUMN", help_heading = "Output",
+          value_parser = KnownWords::text(&["flat", "cum"]), hide_possible_values = true)]
     pub sort: Option<String>,
     /// Write a flame graph (.html or .svg) or keep the profile (.pb.gz); repeatable
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -112,7 +116,8 @@ pub struct DiffArgs {
     #[arg(value_name = "B")]
     pub b: PathBuf,
     /// Folder of the charts written
-    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll")]
+    #[arg(long, value_name = "DIR", default_value = "_output/plimsoll",
+          value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -200,7 +205,8 @@ pub struct CleanArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// The folder of results
-    #[arg(long, value_name = "DIR", default_value = plimsoll_study::result_store::FOLDER)]
+    #[arg(long, value_name = "DIR", default_value = plimsoll_study::result_store::FOLDER,
+          value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
 }
 
@@ -209,7 +215,8 @@ pub struct CleanArgs {
 pub struct LogArgs {
     /// How lines are written: an nginx log_format ($...), an Apache LogFormat (%...), an Envoy format (%...%), or combined,
     /// common, caddy, traefik, envoy, alb, ... [default: found by the first lines]
-    #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log")]
+    #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log",
+          value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb"]), hide_possible_values = true)]
     pub log_format: Option<String>,
     /// Where lines of JSON have what: time, start, end, method, path, status, bytes, duration_ms (_s, _us), client,
     /// user_agent
@@ -270,7 +277,7 @@ pub struct ModelArgs {
     #[arg(short, long, required = true, value_name = "FILE", help_heading = "Output")]
     pub output: PathBuf,
     /// Ask it there [default: http://localhost/]
-    #[arg(long, value_name = "URL", help_heading = "Model")]
+    #[arg(long, value_name = "URL", help_heading = "Model", value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// Say how far what the file asks lies from the log
     #[arg(long, help_heading = "Model")]
@@ -322,10 +329,10 @@ pub struct ImportArgs {
     #[arg(value_enum, value_name = "KIND")]
     pub kind: ImportKind,
     /// The file; - is standard input, and a description of an API may be at an address
-    #[arg(value_name = "FILE|URL")]
+    #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub source: String,
     /// Of a recording, take what was asked of this host [default: the host that was asked first]
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub host: Option<String>,
     /// Fetch from an address that is neither loopback nor private
     #[arg(long)]

@@ -1,8 +1,8 @@
 //! What was said to `plimsoll replay`.
 
 use super::reading::LogArgs;
-use super::shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, parse_redact};
-use clap::Args;
+use super::shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, redact_words};
+use clap::{Args, ValueHint};
 use plimsoll_model::Redact;
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub struct ReplayArgs {
     #[arg(required = true, value_name = "LOG|FILE")]
     pub logs: Vec<PathBuf>,
     /// Ask it there; of a file of traffic in place of its base
-    #[arg(long, value_name = "URL", help_heading = "Request")]
+    #[arg(long, value_name = "URL", help_heading = "Request", value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// Let time run so much faster: everything, also the pauses of visitors, is shortened
     #[arg(long, value_name = "2x", help_heading = "Load", conflicts_with = "scale")]
@@ -69,7 +69,8 @@ pub struct ReplayArgs {
     #[arg(long, help_heading = "Request")]
     pub allow_public: bool,
     /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
-    #[arg(long, value_name = "WHAT", default_value = "secrets", value_parser = parse_redact, help_heading = "Request")]
+    #[arg(long, value_name = "WHAT", default_value = "secrets",
+          value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
     pub redact: Redact,
     /// Keep the contents of failed answers as they come, with all that is secret in them
     #[arg(long, conflicts_with = "redact", help_heading = "Request")]

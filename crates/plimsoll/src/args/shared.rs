@@ -3,7 +3,9 @@
 //!
 //! Not here: any command. Those that measure hold these, and these hold none of them.
 
-use clap::Args;
+use super::known_words::KnownWords;
+use clap::builder::TypedValueParser;
+use clap::{Args, ValueHint};
 use plimsoll_model::{Redact, Route, Spin};
 use std::path::PathBuf;
 
@@ -12,19 +14,21 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Request")]
 pub struct RequestArgs {
     /// Target, such as http://localhost:8080/items or https://api.test/
-    #[arg(required_unless_present_any = ["file", "curl"])]
+    #[arg(required_unless_present_any = ["file", "curl"], value_hint = ValueHint::Url)]
     pub url: Option<String>,
     /// Ask what this file says (TOML, YAML or JSON): requests by weight, or scenarios of steps
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
     pub file: Option<PathBuf>,
     /// Ask it there, instead of at the file's base
-    #[arg(long, value_name = "URL", requires = "file", conflicts_with = "url")]
+    #[arg(long, value_name = "URL", requires = "file", conflicts_with = "url",
+          value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// Ask what this command line of curl asks, as browsers copy it; `plimsoll curl ...` takes its words as they are
     #[arg(long, value_name = "'curl ...'", conflicts_with_all = ["url", "file", "method", "body"])]
     pub curl: Option<String>,
     /// Method [default: GET, or POST with a body]
-    #[arg(short = 'X', long, value_name = "METHOD")]
+    #[arg(short = 'X', long, value_name = "METHOD",
+          value_parser = KnownWords::text(&["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]), hide_possible_values = true)]
     pub method: Option<String>,
     /// Header to send, such as 'Accept: text/html' (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
@@ -65,7 +69,8 @@ pub struct RequestArgs {
     #[arg(long, help_heading = "Request")]
     pub allow_public: bool,
     /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
-    #[arg(long, value_name = "WHAT", default_value = "secrets", value_parser = parse_redact, help_heading = "Request")]
+    #[arg(long, value_name = "WHAT", default_value = "secrets",
+          value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
     pub redact: Redact,
     /// Keep the contents of failed answers as they come, with all that is secret in them
     #[arg(long, conflicts_with = "redact", help_heading = "Request")]
@@ -80,7 +85,7 @@ pub struct SchemaArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set")]
     pub proto: Vec<PathBuf>,
     /// Imports of --proto files are looked for there [default: beside them] (repeatable)
-    #[arg(long, value_name = "DIR", requires = "proto")]
+    #[arg(long, value_name = "DIR", requires = "proto", value_hint = ValueHint::DirPath)]
     pub proto_path: Vec<PathBuf>,
     /// Messages of gRPC are described there: what protoc --include_imports -o FILE writes
     #[arg(long, value_name = "FILE")]
@@ -92,10 +97,10 @@ pub struct SchemaArgs {
 #[command(next_help_heading = "Connections")]
 pub struct ConnectionArgs {
     /// Connect there instead of to the URL's host, which is still asked for
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
     pub connect_to: Option<String>,
     /// Connect to this unix socket; @NAME is the abstract one of that name
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub unix: Option<String>,
     /// Connect from these local addresses in turn, such as 10.0.0.5-10.0.0.9 or 10.0.0.0/24
     #[arg(long, value_name = "LIST")]
@@ -104,10 +109,12 @@ pub struct ConnectionArgs {
     #[arg(long, value_name = "TIME")]
     pub resolve_every: Option<String>,
     /// How connections are closed: fin, or reset (leaves no port in TIME-WAIT)
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW",
+          value_parser = KnownWords::text(&["fin", "reset"]), hide_possible_values = true)]
     pub close: Option<String>,
     /// Which HTTP is spoken: 1.1, 2, or auto (over TLS what the server takes, 2 before 1.1; without TLS 1.1)
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION",
+          value_parser = KnownWords::text(&["1.1", "2", "auto"]), hide_possible_values = true)]
     pub http: Option<String>,
     /// Over HTTP/2, carry up to so many requests at a time on a connection [default: 1]
     #[arg(long, value_name = "N")]
@@ -134,7 +141,9 @@ pub struct ConnectionArgs {
 #[command(next_help_heading = "Script")]
 pub struct ScriptArgs {
     /// Ask what this Lua script for wrk says; '' asks as wrk does without a script
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "curl", "method", "body", "follow", "no_keepalive", "streams"])]
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["file", "curl", "method", "body", "follow", "no_keepalive", "streams"],
+          value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
     /// Words for the script's init
     #[arg(last = true, value_name = "WORDS", requires = "lua")]
@@ -149,13 +158,15 @@ pub struct GeneratorArgs {
     #[arg(short = 't', long, value_name = "N")]
     pub threads: Option<String>,
     /// Wait by looking again instead of sleeping: auto, on, off
-    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = parse_spin)]
+    #[arg(long, value_name = "WHEN", default_value = "auto",
+          value_parser = spin_words(), hide_possible_values = true)]
     pub spin: Spin,
     /// Seed of all that is random [default: drawn, and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// How arrivals of an open load are spaced: constant, poisson [default: poisson in find, explain and overload, else constant]
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW",
+          value_parser = KnownWords::text(&["constant", "poisson"]), hide_possible_values = true)]
     pub arrivals: Option<String>,
 }
 
@@ -165,7 +176,8 @@ pub struct GeneratorArgs {
 pub struct PprofArgs {
     /// Afterwards take profiles at low load and at this one: where they are served, such as
     /// http://localhost:6060/debug/pprof; alone, or with auto, at /debug/pprof on the target itself
-    #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto")]
+    #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
+          value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
     /// Length of a CPU profile in seconds
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=600))]
@@ -180,14 +192,15 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     /// Watch the process of this name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_hint = ValueHint::CommandName)]
     pub process: Option<String>,
     /// Read once a second what the server tells of itself, Prometheus text or Go's /debug/vars: where it does; alone, or
     /// with auto, at /metrics or /debug/vars on the target itself
-    #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto")]
+    #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
+          value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
     /// Watch this control group [default: that of the process]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
     /// Watch nothing
     #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup"])]
@@ -235,8 +248,17 @@ pub fn redaction(redact: Redact, keeps_failed_bodies: bool) -> Redact {
     if keeps_failed_bodies { Redact::SecretsButBodies } else { redact }
 }
 
+/// The parser of `--redact`, with its words.
+pub fn redact_words() -> impl TypedValueParser<Value = Redact> {
+    KnownWords::new(&["secrets", "all"], parse_redact)
+}
+
+fn spin_words() -> impl TypedValueParser<Value = Spin> {
+    KnownWords::new(&["auto", "on", "off"], parse_spin)
+}
+
 /// What is left out, by its word.
-pub fn parse_redact(text: &str) -> Result<Redact, String> {
+fn parse_redact(text: &str) -> Result<Redact, String> {
     match text {
         "secrets" => Ok(Redact::Secrets),
         "all" => Ok(Redact::All),

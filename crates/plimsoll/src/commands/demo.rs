@@ -27,17 +27,22 @@ const BEHIND: &str = "/delay/20";
 const POOL: &str = "4";
 const LARGER_POOL: &str = "8";
 
+/// Time for each verb, and for the search alone.
+const BUDGET: &str = "40s";
+const BUDGET_QUICK: &str = "15s";
+
 /// What the flags ask for; the port is that of the server, once it runs.
 pub fn asked(args: &DemoArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
-    let budget_ns = positive_time("--budget", &args.budget)?;
+    let budget = args.budget.as_deref().unwrap_or(if args.quick { BUDGET_QUICK } else { BUDGET });
+    let budget_ns = positive_time("--budget", budget)?;
     let request = Request { target: PATH.into(), ..Request::get() };
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     load.seed = args.seed.unwrap_or_else(plan_from_args::fresh_seed);
     let traffic = Traffic::one(origin, Route::new(request));
     let base = Plan { traffic, load, carriage: Carriage::tcp(Vec::new()) };
     let output = plan_from_args::output(&args.out, None)?;
-    let terms = Terms { demo: true, output, ..Terms::default() };
+    let terms = Terms { demo: true, demo_quick: args.quick, output, ..Terms::default() };
     let (slo, arrivals) = (Slo::default().to_string(), Arrivals::Poisson);
     let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
     Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
@@ -53,17 +58,19 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!("a server with a planted limit runs at {url}; plimsoll is told no more than that\n"));
-    live.line(&format!("1 of 3, how much does it carry?   plimsoll find {url}"));
+    let first = if terms.demo_quick { "how" } else { "1 of 3, how" };
+    live.line(&format!("{first} much does it carry?   plimsoll find {url}"));
     find::carry_out(asked, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
     // A document is one: that of the search.
-    if terms.output.is_text() && !plimsoll_sys::signal::interrupted() {
+    let is_whole = terms.output.is_text() && !terms.demo_quick;
+    if is_whole && !plimsoll_sys::signal::interrupted() {
         live.line(&format!("\n2 of 3, what holds it?   plimsoll explain {url}"));
         explained(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
     ended(server)?;
-    if terms.output.is_text() && !plimsoll_sys::signal::interrupted() {
+    if is_whole && !plimsoll_sys::signal::interrupted() {
         // Each side is started afresh for each load, so that both have the same past.
         let address = free_address()?;
         let build = |pool: &str| Ok::<_, Failure>(format!("{} {}", program()?, words_of(&address, &behind, pool)));

@@ -16,7 +16,7 @@ use plimsoll_model::completion::{
     script_file, traffic_file,
 };
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::terms::OutputTerms;
+use plimsoll_model::terms::{BuildsTerms, OutputTerms};
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
 use plimsoll_report::spelling::words;
 use plimsoll_study::fields;
@@ -131,6 +131,8 @@ fn flag(kind: TextKind) -> &'static str {
         TextKind::BuildA => "--a",
         TextKind::BuildB => "--b",
         TextKind::BeforeBlock => "--before-block",
+        TextKind::Build => "--build",
+        TextKind::Start => "--start",
         TextKind::Place => "--output",
     }
 }
@@ -174,6 +176,8 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
         (TextKind::BuildA, &args.a),
         (TextKind::BuildB, &args.b),
         (TextKind::BeforeBlock, &args.before_block),
+        (TextKind::Build, &args.build),
+        (TextKind::Start, &args.start),
         (TextKind::Metrics, &args.metrics),
         (TextKind::Reference, &args.reference),
         (TextKind::Vary, &args.vary),
@@ -241,7 +245,8 @@ fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
 /// Asks before something is done that only the file says and that could do harm.
 fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(), Failure> {
     let builds = &terms.builds;
-    let commands = [&builds.a, &builds.b, &builds.before_block, &terms.changes.vary];
+    let BuildsTerms { a, b, build, start, before_block, .. } = builds;
+    let commands = [a, b, build, start, before_block, &terms.changes.vary];
     let unix = asked.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld);
     let mut reasons = Vec::new();
     if commands.into_iter().flatten().any(|command| !command.withheld) {

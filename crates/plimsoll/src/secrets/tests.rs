@@ -177,7 +177,7 @@ fn sample(command: &str, id: &str) -> String {
         (_, "other_body") => "a longer one",
         (_, "vary") => "TOKEN=x ./set -p '{n}' --a=b",
         (_, "values") => "2,4.5,8",
-        (_, "a" | "b" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
+        (_, "a" | "b" | "build" | "start" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
         (_, "process" | "name") => "api",
         (_, "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path" | "descriptor_set") => {
             "/run/a b/x=y.pem"
@@ -266,6 +266,8 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         }
         (_, "target") if MEASURING.contains(&command) => return vec![format!("--file={}", traffic_file().display())],
         ("explain", "other_body") => &["--body=four", URL],
+        ("prove", "build") => &["--start=./s", "--a=git:main", "--b=git:HEAD", URL],
+        ("prove", "start") => &["--a=git:main", "--b=git:HEAD", URL],
         ("prove", "a") => &["--b=./b", URL],
         ("prove", "b") => &["--a=./a", URL],
         ("prove", "url" | "more") => &[URL],
@@ -292,7 +294,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("baseline", "behind") => &["--pool=4"],
         ("baseline", "pool") => &["--behind=http://127.0.0.1:1/"],
         ("baseline", "key") => &["--cert=/run/own.pem"],
-        ("demo" | "baseline" | "clean", _) | (_, "url" | "files" | "file" | "curl") => &[],
+        ("demo" | "baseline" | "clean" | "man" | "completions", _) | (_, "url" | "files" | "file" | "curl") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],
         ("import", "source") => &[],

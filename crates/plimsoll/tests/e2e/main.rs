@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod action;
 mod addresses;
 mod around;
 mod attack;
@@ -28,6 +29,7 @@ mod grpc;
 mod h2;
 mod hostile;
 mod import;
+mod install;
 mod live;
 mod mix;
 mod model;
@@ -38,6 +40,7 @@ mod probes;
 mod profile;
 mod prove;
 mod prove_profiles;
+mod prove_revisions;
 mod public;
 mod replay;
 mod report;

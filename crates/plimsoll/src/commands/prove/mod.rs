@@ -18,6 +18,7 @@ use plimsoll_report::measure_text;
 use plimsoll_report::spelled;
 use plimsoll_report::spelling;
 use plimsoll_study::capacity::Limits;
+use plimsoll_study::git_builds;
 use plimsoll_study::profile_capture::Capture;
 use plimsoll_study::prove_targets;
 use plimsoll_study::recording::Recording;
@@ -41,15 +42,43 @@ fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String 
     }
 }
 
+/// Where the run file goes.
+fn place(terms: &Terms<String>) -> PathBuf {
+    terms.output.file.as_ref().map_or_else(|| result_store::new_path("prove"), PathBuf::from)
+}
+
 /// Compares two builds, reports, and says with which code to end.
 pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let ProveAsked { blocks, criterion, margin, profiles: _ } = asked;
-    let mut targets = prove_targets::reach(&blocks.arms, terms, criterion)?;
-    let warnings = prove_targets::first_answers(&mut targets, terms)?;
+    let ProveAsked { mut blocks, criterion, margin, profiles: _ } = asked;
+    let path = place(terms);
+    let port = blocks.arms.first().map_or(0, |arm| arm.plan.traffic.origin.port);
+    let mut live = Live::new(terms.output.quiet);
+    let revisions = git_builds::make(&terms.builds, port, &path, &mut |line| live.line(line))?;
+    drop(live);
+    let mut terms = terms.clone();
+    let mut targets = prove_targets::reach(&blocks.arms, &terms, criterion)?;
+    let mut warnings = Vec::new();
+    if let Some(revisions) = &revisions {
+        warnings.extend(revisions.warnings.iter().cloned());
+        let recorded = [&mut terms.builds.a, &mut terms.builds.b];
+        let sides = revisions.sides.iter().zip(recorded).zip(targets.iter_mut().zip(&mut blocks.arms));
+        for ((side, recorded), (target, arm)) in sides {
+            match side {
+                Some(side) => {
+                    target.command = Some(side.command.clone());
+                    arm.name.clone_from(&side.name);
+                    *recorded = Some(side.record.clone());
+                }
+                None => target.command = target.command.take().map(|command| git_builds::with_port(&command, port)),
+            }
+        }
+    }
+    let terms = &terms;
+    warnings.extend(prove_targets::first_answers(&mut targets, terms)?);
     let wanted = prove_targets::profiles(terms, &targets)?;
     let profiles = wanted.as_ref().map(Capture::asked);
     let record = |blocks| Asked::Prove(ProveAsked { blocks, criterion, margin, profiles });
-    compare(blocks, Some(criterion), terms, (&targets, warnings), record, wanted)
+    compare(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
 }
 
 /// The same of the rungs of a ladder.
@@ -57,16 +86,17 @@ pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::first_answers(&mut targets, terms)?;
     let record = |blocks| Asked::Ladder(LadderAsked { blocks });
-    compare(asked.blocks, None, terms, (&targets, warnings), record, None)
+    compare(asked.blocks, None, terms, (&targets, warnings, place(terms)), record, None)
 }
 
-/// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be warned of; `record`: what is
+/// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be warned of and where the run file
+/// goes; `record`: what is
 /// recorded of the question.
 fn compare(
     blocks: BlocksAsked<Plan>,
     criterion: Option<Criterion>,
     terms: &Terms<String>,
-    (targets, mut warnings): (&[BuildTarget], Vec<String>),
+    (targets, mut warnings, path): (&[BuildTarget], Vec<String>, PathBuf),
     record: impl FnOnce(BlocksAsked) -> Asked,
     wanted: Option<Capture>,
 ) -> Result<u8, Failure> {
@@ -77,7 +107,6 @@ fn compare(
     if let Some(hint) = hint {
         live.line(hint);
     }
-    let path = terms.output.file.as_ref().map_or_else(|| result_store::new_path("prove"), PathBuf::from);
     let local = targets.iter().all(|arm| arm.base.local);
     // What was reached is what is recorded: addresses and certificates are known now.
     let mut reached = targets.iter();

@@ -1,18 +1,20 @@
 //! What a comparison is asked to do: flags become arms, a criterion and limits, checked before anything is looked up.
 
-use crate::args::ProveArgs;
+use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
 use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
 use plimsoll_model::bounds::ARMS;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
-use plimsoll_model::terms::{BuildsTerms, ProfilesTerms};
+use plimsoll_model::terms::{BuildsTerms, ProfilesTerms, revision};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
 use plimsoll_model::{Arm, Asked, BlocksAsked, Criterion, LadderAsked, Plan, ProveAsked, Served, Terms, completion};
 use plimsoll_report::format::flag_time;
 use plimsoll_study::traffic_file;
+use plimsoll_sys::system_text;
 use plimsoll_traffic::file::FileLoad;
+use std::net::{Ipv4Addr, TcpListener};
 
 fn margin(text: &str) -> Result<f64, Failure> {
     let bad =
@@ -42,9 +44,45 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     }
 }
 
+/// Whether sides are revisions. Each flag of a revision needs one, and a revision needs to be started.
+fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
+    let sides = [("--a", &args.a), ("--b", &args.b)];
+    let named = sides.iter().filter_map(|(flag, side)| Some((*flag, side.as_deref()?)));
+    for (flag, side) in named.clone().filter(|(_, side)| side.starts_with("git:")) {
+        if revision(side).is_none() {
+            return Err(Failure::usage(format!(
+                "{flag}: write git: and the name of a revision, as git:main or git:HEAD~1"
+            )));
+        }
+        if args.start.is_none() {
+            return Err(Failure::usage(format!(
+                "{flag} {side}: how is it started? Add --start './server --port {{port}}', and --build where it must be built"
+            )));
+        }
+    }
+    let any = named.into_iter().any(|(_, side)| revision(side).is_some());
+    match args.start.is_some() && !any {
+        true => Err(Failure::usage("--start: it starts a revision; give a side as --a git:main")),
+        false => Ok(any),
+    }
+}
+
+/// A request with an address: a free port of this machine where none is named, or only a path.
+fn request_at_port(request: &RequestArgs) -> Result<RequestArgs, Failure> {
+    let path = match request.url.as_deref() {
+        None if request.file.is_none() && request.curl.is_none() => "/",
+        Some(path) if path.starts_with('/') => path,
+        _ => return Ok(request.clone()),
+    };
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    let free = free.map_err(|error| Failure::start(format!("no free port: {}", system_text(&error))))?;
+    Ok(RequestArgs { url: Some(format!("http://{free}{path}")), ..request.clone() })
+}
+
 /// What the flags ask for.
 pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> {
     let commands = args.a.is_some();
+    let revisions = revisions(args)?;
     // Without a URL the file says where, or --target does.
     let targets = 1 + args.more.len();
     match (commands, args.ladder, targets) {
@@ -115,7 +153,8 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         }
     }
     // Both sides meet the same arrivals: one seed for all.
-    let (mut plans, mut terms, file) = plan_from_args::plans(&args.request, &args.more, &args.generator, &args.script)?;
+    let request = if revisions { request_at_port(&args.request)? } else { args.request.clone() };
+    let (mut plans, mut terms, file) = plan_from_args::plans(&request, &args.more, &args.generator, &args.script)?;
     // Only a rate has arrivals that a file could space.
     let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };
     let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
@@ -128,6 +167,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         terms.targets = completion::targets(&plans, &[user_info, user_info]);
     }
     let name = |plan: &Plan, command: Option<&String>| match command {
+        Some(side) if revision(side).is_some() => side.clone(),
         Some(command) if args.record_commands => command.clone(),
         Some(command) => redact::command_line(command),
         None => plan.record().traffic.place(),
@@ -149,6 +189,8 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     terms.builds = BuildsTerms {
         a: args.a.clone(),
         b: args.b.clone(),
+        build: args.build.clone(),
+        start: args.start.clone(),
         before_block: args.before_block.clone(),
         start_ns_max,
         record_commands: args.record_commands,

@@ -1,0 +1,225 @@
+//! Sides of a comparison that are revisions of the repository in the current folder: each becomes a worktree in a temporary
+//! folder, is built there once, and is started from there as any other build under test.
+//!
+//! The worktrees are removed however plimsoll ends: a shell beside it waits for the end of a pipe whose other end only
+//! plimsoll has. Not here: how a build is started and ended (`subject`).
+
+use crate::subject;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::redact;
+use plimsoll_model::terms::{BuildsTerms, revision};
+use plimsoll_sys::system_text;
+use std::fmt;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Files that a warning about changes names.
+const FILES_SHOWN: usize = 5;
+/// What stands in a command for the port of the server.
+const PORT: &str = "{port}";
+
+/// Waits for the end of plimsoll, then removes the worktrees. `$1`: the repository, `$2`: the folder of the worktrees.
+const REMOVE: &str = r#"
+trap '' INT TERM HUP QUIT
+cat >/dev/null
+for tree in "$2"/*; do git -C "$1" worktree remove --force --force "$tree"; done >/dev/null 2>&1
+rm -rf "$2" 2>/dev/null || { sleep 3; rm -rf "$2"; }
+for known in "$(git -C "$1" rev-parse --git-common-dir)"/worktrees/*; do
+    case "$(cat "$known/gitdir" 2>/dev/null)" in "$2"/*) rm -rf "$known" ;; esac
+done
+"#;
+
+/// A revision as a side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionSide {
+    /// `git:REV` as it was given, with the commit.
+    pub name: String,
+    /// `git:COMMIT`: the same side in a record, whatever the name stands for later.
+    pub record: String,
+    /// The command that starts the server.
+    pub command: String,
+}
+
+/// The sides that are revisions, built. Dropping it removes their worktrees.
+pub struct RevisionBuilds {
+    /// A and B; `None`: that side is a command of its own.
+    pub sides: [Option<RevisionSide>; 2],
+    /// What to warn of.
+    pub warnings: Vec<String>,
+    _worktrees: Worktrees,
+}
+
+/// A temporary folder of worktrees, and the shell that removes it.
+struct Worktrees {
+    folder: PathBuf,
+    remover: Option<Child>,
+}
+
+impl Drop for Worktrees {
+    fn drop(&mut self) {
+        if let Some(mut remover) = self.remover.take() {
+            drop(remover.stdin.take());
+            // Nobody is left to tell; what could be done was done.
+            let _ = remover.wait();
+        }
+    }
+}
+
+/// The command of a side that is no revision, where the other is one: it may name the port, too.
+pub fn with_port(command: &str, port: u16) -> String {
+    command.replace(PORT, &port.to_string())
+}
+
+/// Whether a side of the comparison is a revision.
+pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
+    [&builds.a, &builds.b].into_iter().flatten().any(|side| revision(side).is_some())
+}
+
+/// Checks the revisions out and builds them. `output`: beside it goes what the builds say; `tell`: hears what is being
+/// done, as it may take long. `None` where neither side is a revision.
+pub fn make(
+    builds: &BuildsTerms<String>,
+    port: u16,
+    output: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Option<RevisionBuilds>, Failure> {
+    if !any_revision(builds) {
+        return Ok(None);
+    }
+    let start = builds.start.as_deref().ok_or_else(|| Failure::usage("--start: it is missing"))?;
+    let repository = Repository::here().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
+    let mut commits = Vec::new();
+    for (flag, side) in [("--a", &builds.a), ("--b", &builds.b)] {
+        let commit = side.as_deref().and_then(revision).map(|name| repository.commit(flag, name));
+        commits.push(commit.transpose()?);
+    }
+    let head = repository.ask(&["rev-parse", "HEAD"]).unwrap_or_default();
+    let compares_head = commits.iter().flatten().any(|commit| *commit == head);
+    let warnings = if compares_head { repository.changes()? } else { None };
+    let worktrees = repository.worktrees().map_err(|error| {
+        Failure::start(format!("a folder for worktrees could not be made: {}", system_text(&error)))
+    })?;
+    let mut sides = [None, None];
+    for (number, (side, commit)) in [&builds.a, &builds.b].into_iter().zip(&commits).enumerate() {
+        let (Some(side), Some(commit)) = (side, commit) else { continue };
+        let letter = ['a', 'b'][number];
+        let tree = worktrees.folder.join(letter.to_string());
+        repository.check_out(&format!("--{letter} {side}"), commit, &tree)?;
+        let folder = tree.join(&repository.inner);
+        let short: String = commit.chars().take(10).collect();
+        let name = if side.ends_with(commit) { format!("git:{short}") } else { format!("{side} ({short})") };
+        if let Some(build) = &builds.build {
+            tell(&format!("building {name}"));
+            let log = output.with_extension(format!("build-{letter}.log"));
+            subject::build(&format!("--build for {side}:"), &with_port(build, port), &folder, &log)?;
+        }
+        let command = subject::in_folder(&folder, &format!("PORT={port}; export PORT; {}", with_port(start, port)));
+        sides[number] = Some(RevisionSide { name, record: format!("git:{commit}"), command });
+    }
+    Ok(Some(RevisionBuilds { sides, warnings: warnings.into_iter().collect(), _worktrees: worktrees }))
+}
+
+/// The repository of the current folder.
+struct Repository {
+    top: PathBuf,
+    /// The current folder inside it.
+    inner: PathBuf,
+}
+
+impl Repository {
+    fn here() -> Result<Repository, String> {
+        let at = |what: &str| git(Path::new("."), &["rev-parse", what]);
+        let top = at("--show-toplevel").map_err(|why| match why {
+            Trouble::NotStarted(_) => why.to_string(),
+            Trouble::Refused(_) => {
+                "this folder is in no git repository: start plimsoll in the repository of the server".to_owned()
+            }
+        })?;
+        let inner = at("--show-prefix").unwrap_or_default();
+        Ok(Repository { top: top.into(), inner: inner.into() })
+    }
+
+    fn ask(&self, words: &[&str]) -> Result<String, Trouble> {
+        git(&self.top, words)
+    }
+
+    /// The commit that a revision names.
+    fn commit(&self, flag: &str, name: &str) -> Result<String, Failure> {
+        let found = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]);
+        found.map_err(|_| {
+            Failure::usage(format!(
+                "{flag} git:{name}: this repository has no such revision; a shallow clone has few: git fetch --unshallow"
+            ))
+        })
+    }
+
+    /// A warning where files differ from HEAD.
+    fn changes(&self) -> Result<Option<String>, Failure> {
+        let status = self.ask(&["-c", "core.quotePath=false", "status", "--porcelain"]);
+        let status = status.map_err(|why| Failure::start(format!("git status: {why}")))?;
+        // Results of earlier runs are no sources.
+        let names = status.lines().filter_map(|line| line.trim_start().split_once(' ').map(|(_, name)| name.trim()));
+        let names: Vec<&str> = names.filter(|name| !name.starts_with("_output")).collect();
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let shown: Vec<String> = names.iter().take(FILES_SHOWN).map(|name| redact::path(name)).collect();
+        let more = match names.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Ok(Some(format!("HEAD is compared without changes that are not committed: {}{more}", shown.join(", "))))
+    }
+
+    /// A folder for worktrees, and what removes it.
+    fn worktrees(&self) -> io::Result<Worktrees> {
+        let temporary = std::env::temp_dir().canonicalize()?;
+        let folder = temporary.join(format!("plimsoll-worktrees-{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        let mut remover = Command::new("sh");
+        remover.args(["-c", REMOVE, "plimsoll-remove"]).arg(&self.top).arg(&folder);
+        remover.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Worktrees { folder, remover: Some(remover.spawn()?) })
+    }
+
+    fn check_out(&self, side: &str, commit: &str, tree: &Path) -> Result<(), Failure> {
+        let tree = tree.to_string_lossy();
+        let done = self.ask(&["worktree", "add", "--quiet", "--force", "--detach", &tree, commit]);
+        done.map(|_| ()).map_err(|why| Failure::start(format!("{side}: no worktree could be made: {why}")))
+    }
+}
+
+/// Why git did not answer.
+enum Trouble {
+    NotStarted(io::Error),
+    /// With its last line.
+    Refused(String),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::NotStarted(error) => write!(f, "git cannot be started: {}", system_text(error)),
+            Trouble::Refused(said) => f.write_str(said),
+        }
+    }
+}
+
+/// What git answers in a folder, without the end of its last line.
+fn git(folder: &Path, words: &[&str]) -> Result<String, Trouble> {
+    let mut command = Command::new("git");
+    // ^C is for plimsoll, which ends git's part itself.
+    command.arg("-C").arg(folder).args(words).stdin(Stdio::null()).process_group(0);
+    let done = command.output().map_err(Trouble::NotStarted)?;
+    match done.status.success() {
+        true => Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned()),
+        false => {
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            Err(Trouble::Refused(redact::line(said.lines().next_back().unwrap_or("git refused"))))
+        }
+    }
+}

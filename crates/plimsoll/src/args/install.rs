@@ -1,0 +1,40 @@
+//! The arguments of the commands that install plimsoll on a machine: completions and manual pages.
+//!
+//! Not here: how these are made (`commands`).
+
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+/// A shell that has completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CompletionShell {
+    /// source <(plimsoll completions bash)
+    Bash,
+    /// Into a file _plimsoll in a folder of $fpath
+    Zsh,
+    /// Into ~/.config/fish/completions/plimsoll.fish
+    Fish,
+}
+
+/// `plimsoll completions`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll\n  \
+    plimsoll completions zsh > ~/.zfunc/_plimsoll\n  \
+    plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: CompletionShell,
+}
+
+/// `plimsoll man`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll man | man -l -\n  \
+    plimsoll man ~/.local/share/man/man1   plimsoll.1, plimsoll-run.1, ...")]
+pub struct ManArgs {
+    /// Write a page for each command into this folder [default: print the page of plimsoll]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+}

@@ -1,0 +1,48 @@
+//! `plimsoll man`: manual pages from the parser's own list, one for plimsoll and one for each command.
+//!
+//! Not here: what a page says of a flag: that is its help text (`args`).
+
+use crate::args::{Cli, ManArgs};
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_study::output::print;
+use plimsoll_sys::{output_file, system_text};
+use std::path::Path;
+
+/// What the foot of each page names.
+const SOURCE: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
+
+/// Prints the page of plimsoll, or writes all pages into a folder.
+pub fn run(args: &ManArgs) -> Result<u8, Failure> {
+    let mut cli = Cli::command().disable_help_subcommand(true);
+    cli.build();
+    match &args.dir {
+        None => print(&String::from_utf8_lossy(&page(&cli)?)),
+        Some(dir) => {
+            std::fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
+            write(&cli, dir)?;
+            cli.get_subcommands().try_for_each(|command| write(command, dir))?;
+        }
+    }
+    Ok(exit::DONE)
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(error)))
+}
+
+/// The page of one command, in roff.
+fn page(command: &Command) -> Result<Vec<u8>, Failure> {
+    let mut page = Vec::new();
+    let unmade = |error: std::io::Error| Failure::start(format!("the manual page: {}", system_text(&error)));
+    Man::new(command.clone()).source(SOURCE).render(&mut page).map_err(unmade)?;
+    Ok(page)
+}
+
+/// Writes the page of one command: `plimsoll.1`, `plimsoll-run.1`.
+fn write(command: &Command, dir: &Path) -> Result<(), Failure> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let path = dir.join(format!("{name}.1"));
+    output_file::write(&path, &page(command)?).map_err(|error| unwritable(&path, &error))
+}

@@ -1,0 +1,24 @@
+//! What `plimsoll --version --verbose` and a bare `plimsoll` say of this program.
+//!
+//! Not here: how the commit becomes known (build.rs).
+
+/// What a bare `plimsoll` says: what it is, three commands, where to read on.
+pub const GREETING: &str = "plimsoll finds the load line of an HTTP API: the highest rate that meets the SLO.\n  \
+    plimsoll http://localhost:8080/           find the load line\n  \
+    plimsoll explain http://localhost:8080/   name the bottleneck\n  \
+    plimsoll prove URL_A URL_B                compare two builds\n\
+    Read on: plimsoll --help, plimsoll COMMAND --help, plimsoll man; plimsoll demo shows all three.\n";
+
+/// Version, commit, features and target, a line each.
+pub fn verbose() -> String {
+    let features =
+        [(cfg!(feature = "png"), "png"), (cfg!(feature = "luajit"), "luajit"), (cfg!(feature = "lua51"), "lua51")];
+    let features: Vec<&str> = features.iter().filter(|feature| feature.0).map(|feature| feature.1).collect();
+    format!(
+        "plimsoll {}\ncommit: {}\nfeatures: {}\ntarget: {}\n",
+        env!("CARGO_PKG_VERSION"),
+        env!("PLIMSOLL_COMMIT"),
+        if features.is_empty() { "none".to_owned() } else { features.join(" ") },
+        env!("PLIMSOLL_TARGET"),
+    )
+}

@@ -1,0 +1,146 @@
+//! `plimsoll prove` of two revisions of a repository: each is built and started in a worktree of its own, and nothing of
+//! that is left.
+//!
+//! Not here: builds that are started by a command (`prove`, `builds`).
+
+use crate::prove::{free_port, wait_for};
+use crate::rig::{Done, command, finish, folder, signal};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Answers after the time that stands in a file `delay`, in seconds; `build` makes that file.
+const SERVER: &str = "
+import http.server, sys, time
+DELAY = float(open('delay').read())
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        time.sleep(DELAY)
+        self.send_response(200)
+        self.send_header('Content-Length', '2')
+        self.end_headers()
+        self.wfile.write(b'ok')
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
+";
+
+const START: &str = "exec python3 server.py {port}";
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]).args(words);
+    let done = command.current_dir(folder).output().expect("git");
+    assert!(done.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).expect("text").trim().to_owned()
+}
+
+/// A repository with two commits: the second is slower, and the third cannot be built.
+fn repository() -> PathBuf {
+    let folder = folder("repository");
+    git(&folder, &["init", "--quiet"]);
+    std::fs::write(folder.join("server.py"), SERVER).expect("written");
+    for (tag, build) in
+        [("fast", "echo 0.002 > delay"), ("slow", "echo 0.02 > delay"), ("broken", "echo no luck; exit 3")]
+    {
+        std::fs::write(folder.join("build"), build).expect("written");
+        git(&folder, &["add", "."]);
+        git(&folder, &["commit", "--quiet", "-m", tag]);
+        git(&folder, &["tag", tag]);
+    }
+    git(&folder, &["reset", "--quiet", "--hard", "slow"]);
+    folder
+}
+
+fn prove(folder: &Path, arguments: &[&str]) -> Done {
+    let mut command = command(&[&["prove"], arguments].concat());
+    let child =
+        command.current_dir(folder).env("TMPDIR", temporary(folder)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(child.spawn().expect("the binary starts"))
+}
+
+/// Where the worktrees of a repository's comparison are.
+fn temporary(repository: &Path) -> PathBuf {
+    let folder = repository.with_extension("tmp");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Whether no worktree is left, neither as a folder nor in the repository's list.
+fn is_clean(repository: &Path) -> bool {
+    let folders = std::fs::read_dir(temporary(repository)).expect("a folder").count();
+    folders == 0 && git(repository, &["worktree", "list"]).lines().count() == 1
+}
+
+#[test]
+fn a_slower_revision_is_worse() {
+    let repository = repository();
+    std::fs::write(repository.join("notes"), "not committed").expect("written");
+    let sides = ["--a", "git:fast", "--b", "git:HEAD", "--build", "sh build", "--start", START, "/items"];
+    let load = ["--budget", "20s", "-c", "4", "--for", "300ms", "--warmup", "100ms", "--fail-if", "worse", "--json"];
+    let done = prove(&repository, &[&sides[..], &load].concat());
+    assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
+    let document = done.json();
+    assert_eq!(document["verdict"], "worse", "{document:#}");
+    let short = &git(&repository, &["rev-parse", "slow"])[..10];
+    assert_eq!(document["sides"][1], format!("git:HEAD ({short})"), "{document:#}");
+    assert!(document["warnings"].to_string().contains("not committed: notes"), "{document:#}");
+    assert!(is_clean(&repository));
+}
+
+#[test]
+fn a_revision_that_cannot_be_measured_is_one_sentence() {
+    let repository = repository();
+    let elsewhere = folder("no-repository");
+    // Cargo's folder lies in a repository itself.
+    std::fs::write(elsewhere.join(".git"), "gitdir: nowhere").expect("written");
+    let port = free_port().to_string();
+    let url = format!("http://127.0.0.1:{port}/");
+    let (a, b, build) = (["--a", "git:fast"], ["--b", "git:slow"], ["--build", "sh build"]);
+    for (place, arguments, said) in [
+        (&repository, [&a[..], &b, &[&url]].concat(), "--a git:fast: how is it started? Add --start"),
+        (&repository, [&a[..], &["--b", "git:-x", "--start", START]].concat(), "--b: write git: and the name"),
+        (&repository, [&a[..], &["--b", "git:nowhere", "--start", START]].concat(), "--b git:nowhere: this repo"),
+        (&repository, ["--a", "./a", "--b", "./b", "--start", START, &url].to_vec(), "--start: it starts a revision"),
+        (&elsewhere, [&a[..], &b, &["--start", START]].concat(), "in no git repository"),
+        (
+            &repository,
+            [&a[..], &["--b", "git:broken"], &build, &["--start", START]].concat(),
+            "--build for git:broken: 'sh build': it ended with exit code 3; its last words: no luck",
+        ),
+        (
+            &repository,
+            [&a[..], &b, &build, &["--start", "exec sleep 60", "--start-timeout", "300ms"]].concat(),
+            "A did not answer at http://127.0.0.1:",
+        ),
+    ] {
+        let done = prove(place, &[&arguments[..], &["--quiet"]].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
+        let is_said = done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said);
+        assert!(is_said, "{arguments:?}: {}", done.stderr);
+        assert!(place == &elsewhere || is_clean(&repository), "{arguments:?} leaves worktrees");
+    }
+}
+
+/// However plimsoll ends while a build runs, its worktrees go.
+#[test]
+fn worktrees_go_with_plimsoll() {
+    for name in ["INT", "TERM", "KILL"] {
+        let repository = repository();
+        let build = "touch building; exec sleep 60";
+        let mut command = command(&["prove", "--quiet", "--a", "git:fast", "--b", "git:slow", "--build", build]);
+        command.args(["--start", START]).current_dir(&repository).env("TMPDIR", temporary(&repository));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        wait_for("no build began", || !is_clean(&repository) && is_building(&repository));
+        signal(child.id(), name);
+        let done = finish(child);
+        assert!(done.code != 0, "{name}: {}", done.stderr);
+        wait_for(&format!("{name} leaves worktrees"), || is_clean(&repository));
+    }
+}
+
+fn is_building(repository: &Path) -> bool {
+    let folders = std::fs::read_dir(temporary(repository)).expect("a folder").flatten();
+    folders.map(|folder| folder.path().join("a/building")).any(|file| file.exists())
+}

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The answer in one sentence.
-fn overload_answer(found: &Overloaded) -> String {
+pub(crate) fn overload_answer(found: &Overloaded) -> String {
     let Some(verdict) = found.verdict else {
         let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
         return match found.steps.is_empty() || serves {
@@ -61,7 +61,7 @@ fn refused_text(refused: &Refused, is_grpc: bool) -> String {
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") + &after }
 }
 
-fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
+pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
     let again = step.again_rps.map_or_else(String::new, |again_rps| format!(" + {}/s again", rate(again_rps)));
     vec![
         format!("{} x", step.factor),
@@ -104,7 +104,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
 }
 
 /// The line; of sessions with what that is in requests, as all of a step is told.
-fn line_text(context: &RunContext, found: &Overloaded) -> String {
+pub(crate) fn line_text(context: &RunContext, found: &Overloaded) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
     match context.plan.traffic.scenarios.is_empty() {
         true => line,
@@ -112,7 +112,7 @@ fn line_text(context: &RunContext, found: &Overloaded) -> String {
     }
 }
 
-const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
+pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
 /// The page: with what was asked and what was answered in time, over time.
 pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {

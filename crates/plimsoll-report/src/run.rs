@@ -150,7 +150,7 @@ pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)>
     (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
 }
 
-fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
+pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
     let mut row = vec![name.to_owned()];
     if latency.count == 0 && latency.quantiles == Quantiles::default() {
         row.extend(std::iter::repeat_n("-".to_owned(), 8));
@@ -164,7 +164,7 @@ fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
 }
 
 /// The figures of one stage.
-fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
+pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     let level = |value: f64| count(value.round() as u64);
     let time = |ns: u64| if ns > 0 { duration(ns as f64) } else { "-".to_owned() };
     let levels = match stage.from == stage.to {
@@ -188,10 +188,10 @@ fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
 const LATE_SHARE_SAID: f64 = 0.02;
 
 /// The headings of [`route_row`].
-const ROUTE_HEADINGS: [&str; 9] = ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
+pub(crate) const ROUTE_HEADINGS: [&str; 9] = ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
 
 /// The figures of one of several routes.
-fn route_row(route: &RouteSummary) -> Vec<String> {
+pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     let RouteSummary { figures, .. } = route;
     let time = |ns: f64| if figures.response.count > 0 { duration(ns) } else { "-".to_owned() };
     vec![
@@ -209,7 +209,7 @@ fn route_row(route: &RouteSummary) -> Vec<String> {
 
 /// What one load comes to, in a sentence. Two accounts stand in it: what completed in the window, a second, and what share of all
 /// that was scheduled in it succeeded, whenever.
-fn answer(plan: &PlanRecord, summary: &Summary) -> String {
+pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {
         LoadShape::Closed { .. } => format!(" with {}", load_text(plan)),
@@ -352,7 +352,7 @@ fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }
 
-fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
+pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
     let ledger = &summary.whole.ledger;
     let kinds: Vec<String> = RequestFailure::ALL
         .iter()

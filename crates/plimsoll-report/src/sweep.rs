@@ -138,7 +138,7 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
 }
 
 /// What the intervals of the levels are of.
-fn error_text(levels: &[SweepLevel]) -> Option<String> {
+pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
     let once = known().filter(|figures| !figures.replicated).count();

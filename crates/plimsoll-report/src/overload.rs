@@ -28,15 +28,15 @@ pub(crate) fn overload_answer(found: &Overloaded) -> String {
     let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
     let kept = least.map_or_else(String::new, |step| {
         let much = share(step.kept_share.clamp(0.0, 1.0));
-        format!("at {} times its line it keeps {much} of it in time", step.factor)
+        format!("at {} times the line, {much} of the line still succeeds in time", step.factor)
     });
     let back = match (found.recovery_s, verdict) {
-        (Some(0.0), _) => "is back at once when the load falls".to_owned(),
-        (Some(seconds), _) => format!("is back {} after the load has fallen", duration(seconds * 1e9)),
+        (Some(0.0), _) => "the server recovers at once when the load falls".to_owned(),
+        (Some(seconds), _) => format!("the server recovers {} after the load has fallen", duration(seconds * 1e9)),
         (None, OverloadVerdict::Metastable) => {
-            format!("does not come back by itself: {} after the load has fallen nothing is better", watched(found))
+            format!("the server does not recover by itself: {} after the load has fallen nothing is better", watched(found))
         }
-        (None, _) => format!("is not back {} after the load has fallen, though less and less waits", watched(found)),
+        (None, _) => format!("the server has not recovered {} after the load has fallen, though its backlog shrinks", watched(found)),
     };
     format!("{}: {kept}, and {back}", verdict.word())
 }

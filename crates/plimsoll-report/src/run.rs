@@ -10,7 +10,7 @@ use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Quantiles, RouteSummary, Summary};
 use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
 use plimsoll_model::{
-    Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, LoadFigures, LoadShape, PlanRecord, RequestFailure,
+    Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord, RequestFailure,
     RouteFigures, Spin, Stop, Tally, TlsFailure,
 };
 use std::borrow::Cow;
@@ -281,7 +281,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
 }
 
 /// Which quantiles of the response time are not shown, and why.
-fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
+pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
     let few: Vec<&str> = response.quantiles.few().collect();
     (!few.is_empty() && response.count > 0).then(|| {
@@ -352,17 +352,19 @@ fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }
 
-pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
-    let ledger = &summary.whole.ledger;
+/// How many requests failed in which way, in brackets; empty where none failed.
+pub(crate) fn failed_kinds(ledger: &Ledger) -> String {
     let kinds: Vec<String> = RequestFailure::ALL
         .iter()
         .filter(|kind| ledger.failed[**kind as usize] > 0)
         .map(|kind| format!("{} {}", kind.name().replace('_', " "), count(ledger.failed[*kind as usize])))
         .collect();
-    let failed = match kinds.is_empty() {
-        true => "0 failed".to_owned(),
-        false => format!("{} failed ({})", count(ledger.failed_total()), kinds.join(", ")),
-    };
+    if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
+}
+
+pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
+    let ledger = &summary.whole.ledger;
+    let failed = format!("{} failed{}", count(ledger.failed_total()), failed_kinds(ledger));
     let statuses: Vec<String> = summary.whole.statuses.iter().map(|(s, n)| format!("{s}: {}", count(n))).collect();
     let [in_rate, out_rate] = summary.bytes_per_s.map(|rate| format!("{}/s", bytes(rate)));
     let mut facts = vec![

@@ -306,7 +306,7 @@ fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> 
 fn sentence(finding: &Finding, doubt: &Doubt) -> String {
     match (finding, doubt.kind) {
         (Finding::Run(_), DoubtKind::Generator) => {
-            format!("{}. The figures below are about plimsoll.", spelled(&doubt.text))
+            format!("{}. These figures are about plimsoll.", spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
             // With the flag that asked for it.
@@ -522,6 +522,7 @@ mod tests {
                 ("document", json::text(&shown.document())),
                 ("suite", junit::render(&suites)),
                 ("CSV", csv.replace("\r\n", "\n")),
+                ("screen", shown.screen(false, None)),
             ];
             for (format, text) in &formats {
                 let steering = text.char_indices().find(|(_, c)| crate::visible::steers(*c) && *c != '\n');

@@ -19,6 +19,9 @@ const CURVES_MAX: usize = 5;
 /// Goodput that grew by more than this at the last level may grow further.
 const GROWING: f64 = 1.1;
 
+/// What stands before the reason why a level was disturbed.
+pub(crate) const REMARK: &str = "for the machine as it was: ";
+
 /// 78 columns in all: a terminal of 80 shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
@@ -79,7 +82,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             match summary.others.reason.as_deref().filter(|_| summary.others.disturbed) {
                 Some(reason) => {
                     let text =
-                        format!("{:>width$} for the machine as it was: {}", "", visible(reason), width = WIDTHS[0]);
+                        format!("{:>width$} {REMARK}{}", "", visible(reason), width = WIDTHS[0]);
                     format!("{row}\n{}", broken(&text, columns, WIDTHS[0] + 1))
                 }
                 None => row,

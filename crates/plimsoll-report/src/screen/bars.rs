@@ -1,4 +1,4 @@
-//! A histogram of times in lines of characters ([`Bars`]), with bounds that grow by equal factors.
+//! A histogram of times in lines of characters ([`Bars`]): equal steps up to p99, and one row for the tail.
 //!
 //! Not here: pictures (`chart`).
 
@@ -9,7 +9,7 @@ use plimsoll_model::Histogram;
 const ROWS_MAX: usize = 10;
 const ROWS_MIN: usize = 4;
 /// Columns of the longest bar.
-const BAR_COLUMNS: f64 = 40.0;
+const BAR_COLUMNS: f64 = 32.0;
 
 /// A histogram as bars.
 pub(crate) struct Bars {
@@ -32,9 +32,9 @@ impl Bars {
 
     /// Upper bounds of the rows, ns, and how many times lie below each and above the one before.
     fn counted(&self) -> Vec<(u64, u64)> {
-        let (least, most) = (self.times.min_ns().max(1) as f64, self.times.max_ns().max(1) as f64);
-        let bound = |row: usize| least * (most / least).powf(row as f64 / self.rows as f64);
-        let mut bounds: Vec<u64> = (1..self.rows).map(|row| two_digits(bound(row))).collect();
+        let (least, p99) = (self.times.min_ns() as f64, self.times.quantile_ns(0.99) as f64);
+        let bound = |row: usize| least + (p99 - least) * row as f64 / (self.rows - 1) as f64;
+        let mut bounds: Vec<u64> = (1..self.rows).map(|row| three_digits(bound(row))).collect();
         bounds.retain(|bound| *bound < self.times.max_ns());
         bounds.push(self.times.max_ns());
         bounds.dedup();
@@ -65,9 +65,9 @@ impl Bars {
     }
 }
 
-/// The number with two significant digits.
-fn two_digits(ns: f64) -> u64 {
-    let unit = 10f64.powf((ns.log10().floor() - 1.0).max(0.0));
+/// The number with three significant digits, as it is written.
+fn three_digits(ns: f64) -> u64 {
+    let unit = 10f64.powf((ns.max(1.0).log10().floor() - 2.0).max(0.0));
     ((ns / unit).round() * unit) as u64
 }
 
@@ -78,14 +78,15 @@ mod tests {
     #[test]
     fn every_time_is_in_a_row() {
         let mut times = Histogram::new();
-        [1_000, 1_100, 1_200, 2_500, 2_600, 9_000, 1_000_000].map(|ns| times.record(ns));
+        (1..=200).for_each(|at| times.record(at * 1_000));
+        times.record(1_000_000);
         let bars = Bars::new("response time", times).expect("times");
         let counted = bars.counted();
-        assert_eq!(counted.iter().map(|row| row.1).sum::<u64>(), 7);
+        assert_eq!(counted.iter().map(|row| row.1).sum::<u64>(), 201);
         assert!(counted.len() <= ROWS_MAX && counted.iter().is_sorted_by_key(|row| row.0), "{counted:?}");
         let shown = bars.text();
         assert!(shown.starts_with("  response time\n  <= "), "{shown}");
-        assert_eq!(shown.lines().last(), Some("  <= 1.00 ms  1  #############"), "{shown}");
+        assert_eq!(shown.lines().last(), Some("  <= 1.00 ms   3  ####"), "{shown}");
         assert!(bars.within(3).is_none());
     }
 

@@ -113,7 +113,7 @@ pub(crate) fn explain_screen(
     found: &ExplainFinding,
     doubts: &Doubts,
     profiles: Option<&TakenProfiles>,
-) -> Screen {
+) -> Screen<'static> {
     let ExplainFinding { searched, explanation } = found;
     let findings = &searched.findings;
     let mut screen = Screen::new(explain_answer(explanation));
@@ -129,7 +129,8 @@ pub(crate) fn explain_screen(
             screen.fact(1, "would tell", spelled(text));
         }
     }
-    screen.fact(1, "line", line_sentence(findings));
+    let line = line_sentence(findings);
+    screen.fact(1, "line", line.strip_prefix("load line: ").unwrap_or(&line));
     if let Some(text) = moves_text(explanation, findings.counted) {
         screen.fact(0, "moves it", text);
     }
@@ -169,7 +170,7 @@ pub(crate) fn explain_screen(
     }
     let target = target_words(context, &findings.slo);
     screen.next(match explanation.abstained {
-        true => "see 'would tell' and 'not observed'; --verbose has all signals".to_owned(),
+        true => format!("plimsoll explain {target}, after what 'would tell' says; --verbose has all signals"),
         false => format!("change the server, then compare: plimsoll prove {target} OTHER_URL"),
     });
     screen

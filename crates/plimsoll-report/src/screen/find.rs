@@ -6,7 +6,7 @@
 use super::{Screen, shell_word};
 use crate::failed;
 use crate::find::{arrivals_text, budget_text, log_text, needed_text, planned_text, stopped_text};
-use crate::format::{self, duration, rate};
+use crate::format::{self, count, duration, rate};
 use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
 use crate::server::used_text;
@@ -98,12 +98,12 @@ fn trial_at_line(findings: &Findings) -> Option<&TrialOutcome> {
     findings.trials.iter().filter(is_near).max_by_key(|trial| trial.duration_ns).filter(|_| line > 0.0)
 }
 
-fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: f64) -> Vec<String> {
+fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: String) -> Vec<String> {
     vec![
         name.to_owned(),
         format!("{}/s", rate(goodput_rps)),
         p99_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64)),
-        rate(in_flight),
+        in_flight,
     ]
 }
 
@@ -111,11 +111,11 @@ fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: f64) -
 fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
-        .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), mean(trial)));
+        .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
     let at_peak = findings.peak.as_ref().map(|peak| {
         let is_peak = |trial: &&TrialOutcome| trial.load == Offered::Users(peak.concurrency);
         let trial = findings.trials.iter().rfind(is_peak);
-        load_row("at the peak", peak.rps, trial.map(|trial| trial.p99_ns), peak.concurrency as f64)
+        load_row("at the peak", peak.rps, trial.map(|trial| trial.p99_ns), count(peak.concurrency))
     });
     at_line.into_iter().chain(at_peak).collect()
 }
@@ -151,7 +151,7 @@ pub(crate) fn find_screen(
     found: &SearchFinding,
     doubts: &Doubts,
     held_by: Option<&HeldBy>,
-) -> Screen {
+) -> Screen<'static> {
     let findings = &found.findings;
     let mut screen = Screen::new(line_sentence(findings));
     screen.fact(1, "target", target_text(context.plan));

@@ -40,40 +40,42 @@ const ANSWER_LINES_MAX: usize = 3;
 const CLIPPED: &str = "(more: --verbose)";
 
 /// One part of a screen. Parts of a higher rank are left out first; those of rank 0 stay.
-struct Part {
+struct Part<'a> {
     rank: u8,
-    content: Content,
+    content: Content<'a>,
 }
 
-enum Content {
+enum Content<'a> {
     /// A label and its value.
     Fact(&'static str, String),
     /// Headings and rows.
     Table(Vec<String>, Vec<Vec<String>>),
-    /// Lines as they are.
-    Lines(Vec<String>),
+    /// A line below a table.
+    Note(String),
+    /// Lines for a terminal of so many columns.
+    Lines(Box<dyn Fn(usize) -> Vec<String> + 'a>),
     /// A histogram, in as many lines as are free.
     Bars(Bars),
 }
 
 /// What one finding shows first.
-pub(crate) struct Screen {
+pub(crate) struct Screen<'a> {
     answer: String,
-    parts: Vec<Part>,
+    parts: Vec<Part<'a>>,
     warnings: Vec<String>,
     warnings_left_out: usize,
     next: Option<String>,
 }
 
-impl Screen {
+impl<'a> Screen<'a> {
     /// A screen with this answer.
-    pub(crate) fn new(answer: impl Into<String>) -> Screen {
+    pub(crate) fn new(answer: impl Into<String>) -> Screen<'a> {
         let answer = clip(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
         Screen { answer, parts: Vec::new(), warnings: Vec::new(), warnings_left_out: 0, next: None }
     }
 
     /// Adds a labelled value of at most two lines.
-    pub(crate) fn fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen {
+    pub(crate) fn fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
         let value = clip(&visible(&value.into()), FACT_INDENT, 2);
         self.parts.push(Part { rank, content: Content::Fact(label, value) });
         self
@@ -86,7 +88,7 @@ impl Screen {
         headings: &[&str],
         mut rows: Vec<Vec<String>>,
         rows_max: usize,
-    ) -> &mut Screen {
+    ) -> &mut Screen<'a> {
         let more = rows.len().saturating_sub(rows_max);
         rows.truncate(rows_max);
         let cell = |cell: String| visible(&cell).into_owned();
@@ -94,25 +96,26 @@ impl Screen {
         let headings = headings.iter().map(|&heading| heading.to_owned()).collect();
         self.parts.push(Part { rank, content: Content::Table(headings, rows) });
         if more > 0 {
-            self.lines(rank, vec![format!("  {more} more rows: --verbose")]);
+            let note = Content::Note(format!("{more} more rows: --verbose"));
+            self.parts.push(Part { rank, content: note });
         }
         self
     }
 
-    /// Adds lines as they are.
-    pub(crate) fn lines(&mut self, rank: u8, lines: Vec<String>) -> &mut Screen {
-        self.parts.push(Part { rank, content: Content::Lines(lines) });
+    /// Adds lines: those for a terminal of so many columns.
+    pub(crate) fn lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
+        self.parts.push(Part { rank, content: Content::Lines(Box::new(lines)) });
         self
     }
 
     /// Adds a histogram.
-    pub(crate) fn bars(&mut self, bars: Bars) -> &mut Screen {
+    pub(crate) fn bars(&mut self, bars: Bars) -> &mut Screen<'a> {
         self.parts.push(Part { rank: 9, content: Content::Bars(bars) });
         self
     }
 
     /// Adds what speaks against the figures: warnings that change their meaning, the weightiest first; others are counted.
-    pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen {
+    pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| weight(*kind).is_some());
         warnings.sort_by_key(|(kind, _)| weight(*kind));
@@ -131,7 +134,7 @@ impl Screen {
     }
 
     /// Says what to do next: a command, with what it does.
-    pub(crate) fn next(&mut self, next: impl Into<String>) -> &mut Screen {
+    pub(crate) fn next(&mut self, next: impl Into<String>) -> &mut Screen<'a> {
         self.next = Some(visible(&next.into()).into_owned());
         self
     }
@@ -166,8 +169,7 @@ impl Screen {
         let mut after_fact = false;
         for part in &self.parts {
             let is_fact = matches!(part.content, Content::Fact(..));
-            let goes_on = matches!(&part.content, Content::Lines(lines) if lines.iter().all(|l| l.starts_with("  ")));
-            if !(is_fact && after_fact || goes_on && !after_fact) {
+            if !(is_fact && after_fact || matches!(part.content, Content::Note(_))) {
                 out.push('\n');
             }
             after_fact = is_fact;
@@ -177,7 +179,8 @@ impl Screen {
                     out += &(broken(&fact, Some(columns), label_width + 4) + "\n");
                 }
                 Content::Table(headings, rows) => out += &table(headings, rows, Some(columns)),
-                Content::Lines(lines) => lines.iter().for_each(|line| out += &format!("{line}\n")),
+                Content::Note(note) => out += &format!("  {note}\n"),
+                Content::Lines(lines) => lines(columns).iter().for_each(|line| out += &format!("{line}\n")),
                 Content::Bars(bars) => out += &bars.text(),
             }
         }
@@ -227,7 +230,7 @@ fn line_count(text: &str, indent: usize) -> usize {
 }
 
 /// `text`, or so many of its words as fit into lines of the usual width.
-fn clip(text: &str, indent: usize, lines_max: usize) -> String {
+pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();
     }

@@ -14,7 +14,7 @@ use plimsoll_model::PlanRecord;
 const STEPS_MAX: usize = 8;
 
 /// The screen of an overload.
-pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen {
+pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen<'static> {
     let mut screen = Screen::new(overload_answer(&found.overloaded));
     screen.fact(1, "target", target_text(context.plan));
     screen.fact(1, "line", format!("{} under {}", line_text(context, &found.overloaded), found.slo));

@@ -2,16 +2,17 @@
 //!
 //! Not here: the verdict in words, and the full tables (`prove`).
 
-use super::Screen;
+use super::{Screen, shell_word};
 use crate::failed;
 use crate::format::{duration, rate};
 use crate::prove::{
     ProveContext, change, compared_load, interval_text, ladder_answer, measure_text, prove_answer_plain, rung_rows,
     stopped_text, success_row, value_text,
 };
+use crate::run::load_text;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::prove::{Compared, Ladder, Proof, ProveVerdict, RouteCompared, arm_name};
-use plimsoll_model::{Asked, Criterion};
+use plimsoll_model::{Asked, Criterion, LoadShape};
 
 /// Servers of A that a sentence counts with.
 const SERVERS_MAX: u32 = 5;
@@ -47,11 +48,18 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
     let load = match context.measured.loads.as_slice() {
-        [first, ..] => format!("under {}", crate::run::load_text(first)),
+        [first, ..] => match &first.load.shape {
+            LoadShape::Closed { .. } => format!("with {}", load_text(first)),
+            LoadShape::Open { .. } | LoadShape::Given { .. } => format!("at {}", load_text(first)),
+        },
         [] => "under this load".to_owned(),
     };
     let says = match primary.measure {
-        Criterion::Goodput => format!("{load}, B completes {b} and A {a}"),
+        Criterion::Goodput => {
+            let counted = context.measured.plan.traffic.counted();
+            let [a, b] = primary.levels.map(rate);
+            format!("{load}, B completes {b} {counted}/s and A {a} {counted}/s")
+        },
         Criterion::P50 => format!("{load}, half of the responses take at most {b} from B and {a} from A"),
         Criterion::P99 => format!("{load}, 99 % of the responses take at most {b} from B and {a} from A"),
         Criterion::Cpu => format!("{load}, a request takes {b} of CPU time on B and {a} on A"),
@@ -75,7 +83,7 @@ fn routes_text(routes: &[RouteCompared]) -> String {
     format!("{told}; {} requests: --verbose", routes.len())
 }
 
-fn sides(screen: &mut Screen, context: &ProveContext) {
+fn sides(screen: &mut Screen<'_>, context: &ProveContext) {
     const NAMES: [&str; RUNGS_MAX] = ["A", "B", "C", "D", "E", "F", "G", "H"];
     for (name, side) in NAMES.into_iter().zip(&context.measured.arms) {
         screen.fact(2, name, side.clone());
@@ -87,7 +95,7 @@ fn elapsed_text(context: &ProveContext) -> String {
 }
 
 /// The first failed answer.
-fn failed_answer(screen: &mut Screen, context: &ProveContext) {
+fn failed_answer(screen: &mut Screen<'_>, context: &ProveContext) {
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
     for (label, text) in failed::facts(&kinds).into_iter().take(1) {
         screen.fact(2, label, text);
@@ -95,7 +103,7 @@ fn failed_answer(screen: &mut Screen, context: &ProveContext) {
 }
 
 /// The screen of a comparison.
-pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen {
+pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'static> {
     let mut screen = Screen::new(prove_answer_plain(proof));
     sides(&mut screen, context);
     if let Some(text) = meaning(context, proof) {
@@ -108,8 +116,9 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen {
         let others = if proof.measures.len() > 1 { "; the other measures are secondary" } else { "" };
         screen.fact(1, "decided by", format!("{} and success{others}", measure_text(asked.criterion)));
     }
+    let stopped = stopped_text(&proof.stopped_by).replace("ended because", "stopped:");
     let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
-    screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {}", stopped_text(&proof.stopped_by)));
+    screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {stopped}"));
     screen.fact(3, "load", compared_load(context));
     failed_answer(&mut screen, context);
     if !proof.routes.is_empty() {
@@ -132,11 +141,16 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen {
     });
     let rows: Vec<Vec<String>> = success.into_iter().chain(proof.measures.iter().map(row)).collect();
     screen.table(1, &["measure", "A", "B", "change", "95 % interval", "verdict"], rows, RUNGS_MAX);
+    if let Some(b) = context.measured.arms.get(1).filter(|arm| arm.contains("://") && !arm.contains(' '))
+        && proof.verdict != ProveVerdict::Inconclusive
+    {
+        screen.next(format!("plimsoll find {} (the load line of B)", shell_word(b)));
+    }
     screen
 }
 
 /// The screen of a ladder.
-pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen {
+pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'static> {
     let mut screen = Screen::new(ladder_answer(ladder));
     sides(&mut screen, context);
     let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));

@@ -5,29 +5,35 @@
 use super::find::server_text;
 use super::{Bars, Screen, shell_word};
 use crate::format::{count, duration};
-use crate::run::{ROUTE_HEADINGS, RunContext, answer, latency_row, ledger_facts, route_row, stage_row, target_text};
+use crate::run::{ROUTE_HEADINGS, RunContext, answer, failed_kinds, few_fact, latency_row, ledger_facts, route_row, stage_row, target_text};
 use plimsoll_analysis::finding::RunFinding;
 use plimsoll_model::LoadShape;
 
 /// Routes and stages that a screen lists.
 const ROUTES_MAX: usize = 4;
 /// Facts that a load has on its screen where requests failed.
-const FAILED: [&str; 5] = ["ledger", "statuses", "failed answer", "not connected", "TLS failed"];
+const FAILED: [&str; 4] = ["statuses", "failed answer", "not connected", "TLS failed"];
 
 /// The screen of a load.
-pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen {
+pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {
     let summary = &found.summary;
     let mut screen = Screen::new(answer(context.plan, summary));
     screen.fact(1, "target", format!("{}, for {}", target_text(context.plan), duration(summary.duration_ns as f64)));
     let ledger = &summary.whole.ledger;
     if ledger.succeeded < ledger.scheduled {
+        let parts = [("unsent", ledger.unsent), ("in flight at the end", ledger.in_flight)];
+        let parts = parts.into_iter().filter(|(_, requests)| *requests > 0);
+        let failed = format!("{} failed{}", count(ledger.failed_total()), failed_kinds(ledger));
+        let parts = std::iter::once(failed).chain(parts.map(|(what, many)| format!("{} {what}", count(many))));
+        let of = count(ledger.scheduled);
+        screen.fact(0, "failed", format!("of {of} requests {}", parts.collect::<Vec<_>>().join(", ")));
         let mut shown: Vec<&str> = Vec::new();
         for (label, text) in ledger_facts(context, summary) {
             if let Some(&label) = FAILED.iter().find(|known| **known == label)
                 && !shown.contains(&label)
             {
                 shown.push(label);
-                screen.fact(if label == "ledger" { 0 } else { 2 }, label, text);
+                screen.fact(2, label, text);
             }
         }
     }
@@ -40,6 +46,9 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen {
         _ => format!(", lag {}", summary.generator.lag.tail()),
     };
     screen.fact(3, "generator", format!("{busy} busy{lag}"));
+    if let Some((label, text)) = few_fact(summary) {
+        screen.fact(4, label, text);
+    }
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
     let service = latency_row("service time", &summary.whole.service);
     if matches!(context.plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. })

@@ -2,15 +2,18 @@
 //!
 //! Not here: the rows themselves, and the page (`sweep`).
 
-use super::{COLUMNS_MAX, Screen};
+use super::{Screen, clip};
 use crate::failed;
-use crate::sweep::{error_text, sweep_answer, sweep_header, sweep_row};
+use crate::sweep::{REMARK, error_text, sweep_answer, sweep_header, sweep_row};
+use crate::wrap::broken;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
 
 /// Levels that a screen lists: others lie evenly between these.
 const LEVELS_MAX: usize = 10;
+/// Columns before the reason why a level was not measured.
+const REASON_INDENT: usize = 10;
 
 /// The levels to be listed: first and last, peak and knee, and what lies evenly between.
 fn listed<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
@@ -28,19 +31,25 @@ fn listed<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     chosen.into_iter().filter_map(|at| all.get(at)).collect()
 }
 
+/// A row without what disturbed its level: a warning says that.
+fn without_remark(row: &str) -> String {
+    row.lines().filter(|line| !line.contains(REMARK)).collect::<Vec<_>>().join("\n")
+}
+
 /// The screen of a sweep.
-pub(crate) fn sweep_screen(experiment: &Experiment, found: &SweepFinding) -> Screen {
+pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding) -> Screen<'a> {
     let mut screen = Screen::new(sweep_answer(found));
     let levels = listed(found);
-    let mut lines = vec![sweep_header(Some(COLUMNS_MAX))];
-    // What others did to a level, and why one was not measured, is one line here.
-    let row = |level: &&SweepLevel| sweep_row(level, Some(COLUMNS_MAX)).lines().next().unwrap_or_default().to_owned();
-    lines.extend(levels.iter().map(row));
-    let more = found.levels.len() - levels.len();
-    if more > 0 {
-        lines.push(format!("  {more} more levels: --verbose"));
-    }
-    screen.lines(0, lines);
+    let more = found.levels.len().saturating_sub(levels.len());
+    screen.lines(0, move |columns| {
+        let row = |level: &&SweepLevel| match &level.outcome {
+            Ok(_) => without_remark(&sweep_row(level, Some(columns))),
+            // Why a level was not measured.
+            Err(_) => broken(&clip(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT),
+        };
+        let more = (more > 0).then(|| format!("  {more} more levels: --verbose"));
+        std::iter::once(sweep_header(Some(columns))).chain(levels.iter().map(row)).chain(more).collect()
+    });
     if let Some(text) = error_text(&found.levels) {
         screen.fact(2, "+/-", text);
     }

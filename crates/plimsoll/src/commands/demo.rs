@@ -57,6 +57,7 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     find::carry_out(asked, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
+    words.extend(terms.output.verbose.then_some("--verbose"));
     // A document is one: that of the search.
     if terms.output.is_text() && !plimsoll_sys::signal::interrupted() {
         live.line(&format!("\n2 of 3, what holds it?   plimsoll explain {url}"));

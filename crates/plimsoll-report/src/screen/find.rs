@@ -79,6 +79,9 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     } else if parts.is_empty() {
         parts.push("not confirmed by a trial of its own".to_owned());
     }
+    if findings.others.disturbed {
+        parts.push("the machine was disturbed".to_owned());
+    }
     if line.upper.is_none() {
         parts.push("the upper end was not reached".to_owned());
     }

@@ -17,7 +17,11 @@ const FAILED: [&str; 4] = ["statuses", "failed answer", "not connected", "TLS fa
 /// The screen of a load.
 pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {
     let summary = &found.summary;
-    let mut screen = Screen::new(answer(context.plan, summary));
+    let answer = answer(context.plan, summary);
+    let mut screen = Screen::new(match summary.generator.limited {
+        true => format!("{answer}; plimsoll was the limit, not the server"),
+        false => answer,
+    });
     screen.fact(1, "target", format!("{}, for {}", target_text(context.plan), duration(summary.duration_ns as f64)));
     let ledger = &summary.whole.ledger;
     if ledger.succeeded < ledger.scheduled {

@@ -263,7 +263,8 @@ mod tests {
             (DoubtKind::Others, "disturbed ".repeat(100)),
             (DoubtKind::Generator, "limited ".repeat(100)),
         ]);
-        let shown = screen.next("plimsoll find URL").render(false, None);
+        screen.next("plimsoll find URL");
+        let shown = screen.render(false, None);
         assert!(shown.lines().count() <= LINES_MAX, "{shown}");
         assert!(shown.lines().all(|line| width(line) <= COLUMNS_MAX), "{shown}");
         assert!(shown.contains("2 more warnings: --verbose") && shown.contains(CLIPPED), "{shown}");

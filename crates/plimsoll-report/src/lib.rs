@@ -65,9 +65,9 @@ pub use prove::{
 };
 pub use remedy::spelled;
 pub use run::load_text;
+pub use screen::{COLUMNS_MAX, LINES_MAX};
 pub use searches::{SearchSide, SearchTarget, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;
-pub use screen::{COLUMNS_MAX, LINES_MAX};
 pub use shown::Shown;
 pub use sweep::{RouteDat, dat_by_route, dat_line, sweep_header, sweep_lengths, sweep_row};
 pub use traffic_check::{CheckedRequest, TrafficCheck, check_text};

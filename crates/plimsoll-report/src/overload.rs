@@ -34,9 +34,15 @@ pub(crate) fn overload_answer(found: &Overloaded) -> String {
         (Some(0.0), _) => "the server recovers at once when the load falls".to_owned(),
         (Some(seconds), _) => format!("the server recovers {} after the load has fallen", duration(seconds * 1e9)),
         (None, OverloadVerdict::Metastable) => {
-            format!("the server does not recover by itself: {} after the load has fallen nothing is better", watched(found))
+            format!(
+                "the server does not recover by itself: {} after the load has fallen nothing is better",
+                watched(found)
+            )
         }
-        (None, _) => format!("the server has not recovered {} after the load has fallen, though its backlog shrinks", watched(found)),
+        (None, _) => format!(
+            "the server has not recovered {} after the load has fallen, though its backlog shrinks",
+            watched(found)
+        ),
     };
     format!("{}: {kept}, and {back}", verdict.word())
 }

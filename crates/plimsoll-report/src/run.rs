@@ -188,7 +188,8 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
 const LATE_SHARE_SAID: f64 = 0.02;
 
 /// The headings of [`route_row`].
-pub(crate) const ROUTE_HEADINGS: [&str; 9] = ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
+pub(crate) const ROUTE_HEADINGS: [&str; 9] =
+    ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
 
 /// The figures of one of several routes.
 pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {

@@ -17,10 +17,10 @@ use crate::prove_json;
 use crate::prove_profiles;
 use crate::remedy::spelled;
 use crate::run::{RunContext, run_report, stop_text};
+use crate::sampled::functions_report;
 use crate::screen::{
     Screen, explain_screen, find_screen, ladder_screen, overload_screen, prove_screen, run_screen, sweep_screen,
 };
-use crate::sampled::functions_report;
 use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};

@@ -61,7 +61,10 @@ fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let doubled =
         doubled.map_or_else(String::new, |rps| format!("twice as much of it: about {} {counted}/s; ", rate(rps)));
     let (next, text) = (predicted.next_cause, predicted.next_cause.text());
-    Some(format!("{doubled}without it: about {} {counted}/s, then limited by {next} ({text})", rate(predicted.line_rps)))
+    Some(format!(
+        "{doubled}without it: about {} {counted}/s, then limited by {next} ({text})",
+        rate(predicted.line_rps)
+    ))
 }
 
 /// What could not be observed, and how to make it observable.

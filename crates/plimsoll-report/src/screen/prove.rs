@@ -59,7 +59,7 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
             let counted = context.measured.plan.traffic.counted();
             let [a, b] = primary.levels.map(rate);
             format!("{load}, B completes {b} {counted}/s and A {a} {counted}/s")
-        },
+        }
         Criterion::P50 => format!("{load}, half of the responses take at most {b} from B and {a} from A"),
         Criterion::P99 => format!("{load}, 99 % of the responses take at most {b} from B and {a} from A"),
         Criterion::Cpu => format!("{load}, a request takes {b} of CPU time on B and {a} on A"),
@@ -161,7 +161,8 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {
         let (name, cost, first) = (arm_name(at), duration(us * 1e3), ladder.rungs.first());
-        let alone = first.map_or_else(String::new, |rung| format!("; the first rung completes {}/s", rate(rung.goodput_rps)));
+        let alone =
+            first.map_or_else(String::new, |rung| format!("; the first rung completes {}/s", rate(rung.goodput_rps)));
         screen.fact(1, "costliest", format!("rung {name}: {cost} a request more than the rung before{alone}"));
     }
     let (headings, rows) = rung_rows(ladder);
@@ -175,7 +176,9 @@ mod tests {
 
     #[test]
     fn servers_follow_from_the_cost() {
-        for (ratio, expect) in [(0.5, Some((2, 1))), (0.721, Some((4, 3))), (0.6, Some((5, 3))), (0.9, None), (1.2, None)] {
+        for (ratio, expect) in
+            [(0.5, Some((2, 1))), (0.721, Some((4, 3))), (0.6, Some((5, 3))), (0.9, None), (1.2, None)]
+        {
             assert_eq!(servers(ratio), expect, "{ratio}");
         }
     }

@@ -5,7 +5,10 @@
 use super::find::server_text;
 use super::{Bars, Screen, shell_word};
 use crate::format::{count, duration};
-use crate::run::{ROUTE_HEADINGS, RunContext, answer, failed_kinds, few_fact, latency_row, ledger_facts, route_row, stage_row, target_text};
+use crate::run::{
+    ROUTE_HEADINGS, RunContext, answer, failed_kinds, few_fact, latency_row, ledger_facts, route_row, stage_row,
+    target_text,
+};
 use plimsoll_analysis::finding::RunFinding;
 use plimsoll_model::LoadShape;
 

@@ -415,6 +415,9 @@ pub struct OutputTerms<T> {
     /// A line of JSON for each event of the study, the document being the last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub json_lines: bool,
+    /// Text with all figures, not only the first screen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verbose: bool,
     /// No progress is shown.
     pub quiet: bool,
     /// The run file.
@@ -473,7 +476,14 @@ impl<T> Default for Terms<T> {
             changes: ChangeTerms::default(),
             builds: BuildsTerms::default(),
             fail_if: None,
-            output: OutputTerms { json: false, json_lines: false, quiet: false, file: None, files: None },
+            output: OutputTerms {
+                json: false,
+                json_lines: false,
+                verbose: false,
+                quiet: false,
+                file: None,
+                files: None,
+            },
         }
     }
 }
@@ -592,6 +602,7 @@ impl<T> Terms<T> {
             output: OutputTerms {
                 json: self.output.json,
                 json_lines: self.output.json_lines,
+                verbose: self.output.verbose,
                 quiet: self.output.quiet,
                 file: optional(each, TextKind::Place, &self.output.file)?,
                 files: match &self.output.files {

@@ -14,14 +14,14 @@ use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_model::Intervention;
 
 /// The answer in one sentence.
-fn explain_answer(explanation: &Explanation) -> String {
+pub(crate) fn explain_answer(explanation: &Explanation) -> String {
     format!("{}: {}", explanation.cause, spelled(&explanation.sentence))
 }
 
 /// The headings of the table of evidence.
 const EVIDENCE: [&str; 6] = ["signal", "low", "line", "past", "speaks for", "from"];
 
-fn evidence_row(shown: &ShownSignal) -> Vec<String> {
+pub(crate) fn evidence_row(shown: &ShownSignal) -> Vec<String> {
     let text = shown.signal.text();
     let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| shown_value(shown.signal, value));
     vec![
@@ -87,8 +87,8 @@ fn varied_text(varied: &VariedSetting) -> String {
             "elasticity {elasticity:.2} over the values tried: twice as much of it brings {:.2} times what is answered{}",
             2f64.powf(elasticity),
             match varied.holds() {
-                Some(true) => "; it holds the line",
-                Some(false) => "; it does not hold the line",
+                Some(true) => "; it limits the line",
+                Some(false) => "; it does not limit the line",
                 None => "",
             }
         ),

@@ -100,7 +100,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
 }
 
 /// How arrivals were spaced, as it stands beside a rate.
-fn arrivals_text(arrivals: Arrivals) -> &'static str {
+pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
     match arrivals {
         Arrivals::Poisson => "random arrivals",
         Arrivals::Constant => "evenly spaced arrivals",
@@ -109,7 +109,7 @@ fn arrivals_text(arrivals: Arrivals) -> &'static str {
 }
 
 /// A budget of at least `seconds`, as the flag takes it.
-fn budget_text(seconds: f64) -> String {
+pub(crate) fn budget_text(seconds: f64) -> String {
     if seconds < 120.0 {
         format!("{}s", (seconds / 10.0).ceil() * 10.0)
     } else {
@@ -241,7 +241,7 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
 }
 
 /// What to plan with.
-fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
+pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
@@ -250,7 +250,7 @@ fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
 }
 
 /// How often the log was asked, and how many times over its busiest times the line is.
-fn log_text(log: &LogRate, line_rps: f64) -> String {
+pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
     let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{} sessions", count(sessions)) };
     let mut text = format!(
@@ -270,7 +270,7 @@ fn log_text(log: &LogRate, line_rps: f64) -> String {
 }
 
 /// How many it takes.
-fn needed_text(needed: &Needed, counted: &str) -> String {
+pub(crate) fn needed_text(needed: &Needed, counted: &str) -> String {
     let Needed { rate_rps, instances, instances_min, cores } = *needed;
     let many = match instances {
         1.0 => "1 instance like this one".to_owned(),

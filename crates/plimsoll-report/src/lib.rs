@@ -40,6 +40,7 @@ mod prove_json;
 mod replay;
 mod run;
 mod sampled;
+mod screen;
 mod searches;
 mod server;
 mod shown;
@@ -64,6 +65,7 @@ pub use prove::{
 };
 pub use remedy::spelled;
 pub use run::load_text;
+pub use screen::{COLUMNS_MAX, LINES_MAX};
 pub use searches::{SearchSide, SearchTarget, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;
 pub use shown::Shown;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The answer in one sentence.
-fn overload_answer(found: &Overloaded) -> String {
+pub(crate) fn overload_answer(found: &Overloaded) -> String {
     let Some(verdict) = found.verdict else {
         let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
         return match found.steps.is_empty() || serves {
@@ -28,15 +28,21 @@ fn overload_answer(found: &Overloaded) -> String {
     let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
     let kept = least.map_or_else(String::new, |step| {
         let much = share(step.kept_share.clamp(0.0, 1.0));
-        format!("at {} times its line it keeps {much} of it in time", step.factor)
+        format!("at {} times the line, {much} of the line still succeeds in time", step.factor)
     });
     let back = match (found.recovery_s, verdict) {
-        (Some(0.0), _) => "is back at once when the load falls".to_owned(),
-        (Some(seconds), _) => format!("is back {} after the load has fallen", duration(seconds * 1e9)),
+        (Some(0.0), _) => "the server recovers at once when the load falls".to_owned(),
+        (Some(seconds), _) => format!("the server recovers {} after the load has fallen", duration(seconds * 1e9)),
         (None, OverloadVerdict::Metastable) => {
-            format!("does not come back by itself: {} after the load has fallen nothing is better", watched(found))
+            format!(
+                "the server does not recover by itself: {} after the load has fallen nothing is better",
+                watched(found)
+            )
         }
-        (None, _) => format!("is not back {} after the load has fallen, though less and less waits", watched(found)),
+        (None, _) => format!(
+            "the server has not recovered {} after the load has fallen, though its backlog shrinks",
+            watched(found)
+        ),
     };
     format!("{}: {kept}, and {back}", verdict.word())
 }
@@ -61,7 +67,7 @@ fn refused_text(refused: &Refused, is_grpc: bool) -> String {
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") + &after }
 }
 
-fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
+pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
     let again = step.again_rps.map_or_else(String::new, |again_rps| format!(" + {}/s again", rate(again_rps)));
     vec![
         format!("{} x", step.factor),
@@ -104,7 +110,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
 }
 
 /// The line; of sessions with what that is in requests, as all of a step is told.
-fn line_text(context: &RunContext, found: &Overloaded) -> String {
+pub(crate) fn line_text(context: &RunContext, found: &Overloaded) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
     match context.plan.traffic.scenarios.is_empty() {
         true => line,
@@ -112,7 +118,7 @@ fn line_text(context: &RunContext, found: &Overloaded) -> String {
     }
 }
 
-const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
+pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
 /// The page: with what was asked and what was answered in time, over time.
 pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {

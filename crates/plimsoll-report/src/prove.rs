@@ -26,7 +26,7 @@ pub(crate) struct ProveContext<'a> {
 }
 
 /// A ratio as a change: `-4.8 %`.
-fn change(ratio: f64) -> String {
+pub(crate) fn change(ratio: f64) -> String {
     if ratio.is_infinite() { "no bound".into() } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
 }
 
@@ -48,7 +48,7 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
 }
 
 /// The interval by which a measure has its verdict: that at 95 %, or that of the tests for equivalence.
-fn interval_text<M>(one: &Compared<M>) -> String {
+pub(crate) fn interval_text<M>(one: &Compared<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
         _ => changes(one.ratio_interval),
@@ -157,7 +157,15 @@ pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> 
 /// The answer in one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
     // Builds are started afresh for each load: what one start is more than another is in the interval.
-    let of_what = if proof.fresh { "" } else { ", of these two running processes" };
+    answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
+}
+
+/// The same without what it is of.
+pub(crate) fn prove_answer_plain(proof: &Proof) -> String {
+    answer_of(proof, "")
+}
+
+fn answer_of(proof: &Proof, of_what: &str) -> String {
     let verdict = match proof.verdict {
         ProveVerdict::Better => "B is better than A",
         ProveVerdict::Worse => "B is worse than A",
@@ -249,7 +257,7 @@ fn enough_text(proof: &Proof) -> Option<String> {
 }
 
 /// Why a comparison ended, in words.
-fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
+pub(crate) fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
         ComparisonEnd::Verdict => "ended because the verdict was certain",
         ComparisonEnd::Blocks => "all blocks asked for",
@@ -351,7 +359,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
 }
 
 /// The row of success, where not all of it is.
-fn success_row(proof: &Proof) -> Option<Vec<String>> {
+pub(crate) fn success_row(proof: &Proof) -> Option<Vec<String>> {
     let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
     let [a, b] = success.rates.map(share);
     let verdict = if success.has_fallen { "worse" } else { "-" };

@@ -10,7 +10,7 @@ use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Quantiles, RouteSummary, Summary};
 use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
 use plimsoll_model::{
-    Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, LoadFigures, LoadShape, PlanRecord, RequestFailure,
+    Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord, RequestFailure,
     RouteFigures, Spin, Stop, Tally, TlsFailure,
 };
 use std::borrow::Cow;
@@ -150,7 +150,7 @@ pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)>
     (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
 }
 
-fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
+pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
     let mut row = vec![name.to_owned()];
     if latency.count == 0 && latency.quantiles == Quantiles::default() {
         row.extend(std::iter::repeat_n("-".to_owned(), 8));
@@ -164,7 +164,7 @@ fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
 }
 
 /// The figures of one stage.
-fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
+pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     let level = |value: f64| count(value.round() as u64);
     let time = |ns: u64| if ns > 0 { duration(ns as f64) } else { "-".to_owned() };
     let levels = match stage.from == stage.to {
@@ -188,10 +188,11 @@ fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
 const LATE_SHARE_SAID: f64 = 0.02;
 
 /// The headings of [`route_row`].
-const ROUTE_HEADINGS: [&str; 9] = ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
+pub(crate) const ROUTE_HEADINGS: [&str; 9] =
+    ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
 
 /// The figures of one of several routes.
-fn route_row(route: &RouteSummary) -> Vec<String> {
+pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     let RouteSummary { figures, .. } = route;
     let time = |ns: f64| if figures.response.count > 0 { duration(ns) } else { "-".to_owned() };
     vec![
@@ -209,7 +210,7 @@ fn route_row(route: &RouteSummary) -> Vec<String> {
 
 /// What one load comes to, in a sentence. Two accounts stand in it: what completed in the window, a second, and what share of all
 /// that was scheduled in it succeeded, whenever.
-fn answer(plan: &PlanRecord, summary: &Summary) -> String {
+pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {
         LoadShape::Closed { .. } => format!(" with {}", load_text(plan)),
@@ -281,7 +282,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
 }
 
 /// Which quantiles of the response time are not shown, and why.
-fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
+pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
     let few: Vec<&str> = response.quantiles.few().collect();
     (!few.is_empty() && response.count > 0).then(|| {
@@ -352,17 +353,19 @@ fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }
 
-fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
-    let ledger = &summary.whole.ledger;
+/// How many requests failed in which way, in brackets; empty where none failed.
+pub(crate) fn failed_kinds(ledger: &Ledger) -> String {
     let kinds: Vec<String> = RequestFailure::ALL
         .iter()
         .filter(|kind| ledger.failed[**kind as usize] > 0)
         .map(|kind| format!("{} {}", kind.name().replace('_', " "), count(ledger.failed[*kind as usize])))
         .collect();
-    let failed = match kinds.is_empty() {
-        true => "0 failed".to_owned(),
-        false => format!("{} failed ({})", count(ledger.failed_total()), kinds.join(", ")),
-    };
+    if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
+}
+
+pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
+    let ledger = &summary.whole.ledger;
+    let failed = format!("{} failed{}", count(ledger.failed_total()), failed_kinds(ledger));
     let statuses: Vec<String> = summary.whole.statuses.iter().map(|(s, n)| format!("{s}: {}", count(n))).collect();
     let [in_rate, out_rate] = summary.bytes_per_s.map(|rate| format!("{}/s", bytes(rate)));
     let mut facts = vec![

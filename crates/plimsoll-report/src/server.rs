@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The whole of a process's figures in one line: `1.52 cores, 105 us a request, 9 500 requests/s a core`.
-fn used_text(used: &ServerUse) -> String {
+pub(crate) fn used_text(used: &ServerUse) -> String {
     let mut parts = Vec::new();
     if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
         parts.push(format!("{} CPU a request = {} requests/s a core", duration(us * 1e3), rate(rps)));

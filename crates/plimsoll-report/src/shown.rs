@@ -18,6 +18,9 @@ use crate::prove_profiles;
 use crate::remedy::spelled;
 use crate::run::{RunContext, run_report, stop_text};
 use crate::sampled::functions_report;
+use crate::screen::{
+    Screen, explain_screen, find_screen, ladder_screen, overload_screen, prove_screen, run_screen, sweep_screen,
+};
 use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
@@ -49,6 +52,33 @@ impl<'a> Shown<'a> {
             }
             _ => shown,
         }
+    }
+
+    /// The first screen of it: the answer, how sure it is, and what comes next, in few lines for a terminal of `columns`.
+    /// Everything else is in the text.
+    pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
+        let (doubts, finding) = self.finding.open();
+        let mut screen: Screen = match finding {
+            Finding::Run(found) => run_screen(&self.context(&found.trial.run.plan), found),
+            Finding::Sweep(found) => sweep_screen(self.experiment, found),
+            Finding::Find(found) => {
+                let (context, held_by) = (self.context(&found.settings.base), held_by(found));
+                find_screen(self.experiment, &context, found, doubts, held_by.as_ref())
+            }
+            Finding::Explain(found) => {
+                let context = self.context(&found.searched.settings.base);
+                explain_screen(&context, found, doubts, self.profiles)
+            }
+            Finding::Overload(found) => overload_screen(&self.context(found.plan), found),
+            Finding::Prove(found) => prove_screen(&self.compared(&found.measured), &found.proof),
+            Finding::Ladder(found) => ladder_screen(&self.compared(&found.measured), &found.ladder),
+        };
+        // That a recording was cut off is said when it is read; what stands beside the line, the screen of a search says.
+        let searched = matches!(finding, Finding::Find(_));
+        let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_beside();
+        let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
+        screen.warn(warnings.map(|doubt| (doubt.kind, sentence(finding, doubt))).collect());
+        screen.render(colour, columns)
     }
 
     /// The sentences and tables of the text.
@@ -276,7 +306,7 @@ fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> 
 fn sentence(finding: &Finding, doubt: &Doubt) -> String {
     match (finding, doubt.kind) {
         (Finding::Run(_), DoubtKind::Generator) => {
-            format!("{}. The figures below are about plimsoll.", spelled(&doubt.text))
+            format!("{}. These figures are about plimsoll.", spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
             // With the flag that asked for it.
@@ -492,6 +522,7 @@ mod tests {
                 ("document", json::text(&shown.document())),
                 ("suite", junit::render(&suites)),
                 ("CSV", csv.replace("\r\n", "\n")),
+                ("screen", shown.screen(false, None)),
             ];
             for (format, text) in &formats {
                 let steering = text.char_indices().find(|(_, c)| crate::visible::steers(*c) && *c != '\n');

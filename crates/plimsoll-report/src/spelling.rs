@@ -342,6 +342,7 @@ fn output(words: &mut CommandLine, terms: &Terms<Redacted>) {
     }
     words.switch("--json", output.json);
     words.switch("--json-lines", output.json_lines);
+    words.switch("--verbose", output.verbose);
     words.switch("--quiet", output.quiet);
 }
 

@@ -19,6 +19,9 @@ const CURVES_MAX: usize = 5;
 /// Goodput that grew by more than this at the last level may grow further.
 const GROWING: f64 = 1.1;
 
+/// What stands before the reason why a level was disturbed.
+pub(crate) const REMARK: &str = "for the machine as it was: ";
+
 /// 78 columns in all: a terminal of 80 shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
@@ -78,8 +81,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             let row = row(cells, columns);
             match summary.others.reason.as_deref().filter(|_| summary.others.disturbed) {
                 Some(reason) => {
-                    let text =
-                        format!("{:>width$} for the machine as it was: {}", "", visible(reason), width = WIDTHS[0]);
+                    let text = format!("{:>width$} {REMARK}{}", "", visible(reason), width = WIDTHS[0]);
                     format!("{row}\n{}", broken(&text, columns, WIDTHS[0] + 1))
                 }
                 None => row,
@@ -138,7 +140,7 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
 }
 
 /// What the intervals of the levels are of.
-fn error_text(levels: &[SweepLevel]) -> Option<String> {
+pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
     let once = known().filter(|figures| !figures.replicated).count();

@@ -51,7 +51,7 @@ pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> Strin
     out
 }
 
-fn styled(text: &str, tone: Tone, colour: bool, columns: Option<usize>) -> String {
+pub(crate) fn styled(text: &str, tone: Tone, colour: bool, columns: Option<usize>) -> String {
     let style = match tone {
         Tone::Plain => Style::new(),
         Tone::Answer => Style::new().bold(),

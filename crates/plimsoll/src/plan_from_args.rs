@@ -320,7 +320,8 @@ pub fn served(place: &str, two: bool) -> Served<String> {
 /// What is printed, and where the run file goes.
 pub fn output(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
     let file = file.map(|file| path_text("--output", file)).transpose()?;
-    Ok(OutputTerms { json: args.json, json_lines: args.json_lines, quiet: args.quiet, file, files: None })
+    let OutputArgs { json, json_lines, verbose, quiet } = *args;
+    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files: None })
 }
 
 /// Two URLs with a comma between them, or one. Other commas are part of a URL.

@@ -320,12 +320,12 @@ pub fn told(case: &Contrast, cause: Cause) -> CauseText {
 /// The answer.
 pub fn sentence(case: &Contrast, cause: Cause) -> Sentence {
     let line = match (case.lower_rps > 0.0, case.sustained_rps) {
-        (true, _) => format!("the line at {}", case.offered_text(case.lower_rps)),
-        (false, most) => format!("the server at {}", case.offered_text(most)),
+        (true, _) => format!("the load line to {}", case.offered_text(case.lower_rps)),
+        (false, most) => format!("the server to {}", case.offered_text(most)),
     };
     let CauseText { subject, several, how } = told(case, cause);
     if let Some(how) = how {
-        let verb = if several { "hold" } else { "holds" };
+        let verb = if several { "limit" } else { "limits" };
         return format!("{subject} {verb} {line}: {how}").into();
     }
     let said = match cause {

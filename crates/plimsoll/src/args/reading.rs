@@ -46,6 +46,9 @@ pub struct ShowArgs {
     /// Print all readings of the probes as CSV
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub probes: bool,
+    /// Print all figures, tables and warnings as text, not only the first screen
+    #[arg(short, long, conflicts_with_all = ["json", "csv", "probes"])]
+    pub verbose: bool,
 }
 
 #[derive(Debug, Clone, Args)]

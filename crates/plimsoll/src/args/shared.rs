@@ -238,6 +238,9 @@ pub struct OutputArgs {
     /// Print a line of JSON for each load, tick and finding, as they come
     #[arg(long, conflicts_with = "json")]
     pub json_lines: bool,
+    /// Print all figures, tables and warnings as text, not only the first screen
+    #[arg(short, long, conflicts_with_all = ["json", "json_lines"])]
+    pub verbose: bool,
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,

@@ -63,6 +63,7 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     find::carry_out(asked, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
+    words.extend(terms.output.verbose.then_some("--verbose"));
     // A document is one: that of the search.
     let is_whole = terms.output.is_text() && !terms.demo_quick;
     if is_whole && !plimsoll_sys::signal::interrupted() {

@@ -6,7 +6,7 @@ use crate::args::ExplainArgs;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::positive_time;
-use crate::results::{ResultForm, Results, read};
+use crate::results::{Results, read};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::failure::{Failure, exit};
@@ -82,7 +82,6 @@ pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
             file.display()
         )));
     };
-    let form = if args.out.json_lines { ResultForm::Lines } else { args.out.json.into() };
-    results.print(form, true);
+    results.print(&plan_from_args::output(&args.out, None)?, true);
     Ok(code(results.finding()))
 }

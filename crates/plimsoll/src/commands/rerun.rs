@@ -195,7 +195,7 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
 
 /// Where the results of the repetition go; never over the record.
 fn place(asked: &Asked, args: &RerunArgs, terms: &Terms<Redacted>) -> Result<OutputTerms<String>, Failure> {
-    let OutputTerms { json, json_lines, quiet, .. } = terms.output;
+    let OutputTerms { json, json_lines, verbose, quiet, .. } = terms.output;
     let (mut file, mut files) = (None, None);
     match (asked, &args.output) {
         (_, Some(_)) if terms.demo => {
@@ -219,7 +219,7 @@ fn place(asked: &Asked, args: &RerunArgs, terms: &Terms<Redacted>) -> Result<Out
         }
         (_, None) => {}
     }
-    Ok(OutputTerms { json, json_lines, quiet, file, files })
+    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files })
 }
 
 /// A name for the files of a sweep under which there are none yet.

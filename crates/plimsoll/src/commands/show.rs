@@ -1,7 +1,7 @@
 //! `plimsoll show`: prints again what run files hold. The findings are computed anew from what was measured.
 
 use crate::args::ShowArgs;
-use crate::results::{Results, print, print_json, read};
+use crate::results::{ResultForm, Results, print, print_json, read};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::{csv, probes_csv};
 
@@ -34,7 +34,8 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
         if experiments.len() > 1 {
             print(&format!("{}{}\n\n", if number > 0 { "\n" } else { "" }, path.display()));
         }
-        Results::of(experiment, Some(path))?.print(false, true);
+        let form = if args.verbose { ResultForm::Verbose } else { ResultForm::Text };
+        Results::of(experiment, Some(path))?.print(form, true);
     }
     Ok(exit::DONE)
 }

@@ -28,8 +28,10 @@ use std::path::Path;
 /// How a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultForm {
-    /// For people.
+    /// The first screen: the answer, how sure it is, and what comes next.
     Text,
+    /// Text with all figures, tables and warnings.
+    Verbose,
     /// One document.
     Json,
     /// The document as the last line of a stream.
@@ -38,7 +40,11 @@ pub enum ResultForm {
 
 impl<T> From<&OutputTerms<T>> for ResultForm {
     fn from(output: &OutputTerms<T>) -> ResultForm {
-        if output.json_lines { ResultForm::Lines } else { output.json.into() }
+        match (output.json_lines, output.verbose) {
+            (true, _) => ResultForm::Lines,
+            (false, true) if !output.json => ResultForm::Verbose,
+            (false, _) => output.json.into(),
+        }
     }
 }
 
@@ -96,12 +102,16 @@ impl<'a> Results<'a> {
         Shown { experiment: self.experiment, finding: &self.finding, profiles: self.profiles.as_ref() }
     }
 
-    /// Prints it, as a document, as the last line of a stream or as text. `in_full`: with what was shown while it was measured.
+    /// Prints it, as a document, as the last line of a stream or as text. `in_full`: verbose text has what was shown while
+    /// it was measured, too.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
         match form.into() {
             ResultForm::Lines => print_as_it_is(&event_lines::finding(&self.shown().document())),
             ResultForm::Json => print_json(&self.shown().document()),
             ResultForm::Text => {
+                print_as_it_is(&self.shown().screen(std::io::stdout().is_terminal(), columns()));
+            }
+            ResultForm::Verbose => {
                 print_as_it_is(&self.shown().text(in_full, std::io::stdout().is_terminal(), columns()));
             }
         }

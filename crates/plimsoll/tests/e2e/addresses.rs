@@ -156,7 +156,7 @@ fn sources_are_used_in_turn_and_closing_is_as_asked() {
 #[test]
 fn short_lived_connections_spread_over_loopback_by_themselves() {
     let (address, seen) = remembering();
-    let done = plimsoll(&["run", &format!("http://{address}/"), "-c", "4", "-n", "200", "--no-keepalive"]);
+    let done = plimsoll(&["run", &format!("http://{address}/"), "-c", "4", "-n", "200", "--no-keepalive", "-v"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stdout.contains("connections come from 127.0.0.1 to"), "{}", done.stdout);
     assert!(seen.lock().expect("no poison").0.len() > 50);

@@ -180,7 +180,7 @@ fn bytes_beyond_an_answer_are_a_warning() {
         assert_eq!(number(&document, "surplus_bytes"), 10.0 * bytes, "{what}");
         assert_eq!(number(&document, "surplus_connections"), 10.0, "{what}");
         assert!(document["warnings"].to_string().contains("beyond the end of its answers"), "{what}");
-        let done = plimsoll(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10"]);
+        let done = plimsoll(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10", "--verbose"]);
         let expect = format!("sent {} bytes beyond the end of its answers", 10.0 * bytes);
         assert!(done.stdout.contains(&expect), "{}", done.stdout);
     }

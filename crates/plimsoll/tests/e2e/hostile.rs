@@ -106,6 +106,7 @@ fn no_format_steers_a_terminal() {
         let mut seen = false;
         for arguments in [
             &["show", file.as_str()][..],
+            &["show", "--verbose", file],
             &["show", "--json", file],
             &["show", "--csv", file],
             &["show", "--probes", file],

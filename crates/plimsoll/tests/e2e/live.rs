@@ -93,7 +93,7 @@ fn assert_whole_report(done: &Done) -> Vec<String> {
 #[test]
 fn progress_on_a_terminal_leaves_the_report_alone() {
     let server = baseline(1);
-    let done = on_a_terminal(&format!("run {}/healthz -c 2 -d 2s", server.url), None);
+    let done = on_a_terminal(&format!("run {}/healthz -c 2 -d 2s -v", server.url), None);
     assert_eq!(done.code, 0, "{}", done.stdout);
     let ever = assert_whole_report(&done);
     for part in ["2 users", "s left", "p50 ", "p99 ", "in flight", "/s  "] {
@@ -105,7 +105,7 @@ fn progress_on_a_terminal_leaves_the_report_alone() {
 #[test]
 fn an_interrupted_run_ends_in_a_whole_report() {
     let server = baseline(1);
-    let done = on_a_terminal(&format!("run {}/healthz -c 2 -d 60s", server.url), Some(Duration::from_secs(1)));
+    let done = on_a_terminal(&format!("run {}/healthz -c 2 -d 60s -v", server.url), Some(Duration::from_secs(1)));
     assert_eq!(done.code, 130, "{}", done.stdout);
     assert_whole_report(&done);
     assert!(done.stdout.contains("ended early: interrupted"), "{}", done.stdout);

@@ -403,7 +403,7 @@ fn builds_are_compared_by_request() {
         true => "worse: list (p",
         false => "worse: order (p50 +",
     };
-    for show in [plimsoll(&["show", text(&record)]), plimsoll(&["report", "--format", "md", text(&record)])] {
+    for show in [plimsoll(&["show", "-v", text(&record)]), plimsoll(&["report", "--format", "md", text(&record)])] {
         let told = show.stdout.lines().any(|line| line.contains(first) && line.contains("order (p50 +"));
         assert!(told, "{first}: {}{}", show.stdout, show.stderr);
     }

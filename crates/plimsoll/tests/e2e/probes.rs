@@ -207,7 +207,7 @@ fn a_restarted_server_is_followed_and_said() {
     let (first, url) = (server.pid(), server.url.clone());
     let listen = url.trim_start_matches("http://").to_owned();
     let path = &place("restart", "run.plimsoll");
-    let child = command(&["run", &format!("{url}/healthz"), "-c", "2", "-d", "4s", "-o", path])
+    let child = command(&["run", &format!("{url}/healthz"), "-c", "2", "-d", "4s", "-v", "-o", path])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

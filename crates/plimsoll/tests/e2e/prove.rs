@@ -123,7 +123,7 @@ fn what_could_not_be_told_is_said() {
     let server = baseline(1);
     let url = format!("{}/delay/20", server.url);
     let p99 = ["--measure", "p99", "--rate", "20", "--blocks", "2", "--for", "300ms", "--budget", "20s"];
-    let done = plimsoll(&[&["prove", &url, &url], &p99[..]].concat());
+    let done = plimsoll(&[&["prove", "--verbose", &url, &url], &p99[..]].concat());
     assert_eq!(done.code, 3, "{}{}", done.stdout, done.stderr);
     let answer = done.stdout.lines().find(|line| line.contains("not provable")).unwrap_or_default();
     // On a machine that is too busy no block counts at all.

@@ -91,7 +91,7 @@ fn a_status_that_is_not_that_of_the_log_is_counted() {
     std::fs::write(&log, changed).expect("written");
     let document = replay(&log, &server.url, &["--speed", "4"]);
     assert_eq!(number(&document, "replay.status_changed"), 20.0);
-    let said = plimsoll(&["replay", text(&log), "--log-format", FORMAT, "--target", &server.url, "--speed", "4"]);
+    let said = plimsoll(&["replay", text(&log), "--log-format", FORMAT, "--target", &server.url, "--speed", "4", "-v"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     for part in ["20 answers", "have another status than in the log", "POST 10"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);

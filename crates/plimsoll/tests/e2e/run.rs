@@ -210,7 +210,7 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
 fn what_a_run_says_does_not_contradict_itself() {
     // Answers come after the window: the rate is of the window, the share of all that was scheduled in it.
     let server = plimsoll_bench::servers::slots(64, 700.0).expect("starts");
-    let late = plimsoll(&["run", &server.url("/"), "--rate", "40", "-d", "1s", "--quiet"]);
+    let late = plimsoll(&["run", &server.url("/"), "--rate", "40", "-d", "1s", "-qv"]);
     let answer =
         |text: &str| text.lines().find(|line| line.contains("requests/s succeeded")).unwrap_or_default().to_owned();
     let first = answer(&late.stdout);

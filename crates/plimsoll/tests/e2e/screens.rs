@@ -1,6 +1,6 @@
 //! What terminals of several widths show: no line is wider than they are, no word is broken, nothing is cut.
 
-use crate::rig::{Done, baseline, finish, folder};
+use crate::rig::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -106,6 +106,7 @@ fn every_screen_fits_its_terminal() {
     }
     for file in ["run", "bad", "find", "sweep", "prove", "ladder"] {
         check(&folder, &format!("show {file}.plimsoll"), true);
+        check(&folder, &format!("show {file}.plimsoll --verbose"), true);
     }
     check(&folder, "diff sweep.dat sweep.dat --dir .", true);
     check(&folder, "rerun run.plimsoll --print", true);
@@ -113,6 +114,53 @@ fn every_screen_fits_its_terminal() {
     check(&folder, "run http://127.0.0.1:9/ -d 1s", true);
     check(&folder, "run --fail-if 'speed>5' http://127.0.0.1:9/", true);
     check(&folder, "show no-such-file.plimsoll", true);
+}
+
+/// The first screen of every recorded finding: 25 lines of 100 columns, the answer first. Nothing is lost: warnings that the
+/// document has stand in the verbose text.
+#[test]
+fn the_first_screen_is_short_and_the_verbose_text_is_whole() {
+    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded"));
+    let mut files = 0;
+    for entry in std::fs::read_dir(kept).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".plimsoll")) else { continue };
+        let path = &recorded(name);
+        files += 1;
+        let document = plimsoll(&["show", "--json", path]).json();
+        let text = |field: &str| document[field].as_str().unwrap_or_default().to_owned();
+        let finding = match text("schema").as_str() {
+            "plimsoll.run/1" => "requests/s succeeded".to_owned(),
+            "plimsoll.sweep/1" => "peak: ".to_owned(),
+            "plimsoll.find/1" => "load line".to_owned(),
+            "plimsoll.explain/1" => format!("{}: ", text("cause")),
+            "plimsoll.overload/1" => format!("{}: ", text("verdict")),
+            "plimsoll.prove/1" => format!("B is {} than A: ", text("verdict")),
+            "plimsoll.ladder/1" => "on the first rung".to_owned(),
+            other => panic!("{name}: {other}"),
+        };
+        let done = plimsoll(&["show", path]);
+        let shown = &done.stdout;
+        assert_eq!(done.code, 0, "{name}: {}", done.stderr);
+        assert!(shown.lines().next().is_some_and(|first| first.contains(&finding)), "{name}: {finding}\n{shown}");
+        assert!(shown.lines().count() <= 25, "{name}: {} lines\n{shown}", shown.lines().count());
+        for line in shown.lines() {
+            // A URL is never broken.
+            let other: usize = line.split(' ').filter(|word| !word.contains("://")).map(|word| word.len() + 1).sum();
+            let has_url = line.contains("://");
+            assert!(line.chars().count() <= 100 || has_url && other <= 100, "{name}: {line}");
+        }
+        let verbose = plimsoll(&["show", "--verbose", path]).stdout;
+        for field in ["warnings", "doubts"] {
+            for warning in document[field].as_array().into_iter().flatten().filter_map(|warning| warning.as_str()) {
+                assert!(verbose.contains(warning), "{name}: {warning}\n{verbose}");
+            }
+        }
+        let told = shown.matches("warning: ").count();
+        let all = document["warnings"].as_array().map_or(0, Vec::len);
+        assert!(told >= all || shown.contains(": --verbose"), "{name}: {told} of {all} warnings\n{shown}");
+    }
+    assert!(files > 10, "{files} files");
 }
 
 #[test]

@@ -110,6 +110,7 @@ fn no_secret_reaches_any_output() {
         let file = format!("{dir}/{name}.plimsoll");
         for show in [
             &["show"][..],
+            &["show", "--verbose"],
             &["show", "--json"],
             &["show", "--csv"],
             &["show", "--probes"],

@@ -8,7 +8,7 @@ fn a_sweep_writes_its_table() {
     let server = baseline(1);
     let folder = folder("sweep");
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
-    let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "--quiet"]);
+    let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "-qv"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     // Of a level that others disturbed that is said below it.
     let rows = done.stdout.lines().take_while(|line| !line.is_empty());

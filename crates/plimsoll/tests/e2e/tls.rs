@@ -155,7 +155,7 @@ fn servers_in_use_are_loaded_over_https() {
             assert_eq!(number(&document, "ledger.succeeded"), 6.0, "{:#}", document["ledger"]);
             assert!(number(&document, "bytes_out") >= 12e6);
         }
-        let shown = plimsoll(&["run", &url, "--cacert", &ca, "-n", "10", "--quiet"]);
+        let shown = plimsoll(&["run", &url, "--cacert", &ca, "-n", "10", "-qv"]);
         assert!(shown.stdout.contains("TLS handshake"), "{}", shown.stdout);
         let found = plimsoll(&["find", &url, "--cacert", &ca, "--budget", "3s", "--max-rate", "300", "--quiet"]);
         assert_eq!(found.code, 0, "{}", found.stderr);

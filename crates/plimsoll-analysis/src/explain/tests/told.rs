@@ -142,7 +142,7 @@ fn the_sentence_names_what_it_is_about() {
     for (case, expect) in [
         (
             usual().alone(4.5).peers(4.0, 4.0, 4.0),
-            "4 connections to 127.0.0.1:6379 hold the line at 1 000 requests/s: all are in use while 500 requests are under way; 3.8 of 4 cores are idle",
+            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use while 500 requests are under way; 3.8 of 4 cores are idle",
         ),
         (
             usual().with(&[
@@ -150,7 +150,7 @@ fn the_sentence_names_what_it_is_about() {
                 (FullThreads, 0.0, 1.0, 1.0),
                 (ServerCores, 0.15, 0.95, 1.0),
             ]),
-            "one thread of api holds the line at 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
+            "one thread of api limits the load line to 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
         ),
     ] {
         assert_eq!(answer::sentence(&case, named(&case)), crate::sentence::Sentence::from(expect), "{}", tell(&case));

@@ -1,0 +1,100 @@
+//! A histogram of times in lines of characters ([`Bars`]): equal steps up to p99, and one row for the tail.
+//!
+//! Not here: pictures (`chart`).
+
+use crate::format::{count, duration};
+use plimsoll_model::Histogram;
+
+/// Rows at most, and the least that show a shape.
+const ROWS_MAX: usize = 10;
+const ROWS_MIN: usize = 4;
+/// Columns of the longest bar.
+const BAR_COLUMNS: f64 = 32.0;
+
+/// A histogram as bars.
+pub(crate) struct Bars {
+    title: String,
+    times: Histogram,
+    rows: usize,
+}
+
+impl Bars {
+    /// Bars of these times; `None` without any.
+    pub(crate) fn new(title: impl Into<String>, times: Histogram) -> Option<Bars> {
+        (times.count() > 0).then(|| Bars { title: title.into(), times, rows: ROWS_MAX })
+    }
+
+    /// The same in at most `lines` lines, below its title; `None` where these show no shape.
+    pub(super) fn within(self, lines: usize) -> Option<Bars> {
+        let rows = self.rows.min(lines);
+        (rows >= ROWS_MIN).then_some(Bars { rows, ..self })
+    }
+
+    /// Upper bounds of the rows, ns, and how many times lie below each and above the one before.
+    fn counted(&self) -> Vec<(u64, u64)> {
+        let (least, p99) = (self.times.min_ns() as f64, self.times.quantile_ns(0.99) as f64);
+        let bound = |row: usize| least + (p99 - least) * row as f64 / (self.rows - 1) as f64;
+        let mut bounds: Vec<u64> = (1..self.rows).map(|row| three_digits(bound(row))).collect();
+        bounds.retain(|bound| *bound < self.times.max_ns());
+        bounds.push(self.times.max_ns());
+        bounds.dedup();
+        let mut above = self.times.count();
+        let counted = |bound: u64| {
+            let before = above;
+            above = self.times.count_above(bound);
+            (bound, before - above)
+        };
+        bounds.into_iter().map(counted).collect()
+    }
+
+    /// The lines.
+    pub(super) fn text(&self) -> String {
+        let rows = self.counted();
+        let most = rows.iter().map(|row| row.1).max().unwrap_or(1).max(1) as f64;
+        let cells: Vec<[String; 2]> = rows.iter().map(|row| [duration(row.0 as f64), count(row.1)]).collect();
+        let [bound_width, count_width] =
+            [0, 1].map(|at: usize| cells.iter().map(|cells| cells[at].len()).max().unwrap_or(0));
+        let mut out = format!("  {}\n", self.title);
+        for ([bound, times], (_, number)) in cells.iter().zip(&rows) {
+            // One request is one character at least: a tail is rarely more.
+            let length = (*number as f64 / most * BAR_COLUMNS).round().max(f64::from(u8::from(*number > 0)));
+            let row = format!("  <= {bound:>bound_width$}  {times:>count_width$}  {}", "#".repeat(length as usize));
+            out += &format!("{}\n", row.trim_end());
+        }
+        out
+    }
+}
+
+/// The number with three significant digits, as it is written.
+fn three_digits(ns: f64) -> u64 {
+    let unit = 10f64.powf((ns.max(1.0).log10().floor() - 2.0).max(0.0));
+    ((ns / unit).round() * unit) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_is_in_a_row() {
+        let mut times = Histogram::new();
+        (1..=200).for_each(|at| times.record(at * 1_000));
+        times.record(1_000_000);
+        let bars = Bars::new("response time", times).expect("times");
+        let counted = bars.counted();
+        assert_eq!(counted.iter().map(|row| row.1).sum::<u64>(), 201);
+        assert!(counted.len() <= ROWS_MAX && counted.iter().is_sorted_by_key(|row| row.0), "{counted:?}");
+        let shown = bars.text();
+        assert!(shown.starts_with("  response time\n  <= "), "{shown}");
+        assert_eq!(shown.lines().last(), Some("  <= 1.00 ms   3  ####"), "{shown}");
+        assert!(bars.within(3).is_none());
+    }
+
+    #[test]
+    fn equal_times_are_one_row() {
+        let mut times = Histogram::new();
+        times.record_n(5_000, 3);
+        assert_eq!(Bars::new("t", times).map(|bars| bars.counted()), Some(vec![(5_000, 3)]));
+        assert!(Bars::new("t", Histogram::new()).is_none());
+    }
+}

@@ -1,0 +1,180 @@
+//! The first screen of an explanation: the bottleneck, how sure that is, the strongest evidence, and what would move the line.
+//!
+//! Not here: the tables of all evidence and of what was ruled out (`explain`).
+
+use super::Screen;
+use super::find::{line_sentence, target_words};
+use crate::explain::{evidence_row, explain_answer};
+use crate::format::rate;
+use crate::profile::{amount, name_text};
+use crate::remedy::spelled;
+use crate::run::RunContext;
+use plimsoll_analysis::explain::{Explanation, FunctionsSeen, ShownSignal, VariedSetting};
+use plimsoll_analysis::finding::ExplainFinding;
+use plimsoll_analysis::profile::{DiffRow, ProfileDiff};
+use plimsoll_analysis::taken_profiles::TakenProfiles;
+use plimsoll_analysis::{DoubtKind, Doubts};
+
+/// Signals and functions that a screen names.
+const SHOWN: usize = 3;
+
+/// How sure the cause is: what else has evidence, and what an experiment showed.
+fn how_sure(explanation: &Explanation) -> Option<String> {
+    let [first, rest @ ..] = explanation.causes.as_slice() else { return None };
+    if explanation.abstained {
+        return None;
+    }
+    let mut text = match rest.first() {
+        None => "no other cause has evidence".to_owned(),
+        Some(next) => {
+            let share = format!("{:.0} %", next.weight / first.weight.max(f64::MIN_POSITIVE) * 100.0);
+            format!("the next cause is {} ({}), with {share} of its weight", next.cause, next.subject)
+        }
+    };
+    for made in &explanation.interventions {
+        let says = match (made.supports.contains(&first.cause), made.denies.contains(&first.cause)) {
+            (true, _) => "supports it",
+            (false, true) => "contradicts it",
+            (false, false) => continue,
+        };
+        text += &format!("; experiment '{}' {says} ({})", made.intervention.text(), made.measured);
+    }
+    Some(text)
+}
+
+/// The strongest signals that changed.
+fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
+    let row = |shown: &ShownSignal| {
+        let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
+        vec![words, low, line, past]
+    };
+    let of_cause = |shown: &&ShownSignal| explanation.abstained || shown.supports == explanation.cause;
+    let rows = explanation.evidence.iter().filter(of_cause).map(row);
+    let changed = |row: &Vec<String>| row[1] != row[3] || row[1] != row[2];
+    rows.filter(changed).take(SHOWN).collect()
+}
+
+/// What would move the line, and to where.
+fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
+    let predicted = explanation.predicted?;
+    let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
+    let doubled =
+        doubled.map_or_else(String::new, |rps| format!("twice as much of it: about {} {counted}/s; ", rate(rps)));
+    let (next, text) = (predicted.next_cause, predicted.next_cause.text());
+    Some(format!(
+        "{doubled}without it: about {} {counted}/s, then limited by {next} ({text})",
+        rate(predicted.line_rps)
+    ))
+}
+
+/// What could not be observed, and how to make it observable.
+fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
+    let server = &found.searched.server;
+    let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
+    let unseen = match &server.used {
+        Err(reason) => vec![format!("the server: {reason}")],
+        Ok(_) => server.around().unseen,
+    };
+    let refused = match &found.explanation.functions {
+        Some(FunctionsSeen::Refused(why)) => Some(format!("functions: {why}")),
+        Some(FunctionsSeen::Costs(_)) | None => None,
+    };
+    texts.extend(unseen.into_iter().chain(refused));
+    texts.dedup();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// The functions that cost a request the most themselves.
+fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
+    let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.after > 0.0).collect();
+    rows.sort_by(|a, b| b.flat.after.total_cmp(&a.flat.after));
+    let unit = &comparison.sample_type.unit;
+    let text = |row: &&DiffRow| format!("{} {}", name_text(&row.function), amount(row.flat.after, unit));
+    let top: Vec<String> = rows.iter().take(SHOWN).map(text).collect();
+    (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
+}
+
+/// What a setting of the server's does to the line.
+fn varied_text(varied: &VariedSetting) -> String {
+    let steps: Vec<String> = varied
+        .steps
+        .iter()
+        .filter(|step| !step.is_void)
+        .map(|step| format!("{}: {}/s", step.value, rate(step.goodput_rps)))
+        .collect();
+    let limits = match varied.holds() {
+        Some(true) => "it limits the line",
+        Some(false) => "it does not limit the line",
+        None => "too few valid loads to tell whether it limits the line",
+    };
+    format!("{limits} ({})", steps.join(", "))
+}
+
+/// The screen of an explanation.
+pub(crate) fn explain_screen(
+    context: &RunContext,
+    found: &ExplainFinding,
+    doubts: &Doubts,
+    profiles: Option<&TakenProfiles>,
+) -> Screen<'static> {
+    let ExplainFinding { searched, explanation } = found;
+    let findings = &searched.findings;
+    let mut screen = Screen::new(explain_answer(explanation));
+    if let Some(text) = how_sure(explanation) {
+        screen.fact(0, "how sure", text);
+    }
+    if explanation.abstained {
+        for named in explanation.causes.iter().take(2) {
+            let weight = named.weight;
+            screen.fact(0, "possible", format!("{}: {} (weight {weight:.0})", named.cause, named.subject));
+        }
+        for text in explanation.to_tell.iter().take(2) {
+            screen.fact(1, "would tell", spelled(text));
+        }
+    }
+    let line = line_sentence(findings);
+    screen.fact(1, "line", line.strip_prefix("load line: ").unwrap_or(&line));
+    if let Some(text) = moves_text(explanation, findings.counted) {
+        screen.fact(0, "moves it", text);
+    }
+    if let Some(varied) = &explanation.varied {
+        screen.fact(1, "setting", varied_text(varied));
+    }
+    let own = match profiles {
+        Some(TakenProfiles::OfLoads(profiles)) => {
+            let profiles = profiles.open().1;
+            profiles.comparison.as_ref().map(|comparison| (comparison, profiles.level_name.as_str()))
+        }
+        Some(TakenProfiles::OfSides(_)) | None => None,
+    };
+    let sampled = match &explanation.functions {
+        Some(FunctionsSeen::Costs(costs)) => Some((&costs.comparison, costs.level_names[1])),
+        Some(FunctionsSeen::Refused(_)) | None => None,
+    };
+    if let Some(text) = own.or(sampled).and_then(|(comparison, level)| functions_text(comparison, level)) {
+        screen.fact(2, "functions", text);
+    }
+    if let Some(text) = not_observed(found, doubts) {
+        screen.fact(1, "not observed", text);
+    }
+    match explanation.ruled_out.len() {
+        0 => {}
+        1 => {
+            screen.fact(1, "ruled out", "1 cause: --verbose");
+        }
+        many => {
+            screen.fact(1, "ruled out", format!("{many} causes: --verbose"));
+        }
+    }
+    let rows = strongest(explanation);
+    if !rows.is_empty() {
+        let name = if explanation.abstained { "signal" } else { "evidence" };
+        screen.table(1, &[name, "low load", "at the line", "past it"], rows, SHOWN);
+    }
+    let target = target_words(context, &findings.slo);
+    screen.next(match explanation.abstained {
+        true => format!("plimsoll explain {target}, after what 'would tell' says; --verbose has all signals"),
+        false => format!("change the server, then compare: plimsoll prove {target} OTHER_URL"),
+    });
+    screen
+}

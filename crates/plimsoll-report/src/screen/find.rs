@@ -1,0 +1,222 @@
+//! The first screen of a search: the load line, whether it is confirmed, the bottleneck, and the figures at the line and at
+//! the peak.
+//!
+//! Not here: the table of trials (`find`).
+
+use super::{Screen, shell_word};
+use crate::failed;
+use crate::find::{arrivals_text, budget_text, log_text, needed_text, planned_text, stopped_text};
+use crate::format::{self, count, duration, rate};
+use crate::remedy::spelled;
+use crate::run::{RunContext, target_text};
+use crate::server::used_text;
+use plimsoll_analysis::find::{LoadLine, StoppedBy};
+use plimsoll_analysis::finding::{HeldBy, SearchFinding};
+use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, ServerView, Slo, TrialOutcome, Verdict};
+use plimsoll_model::{Experiment, Purpose};
+
+/// Trials count as at the line within this share of it.
+const AT_LINE: f64 = 0.1;
+
+/// The load line in one sentence.
+pub(super) fn line_sentence(findings: &Findings) -> String {
+    let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
+    let (counted, slo) = (findings.counted, &findings.slo);
+    if let Some(stalls) =
+        findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
+    {
+        let bound = stalls.forbids.as_ref().map_or_else(|| slo.to_string(), ToString::to_string);
+        return format!("no load line: {}: no rate was shown to meet {bound}", stalls.text());
+    }
+    if let Some(gone) = findings.gone.filter(|_| rps <= 0.0) {
+        return format!("no load line: {}", gone.text());
+    }
+    if let Some(failing) = findings.failing {
+        return format!("no load line: {}: no rate meets {slo}", failing.text());
+    }
+    let times = |rps: f64| {
+        findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
+    };
+    let arrivals = arrivals_text(findings.arrivals);
+    match (rps > 0.0, upper) {
+        (false, Some(upper)) => {
+            let upper_text = rate(upper);
+            format!(
+                "no load line was found under {slo}: it lies below {}{upper_text} {counted}/s ({arrivals})",
+                times(upper)
+            )
+        }
+        (false, None) => format!("no load line was found under {slo}"),
+        (true, None) => {
+            format!("load line: at least {}{} {counted}/s under {slo} ({arrivals})", times(lower), rate(lower))
+        }
+        (true, Some(upper)) if provable => format!(
+            "load line: {}{} {counted}/s under {slo} (90 %: {} to {}; {arrivals})",
+            times(rps),
+            rate(rps),
+            rate(lower),
+            rate(upper)
+        ),
+        (true, Some(upper)) => format!(
+            "load line: {}{} to {} {counted}/s under {slo} (90 %; not provable in {}; {arrivals})",
+            times(lower),
+            rate(lower),
+            rate(upper),
+            duration((findings.elapsed_s * 1e9).round())
+        ),
+    }
+}
+
+/// How sure the line is: whether a trial of its own confirmed it, and what would narrow it.
+pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
+    let line = findings.load_line_rps;
+    if line.rps <= 0.0 {
+        return None;
+    }
+    let mut parts: Vec<String> = doubts.beside().map(spelled).collect();
+    if line.confirmed {
+        parts.insert(0, format!("confirmed: the server met the SLO for {}", duration(findings.seen_s * 1e9)));
+    } else if parts.is_empty() {
+        parts.push("not confirmed by a trial of its own".to_owned());
+    }
+    if findings.others.disturbed {
+        parts.push("the machine was disturbed".to_owned());
+    }
+    if line.upper.is_none() {
+        parts.push("the upper end was not reached".to_owned());
+    }
+    if let Some(s) = findings.provable_in_s.filter(|_| !line.provable) {
+        parts.push(format!("--budget {} narrows the interval", budget_text(s)));
+    }
+    Some(parts.join("; "))
+}
+
+/// The longest valid trial at the line.
+fn trial_at_line(findings: &Findings) -> Option<&TrialOutcome> {
+    let line = findings.load_line_rps.rps;
+    let is_near = |trial: &&TrialOutcome| {
+        let near = trial.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() <= AT_LINE);
+        near && trial.verdict == Verdict::Pass && !matches!(trial.purpose, Purpose::Settle | Purpose::Profile)
+    };
+    findings.trials.iter().filter(is_near).max_by_key(|trial| trial.duration_ns).filter(|_| line > 0.0)
+}
+
+fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: String) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        format!("{}/s", rate(goodput_rps)),
+        p99_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64)),
+        in_flight,
+    ]
+}
+
+/// Goodput, p99 and requests in flight at the line and at the peak, as far as they were measured.
+fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
+    let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
+    let at_line = trial_at_line(findings)
+        .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
+    let at_peak = findings.peak.as_ref().map(|peak| {
+        let is_peak = |trial: &&TrialOutcome| trial.load == Offered::Users(peak.concurrency);
+        let trial = findings.trials.iter().rfind(is_peak);
+        load_row("at the peak", peak.rps, trial.map(|trial| trial.p99_ns), count(peak.concurrency))
+    });
+    at_line.into_iter().chain(at_peak).collect()
+}
+
+/// The server's CPU time, or why it was not observed.
+pub(super) fn server_text(server: &ServerView) -> Option<String> {
+    if !server.watched() {
+        return None;
+    }
+    Some(match &server.used {
+        Ok(used) => used_text(used),
+        Err(reason) => format!("not observed: {reason}"),
+    })
+}
+
+/// The target and the SLO as words of a command line.
+pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
+    let traffic = &context.plan.traffic;
+    let mut words = match traffic.routes.as_slice() {
+        [_] => shell_word(&traffic.url()),
+        _ => "with the same arguments".to_owned(),
+    };
+    if *slo != Slo::default() {
+        words += &format!(" --slo '{slo}'");
+    }
+    words
+}
+
+/// The screen of a search. `held_by`: the bottleneck, where the search's own trials make it clear.
+pub(crate) fn find_screen(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &SearchFinding,
+    doubts: &Doubts,
+    held_by: Option<&HeldBy>,
+) -> Screen<'static> {
+    let findings = &found.findings;
+    let mut screen = Screen::new(line_sentence(findings));
+    screen.fact(1, "target", target_text(context.plan));
+    if let Some(text) = confirmed_text(findings, doubts) {
+        screen.fact(0, "how sure", text);
+    }
+    let has_line = findings.load_line_rps.rps > 0.0;
+    match held_by {
+        Some(held_by) => {
+            screen.fact(0, "bottleneck", format!("{} ({})", held_by.subject, held_by.how));
+        }
+        None if has_line => {
+            screen.fact(3, "bottleneck", "not clear from these trials: plimsoll explain looks for it");
+        }
+        None => {}
+    }
+    if let Some(text) = server_text(&found.server) {
+        screen.fact(2, "server", text);
+    }
+    let counted = findings.counted;
+    if let Some(planned) = found.planned {
+        screen.fact(1, "plan with", planned_text(&planned, counted));
+    }
+    if let Some(needed) = found.needed {
+        screen.fact(1, "needs", needed_text(&needed, counted));
+    }
+    if let Some(soak) = &found.soak {
+        screen.fact(1, "soak", soak.text());
+    }
+    if let Some(log) = &findings.log {
+        screen.fact(2, "log", log_text(log, findings.load_line_rps.rps));
+    }
+    for (label, text) in failed::facts(&FailedKind::of_trials(experiment.trials.iter())).into_iter().take(1) {
+        screen.fact(4, label, text);
+    }
+    let trials = || findings.trials.iter().filter(|trial| trial.purpose != Purpose::Settle);
+    let voids = trials().filter(|trial| trial.verdict == Verdict::Void).count();
+    let trials = match trials().count() {
+        1 => "1 trial".to_owned(),
+        many => format!("{many} trials"),
+    };
+    let elapsed = duration(findings.elapsed_s * 1e9);
+    let stopped = stopped_text(findings.stopped_by);
+    screen.fact(3, "search", format!("{trials}, {voids} void, in {elapsed}; stopped: {stopped}"));
+    let rows = load_rows(findings);
+    if !rows.is_empty() {
+        screen.table(2, &["", "goodput", "p99", "in flight"], rows, 2);
+    }
+    screen.next(next_text(context, findings));
+    screen
+}
+
+/// What to do after a search.
+fn next_text(context: &RunContext, findings: &Findings) -> String {
+    let target = target_words(context, &findings.slo);
+    match findings.stopped_by {
+        StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered => {
+            format!("plimsoll run {target} -n 1 --verbose (shows what the server answers)")
+        }
+        _ if findings.load_line_rps.rps <= 0.0 && findings.load_line_rps.upper.is_none() => {
+            "--verbose shows every trial".to_owned()
+        }
+        _ => format!("plimsoll explain {target} (names the bottleneck)"),
+    }
+}

@@ -1,0 +1,278 @@
+//! The first screen of a finding ([`Screen`]): the answer, how sure it is, what limits it, and what comes next, in at most
+//! [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Parts have ranks: where the lines do not suffice, those of the highest
+//! rank are left to the verbose text.
+//!
+//! Not here: the verbose text (`text`), which has everything, and what each finding puts on its screen (the modules below).
+
+mod bars;
+mod explain;
+mod find;
+mod overload;
+mod prove;
+mod run;
+mod sweep;
+
+pub(crate) use bars::Bars;
+pub(crate) use explain::explain_screen;
+pub(crate) use find::find_screen;
+pub(crate) use overload::overload_screen;
+pub(crate) use prove::{ladder_screen, prove_screen};
+pub(crate) use run::run_screen;
+pub(crate) use sweep::sweep_screen;
+
+use crate::block::Tone;
+use crate::tabular::table;
+use crate::text::styled;
+use crate::visible::visible;
+use crate::wrap::{atoms, broken};
+use plimsoll_analysis::DoubtKind;
+
+/// Lines of a screen, blank ones included.
+pub const LINES_MAX: usize = 25;
+/// Columns of a screen. A word that is wider, such as a URL, is not broken.
+pub const COLUMNS_MAX: usize = 100;
+/// Warnings that a screen has at most, and their lines.
+const WARNINGS_MAX: usize = 3;
+const WARNING_LINES_MAX: usize = 5;
+/// Lines of the answer.
+const ANSWER_LINES_MAX: usize = 3;
+/// What stands in place of the rest of a text.
+const CLIPPED: &str = "(more: --verbose)";
+
+/// One part of a screen. Parts of a higher rank are left out first; those of rank 0 stay.
+struct Part<'a> {
+    rank: u8,
+    content: Content<'a>,
+}
+
+enum Content<'a> {
+    /// A label and its value.
+    Fact(&'static str, String),
+    /// Headings and rows.
+    Table(Vec<String>, Vec<Vec<String>>),
+    /// A line below a table.
+    Note(String),
+    /// Lines for a terminal of so many columns.
+    Lines(Box<dyn Fn(usize) -> Vec<String> + 'a>),
+    /// A histogram, in as many lines as are free.
+    Bars(Bars),
+}
+
+/// What one finding shows first.
+pub(crate) struct Screen<'a> {
+    answer: String,
+    parts: Vec<Part<'a>>,
+    warnings: Vec<String>,
+    warnings_left_out: usize,
+    next: Option<String>,
+}
+
+impl<'a> Screen<'a> {
+    /// A screen with this answer.
+    pub(crate) fn new(answer: impl Into<String>) -> Screen<'a> {
+        let answer = clip(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
+        Screen { answer, parts: Vec::new(), warnings: Vec::new(), warnings_left_out: 0, next: None }
+    }
+
+    /// Adds a labelled value of at most two lines.
+    pub(crate) fn fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
+        let value = clip(&visible(&value.into()), FACT_INDENT, 2);
+        self.parts.push(Part { rank, content: Content::Fact(label, value) });
+        self
+    }
+
+    /// Adds a table, its first `rows_max` rows.
+    pub(crate) fn table(
+        &mut self,
+        rank: u8,
+        headings: &[&str],
+        mut rows: Vec<Vec<String>>,
+        rows_max: usize,
+    ) -> &mut Screen<'a> {
+        let more = rows.len().saturating_sub(rows_max);
+        rows.truncate(rows_max);
+        let cell = |cell: String| visible(&cell).into_owned();
+        let rows = rows.into_iter().map(|row| row.into_iter().map(cell).collect()).collect();
+        let headings = headings.iter().map(|&heading| heading.to_owned()).collect();
+        self.parts.push(Part { rank, content: Content::Table(headings, rows) });
+        if more > 0 {
+            let note = Content::Note(format!("{more} more rows: --verbose"));
+            self.parts.push(Part { rank, content: note });
+        }
+        self
+    }
+
+    /// Adds lines: those for a terminal of so many columns.
+    pub(crate) fn lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
+        self.parts.push(Part { rank, content: Content::Lines(Box::new(lines)) });
+        self
+    }
+
+    /// Adds a histogram.
+    pub(crate) fn bars(&mut self, bars: Bars) -> &mut Screen<'a> {
+        self.parts.push(Part { rank: 9, content: Content::Bars(bars) });
+        self
+    }
+
+    /// Adds what speaks against the figures: warnings that change their meaning, the weightiest first; others are counted.
+    pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
+        let all = warnings.len();
+        warnings.retain(|(kind, _)| weight(*kind).is_some());
+        warnings.sort_by_key(|(kind, _)| weight(*kind));
+        let mut lines = 0;
+        for (_, text) in warnings.iter().take(WARNINGS_MAX) {
+            let text = clip(&format!("warning: {}", visible(text)), 0, WARNING_LINES_MAX - 1);
+            let its = line_count(&text, 0);
+            if lines > 0 && lines + its > WARNING_LINES_MAX {
+                break;
+            }
+            lines += its;
+            self.warnings.push(text);
+        }
+        self.warnings_left_out = all - self.warnings.len();
+        self
+    }
+
+    /// Says what to do next: a command, with what it does.
+    pub(crate) fn next(&mut self, next: impl Into<String>) -> &mut Screen<'a> {
+        self.next = Some(visible(&next.into()).into_owned());
+        self
+    }
+
+    /// The screen as text for a terminal of `columns`. Every terminal has the same parts: those that fit the usual width.
+    pub(crate) fn render(mut self, colour: bool, columns: Option<usize>) -> String {
+        let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
+        let bars_at = self.parts.iter().position(|part| matches!(part.content, Content::Bars(_)));
+        let bars = bars_at.map(|at| (at, self.parts.remove(at)));
+        while self.text(false, COLUMNS_MAX).lines().count() > LINES_MAX {
+            let Some(rank) = self.parts.iter().map(|part| part.rank).max().filter(|rank| *rank > 0) else { break };
+            let last = self.parts.iter().rposition(|part| part.rank == rank);
+            last.map(|at| self.parts.remove(at));
+        }
+        if let Some((at, Part { rank, content: Content::Bars(bars) })) = bars {
+            let free = LINES_MAX.saturating_sub(self.text(false, COLUMNS_MAX).lines().count() + 2);
+            if let Some(bars) = bars.within(free) {
+                let part = Part { rank, content: Content::Bars(bars) };
+                self.parts.insert(at.min(self.parts.len()), part);
+            }
+        }
+        self.text(colour, columns)
+    }
+
+    fn text(&self, colour: bool, columns: usize) -> String {
+        let mut out = styled(&self.answer, Tone::Answer, colour, Some(columns)) + "\n";
+        let labels = self.parts.iter().filter_map(|part| match &part.content {
+            Content::Fact(label, _) => Some(label.len()),
+            _ => None,
+        });
+        let label_width = labels.max().unwrap_or(0);
+        let mut after_fact = false;
+        for part in &self.parts {
+            let is_fact = matches!(part.content, Content::Fact(..));
+            if !(is_fact && after_fact || matches!(part.content, Content::Note(_))) {
+                out.push('\n');
+            }
+            after_fact = is_fact;
+            match &part.content {
+                Content::Fact(label, value) => {
+                    let fact = format!("  {label:<label_width$}  {value}");
+                    out += &(broken(&fact, Some(columns), label_width + 4) + "\n");
+                }
+                Content::Table(headings, rows) => out += &table(headings, rows, Some(columns)),
+                Content::Note(note) => out += &format!("  {note}\n"),
+                Content::Lines(lines) => lines(columns).iter().for_each(|line| out += &format!("{line}\n")),
+                Content::Bars(bars) => out += &bars.text(),
+            }
+        }
+        if !self.warnings.is_empty() || self.warnings_left_out > 0 {
+            out.push('\n');
+        }
+        for warning in &self.warnings {
+            let warning = warning.strip_prefix("warning: ").unwrap_or(warning);
+            out += &(styled(warning, Tone::Warning, colour, Some(columns)) + "\n");
+        }
+        let more = if self.warnings.is_empty() { "" } else { "more " };
+        match self.warnings_left_out {
+            0 => {}
+            1 => out += &format!("1 {more}warning: --verbose\n"),
+            many => out += &format!("{many} {more}warnings: --verbose\n"),
+        }
+        if let Some(next) = &self.next {
+            out += &format!("\n{}\n", broken(&format!("next: {next}"), Some(columns), 6));
+        }
+        out
+    }
+}
+
+/// Columns before the value of a fact, at most.
+const FACT_INDENT: usize = 17;
+
+/// How much a warning changes the meaning of the figures: 0 most; `None`: it is only counted.
+fn weight(kind: DoubtKind) -> Option<u8> {
+    Some(match kind {
+        DoubtKind::Generator | DoubtKind::Others | DoubtKind::Accounts => 0,
+        DoubtKind::Contradicted | DoubtKind::Unlike | DoubtKind::Ended => 1,
+        DoubtKind::Unsent | DoubtKind::Nothing | DoubtKind::Restarted => 2,
+        DoubtKind::Noted | DoubtKind::Void | DoubtKind::Beyond => 3,
+        DoubtKind::Server | DoubtKind::Surplus => 4,
+        DoubtKind::Promise
+        | DoubtKind::SetAside
+        | DoubtKind::CutOff
+        | DoubtKind::Unmeasured
+        | DoubtKind::Unconfirmed
+        | DoubtKind::Spread
+        | DoubtKind::Rough => return None,
+    })
+}
+
+fn line_count(text: &str, indent: usize) -> usize {
+    broken(text, Some(COLUMNS_MAX - indent), 0).lines().count()
+}
+
+/// `text`, or so many of its words as fit into lines of the usual width.
+pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
+    if line_count(text, indent) <= lines_max {
+        return text.to_owned();
+    }
+    let words: Vec<&str> = atoms(text).collect();
+    let clipped = |count: usize| format!("{} {CLIPPED}", words[..count].join(" "));
+    let fits = |count: &usize| line_count(&clipped(*count), indent) <= lines_max;
+    (0..words.len()).rev().find(fits).map_or_else(|| CLIPPED.to_owned(), clipped)
+}
+
+/// A word as a shell reads it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wrap::width;
+
+    #[test]
+    fn a_screen_keeps_its_size() {
+        let mut screen = Screen::new("yes ".repeat(500));
+        for rank in 0..40 {
+            screen.fact(rank % 4 + u8::from(rank > 3), "label", "some words ".repeat(60));
+        }
+        screen.table(2, &["a", "b"], vec![vec!["1".into(), "2".into()]; 30], 5);
+        screen.warn(vec![
+            (DoubtKind::Rough, "not so weighty".into()),
+            (DoubtKind::Others, "disturbed ".repeat(100)),
+            (DoubtKind::Generator, "limited ".repeat(100)),
+        ]);
+        screen.next("plimsoll find URL");
+        let shown = screen.render(false, None);
+        assert!(shown.lines().count() <= LINES_MAX, "{shown}");
+        assert!(shown.lines().all(|line| width(line) <= COLUMNS_MAX), "{shown}");
+        assert!(shown.contains("2 more warnings: --verbose") && shown.contains(CLIPPED), "{shown}");
+        assert!(shown.ends_with("next: plimsoll find URL\n"), "{shown}");
+    }
+
+    #[test]
+    fn a_short_text_is_not_clipped() {
+        assert_eq!(clip("a few  words", 0, 1), "a few  words");
+    }
+}

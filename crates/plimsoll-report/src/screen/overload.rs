@@ -1,0 +1,37 @@
+//! The first screen of an overload: how much throughput survives, and whether the server recovers.
+//!
+//! Not here: the page (`overload`).
+
+use super::Screen;
+use super::find::server_text;
+use crate::overload::{STEP_HEADINGS, line_text, overload_answer, step_row};
+use crate::run::{RunContext, target_text};
+use plimsoll_analysis::finding::OverloadFinding;
+use plimsoll_analysis::overload::Overloaded;
+use plimsoll_model::PlanRecord;
+
+/// Steps that a screen lists.
+const STEPS_MAX: usize = 8;
+
+/// The screen of an overload.
+pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen<'static> {
+    let mut screen = Screen::new(overload_answer(&found.overloaded));
+    screen.fact(1, "target", target_text(context.plan));
+    screen.fact(1, "line", format!("{} under {}", line_text(context, &found.overloaded), found.slo));
+    if let Some((plan, other)) = &found.against {
+        screen.fact(0, "against", format!("{}: {}", target_text(plan), overload_answer(other)));
+    }
+    if let Some(says) = found.overloaded.retry_after {
+        let text = if says { "the server sends it when it sheds" } else { "the server does not send it when it sheds" };
+        screen.fact(2, "Retry-After", text);
+    }
+    if let Some(text) = server_text(&found.server) {
+        screen.fact(3, "server", text);
+    }
+    let rows = |plan: &PlanRecord, found: &Overloaded| {
+        let is_grpc = plan.traffic.origin.is_grpc();
+        found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
+    };
+    screen.table(1, &STEP_HEADINGS, rows(found.plan, &found.overloaded), STEPS_MAX);
+    screen
+}

@@ -1,0 +1,185 @@
+//! The first screens of a comparison and of a ladder: the verdict, the effect with its interval, and what that means.
+//!
+//! Not here: the verdict in words, and the full tables (`prove`).
+
+use super::{Screen, shell_word};
+use crate::failed;
+use crate::format::{duration, rate};
+use crate::prove::{
+    ProveContext, change, compared_load, interval_text, ladder_answer, measure_text, prove_answer_plain, rung_rows,
+    stopped_text, success_row, value_text,
+};
+use crate::run::load_text;
+use plimsoll_analysis::FailedKind;
+use plimsoll_analysis::prove::{Compared, Ladder, Proof, ProveVerdict, RouteCompared, arm_name};
+use plimsoll_model::{Asked, Criterion, LoadShape};
+
+/// Servers of A that a sentence counts with.
+const SERVERS_MAX: u32 = 5;
+/// Rungs and routes that a screen names.
+const RUNGS_MAX: usize = 8;
+const ROUTES_MAX: usize = 3;
+
+/// Servers that B needs where A needs so many, by what a request costs on B against A: the fewest in proportion.
+fn servers(cost_ratio: f64) -> Option<(u32, u32)> {
+    let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
+    let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);
+    better.min_by(|x, y| (f64::from(x.1) / f64::from(x.0)).total_cmp(&(f64::from(y.1) / f64::from(y.0))))
+}
+
+fn is_different<M>(one: &Compared<M>) -> bool {
+    matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
+}
+
+/// What the CPU time of a request means in servers, where its whole interval says so.
+fn cpu_meaning(cpu: &Compared) -> Option<String> {
+    let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
+    let (more, less, ratio) = match cpu.verdict {
+        ProveVerdict::Better => ("A", "B", interval.upper),
+        _ => ("B", "A", 1.0 / interval.lower),
+    };
+    let (many, fewer) = servers(ratio)?;
+    let servers = if fewer == 1 { "server" } else { "servers" };
+    Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
+}
+
+/// What the comparison means in plain words: only what follows from its figures.
+fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
+    let primary = proof.measures.first().filter(|one| one.primary)?;
+    let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
+    let load = match context.measured.loads.as_slice() {
+        [first, ..] => match &first.load.shape {
+            LoadShape::Closed { .. } => format!("with {}", load_text(first)),
+            LoadShape::Open { .. } | LoadShape::Given { .. } => format!("at {}", load_text(first)),
+        },
+        [] => "under this load".to_owned(),
+    };
+    let says = match primary.measure {
+        Criterion::Goodput => {
+            let counted = context.measured.plan.traffic.counted();
+            let [a, b] = primary.levels.map(rate);
+            format!("{load}, B completes {b} {counted}/s and A {a} {counted}/s")
+        }
+        Criterion::P50 => format!("{load}, half of the responses take at most {b} from B and {a} from A"),
+        Criterion::P99 => format!("{load}, 99 % of the responses take at most {b} from B and {a} from A"),
+        Criterion::Cpu => format!("{load}, a request takes {b} of CPU time on B and {a} on A"),
+    };
+    let cpu = proof.measures.iter().find(|one| one.measure == Criterion::Cpu).and_then(cpu_meaning);
+    Some(std::iter::once(says).chain(cpu).collect::<Vec<_>>().join("; "))
+}
+
+/// Routes that became better or worse.
+fn routes_text(routes: &[RouteCompared]) -> String {
+    let names = |verdict: ProveVerdict| {
+        let is_so = |route: &&RouteCompared| route.measures.iter().any(|one| one.verdict == verdict);
+        let names: Vec<&str> = routes.iter().filter(is_so).map(|route| route.name.as_str()).collect();
+        let more = names.len().saturating_sub(ROUTES_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let shown = names.iter().take(ROUTES_MAX).copied().collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| format!("{verdict}: {shown}{more}"))
+    };
+    let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(names).collect();
+    let told = if told.is_empty() { "none is better or worse".to_owned() } else { told.join("; ") };
+    format!("{told}; {} requests: --verbose", routes.len())
+}
+
+fn sides(screen: &mut Screen<'_>, context: &ProveContext) {
+    const NAMES: [&str; RUNGS_MAX] = ["A", "B", "C", "D", "E", "F", "G", "H"];
+    for (name, side) in NAMES.into_iter().zip(&context.measured.arms) {
+        screen.fact(2, name, side.clone());
+    }
+}
+
+fn elapsed_text(context: &ProveContext) -> String {
+    context.measured.elapsed_ns.map_or_else(String::new, |ns| format!(" in {}", duration(ns as f64)))
+}
+
+/// The first failed answer.
+fn failed_answer(screen: &mut Screen<'_>, context: &ProveContext) {
+    let kinds = FailedKind::of_trials(context.experiment.trials.iter());
+    for (label, text) in failed::facts(&kinds).into_iter().take(1) {
+        screen.fact(2, label, text);
+    }
+}
+
+/// The screen of a comparison.
+pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'static> {
+    let mut screen = Screen::new(prove_answer_plain(proof));
+    sides(&mut screen, context);
+    if let Some(text) = meaning(context, proof) {
+        screen.fact(0, "meaning", text);
+    }
+    if !proof.fresh {
+        screen.fact(1, "scope", "these two running processes; --a CMD --b CMD compares builds, each started afresh");
+    }
+    if let Asked::Prove(asked) = &context.experiment.asked {
+        let others = if proof.measures.len() > 1 { "; the other measures are secondary" } else { "" };
+        screen.fact(1, "decided by", format!("{} and success{others}", measure_text(asked.criterion)));
+    }
+    let stopped = stopped_text(&proof.stopped_by).replace("ended because", "stopped:");
+    let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
+    screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {stopped}"));
+    screen.fact(3, "load", compared_load(context));
+    failed_answer(&mut screen, context);
+    if !proof.routes.is_empty() {
+        screen.fact(1, "by request", routes_text(&proof.routes));
+    }
+    let row = |one: &Compared| {
+        vec![
+            if one.measure == Criterion::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
+            value_text(one.measure, one.levels[0]),
+            value_text(one.measure, one.levels[1]),
+            change(one.ratio),
+            interval_text(one),
+            one.verdict.to_string(),
+        ]
+    };
+    let success = success_row(proof).map(|mut row| {
+        // The column of p.
+        row.remove(5);
+        row
+    });
+    let rows: Vec<Vec<String>> = success.into_iter().chain(proof.measures.iter().map(row)).collect();
+    screen.table(1, &["measure", "A", "B", "change", "95 % interval", "verdict"], rows, RUNGS_MAX);
+    if let Some(b) = context.measured.arms.get(1).filter(|arm| arm.contains("://") && !arm.contains(' '))
+        && proof.verdict != ProveVerdict::Inconclusive
+    {
+        screen.next(format!("plimsoll find {} (the load line of B)", shell_word(b)));
+    }
+    screen
+}
+
+/// The screen of a ladder.
+pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'static> {
+    let mut screen = Screen::new(ladder_answer(ladder));
+    sides(&mut screen, context);
+    let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));
+    screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
+    screen.fact(3, "load", compared_load(context));
+    failed_answer(&mut screen, context);
+    let steps = (1u8..).zip(ladder.rungs.iter().skip(1));
+    let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {
+        let (name, cost, first) = (arm_name(at), duration(us * 1e3), ladder.rungs.first());
+        let alone =
+            first.map_or_else(String::new, |rung| format!("; the first rung completes {}/s", rate(rung.goodput_rps)));
+        screen.fact(1, "costliest", format!("rung {name}: {cost} a request more than the rung before{alone}"));
+    }
+    let (headings, rows) = rung_rows(ladder);
+    screen.table(1, &headings, rows, RUNGS_MAX);
+    screen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_follow_from_the_cost() {
+        for (ratio, expect) in
+            [(0.5, Some((2, 1))), (0.721, Some((4, 3))), (0.6, Some((5, 3))), (0.9, None), (1.2, None)]
+        {
+            assert_eq!(servers(ratio), expect, "{ratio}");
+        }
+    }
+}

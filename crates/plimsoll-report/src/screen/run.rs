@@ -1,0 +1,90 @@
+//! The first screen of a load: what succeeded, the response times with their histogram, what failed, and the server's CPU.
+//!
+//! Not here: the ledger, other clocks and connections (`run`).
+
+use super::find::server_text;
+use super::{Bars, Screen, shell_word};
+use crate::format::{count, duration};
+use crate::run::{
+    ROUTE_HEADINGS, RunContext, answer, failed_kinds, few_fact, latency_row, ledger_facts, route_row, stage_row,
+    target_text,
+};
+use plimsoll_analysis::finding::RunFinding;
+use plimsoll_model::LoadShape;
+
+/// Routes and stages that a screen lists.
+const ROUTES_MAX: usize = 4;
+/// Facts that a load has on its screen where requests failed.
+const FAILED: [&str; 4] = ["statuses", "failed answer", "not connected", "TLS failed"];
+
+/// The screen of a load.
+pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {
+    let summary = &found.summary;
+    let answer = answer(context.plan, summary);
+    let mut screen = Screen::new(match summary.generator.limited {
+        true => format!("{answer}; plimsoll was the limit, not the server"),
+        false => answer,
+    });
+    screen.fact(1, "target", format!("{}, for {}", target_text(context.plan), duration(summary.duration_ns as f64)));
+    let ledger = &summary.whole.ledger;
+    if ledger.succeeded < ledger.scheduled {
+        let parts = [("unsent", ledger.unsent), ("in flight at the end", ledger.in_flight)];
+        let parts = parts.into_iter().filter(|(_, requests)| *requests > 0);
+        let failed = format!("{} failed{}", count(ledger.failed_total()), failed_kinds(ledger));
+        let parts = std::iter::once(failed).chain(parts.map(|(what, many)| format!("{} {what}", count(many))));
+        let of = count(ledger.scheduled);
+        screen.fact(0, "failed", format!("of {of} requests {}", parts.collect::<Vec<_>>().join(", ")));
+        let mut shown: Vec<&str> = Vec::new();
+        for (label, text) in ledger_facts(context, summary) {
+            if let Some(&label) = FAILED.iter().find(|known| **known == label)
+                && !shown.contains(&label)
+            {
+                shown.push(label);
+                screen.fact(2, label, text);
+            }
+        }
+    }
+    if let Some(text) = server_text(&found.server) {
+        screen.fact(1, "server", text);
+    }
+    let busy = format!("{:.0} %", summary.generator.work_share * 100.0);
+    let lag = match summary.generator.lag.count {
+        0 => String::new(),
+        _ => format!(", lag {}", summary.generator.lag.tail()),
+    };
+    screen.fact(3, "generator", format!("{busy} busy{lag}"));
+    if let Some((label, text)) = few_fact(summary) {
+        screen.fact(4, label, text);
+    }
+    let mut rows = vec![latency_row("response time", &summary.whole.response)];
+    let service = latency_row("service time", &summary.whole.service);
+    if matches!(context.plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. })
+        && service[1..] != rows[0][1..]
+    {
+        rows.push(service);
+    }
+    screen.table(1, &["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows, 2);
+    if !found.routes.is_empty() {
+        screen.table(2, &ROUTE_HEADINGS, found.routes.iter().map(route_row).collect(), ROUTES_MAX);
+    }
+    if !summary.stages.is_empty() {
+        let over = match context.plan.load.shape {
+            LoadShape::Closed { .. } => "users",
+            LoadShape::Open { .. } | LoadShape::Given { .. } => "offered/s",
+        };
+        let headings = ["stage", over, "length", "requests/s", "success", "p50", "p99", "max"];
+        let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
+        screen.table(2, &headings, rows, ROUTES_MAX);
+    }
+    let times = found.trial.run.totals().whole.response;
+    let title = format!("response time of {} requests", count(times.count()));
+    if let Some(bars) = Bars::new(title, times) {
+        screen.bars(bars);
+    }
+    if let [_] = context.plan.traffic.routes.as_slice()
+        && ledger.succeeded > 0
+    {
+        screen.next(format!("plimsoll find {} (the rate that it sustains)", shell_word(&context.plan.traffic.url())));
+    }
+    screen
+}

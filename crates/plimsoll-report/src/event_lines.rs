@@ -28,7 +28,7 @@ struct BeginFields {
 
 /// A load begins. Loads are numbered from 0, in the order of the run file.
 #[derive(Serialize)]
-struct LoadFields {
+struct LoadEventFields {
     event: &'static str,
     load: usize,
     purpose: &'static str,
@@ -127,7 +127,7 @@ pub fn begin(asked: &Asked) -> String {
 pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -> String {
     let level = plan.load.shape.curve().max();
     let is_closed = matches!(plan.load.shape, LoadShape::Closed { .. });
-    line(&LoadFields {
+    line(&LoadEventFields {
         event: "load",
         load,
         purpose: purpose_name(tag.purpose),

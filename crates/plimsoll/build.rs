@@ -16,8 +16,14 @@ fn main() {
         let folder = std::env::var("OUT_DIR").expect("set by cargo");
         let list = Path::new(&folder).join("shown.list");
         std::fs::write(&list, "{ lua_*; luaL_*; };\n").expect("the folder is for such files");
-        // The way that every linker knows, also those of older systems.
-        println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());
+        let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
+        if linker.contains("zig") {
+            // zig refuses such a list, and shows all symbols that C could see (scripts/dist).
+            println!("cargo:rustc-link-arg-bins=-rdynamic");
+        } else {
+            // The way that every other linker knows, also those of older systems.
+            println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());
+        }
     }
 }
 

@@ -115,7 +115,7 @@ pub fn make(
         if let Some(build) = &builds.build {
             tell(&format!("building {name}"));
             let log = output.with_extension(format!("build-{letter}.log"));
-            subject::build(&format!("--build for {side}:"), &with_port(build, port), &folder, &log)?;
+            subject::build(&format!("--build for {side}"), &with_port(build, port), &folder, &log)?;
         }
         let command = subject::in_folder(&folder, &format!("PORT={port}; export PORT; {}", with_port(start, port)));
         sides[number] = Some(RevisionSide { name, record: format!("git:{commit}"), command });

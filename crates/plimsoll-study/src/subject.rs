@@ -275,12 +275,12 @@ impl Helper {
 
 /// Runs a command to its end, as `--before-block` does. Its output is added to `output`.
 pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
-    run_to_end(flag, (command, command), output, PREPARE_PATIENCE)
+    run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_PATIENCE)
 }
 
-/// The same of a command that builds a server: it may take long. The messages show `command`, without the folder it runs in.
-pub fn build(flag: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
-    run_to_end(flag, (command, &in_folder(folder, command)), output, BUILD_PATIENCE)
+/// The same of a command that builds a server in a folder: it may take long.
+pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
+    run_to_end(what, &in_folder(folder, command), output, BUILD_PATIENCE)
 }
 
 /// A command for the shell that runs in a folder.
@@ -289,13 +289,14 @@ pub fn in_folder(folder: &Path, command: &str) -> String {
     format!("cd '{folder}' && {command}")
 }
 
-fn run_to_end(flag: &str, (shown, command): (&str, &str), output: &Path, patience: Duration) -> Result<(), Failure> {
+/// `what`: how messages name the command.
+fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
-    let no_start = |e: std::io::Error| Failure::start(format!("{flag}: it cannot be started: {}", system_text(&e)));
+    let no_start = |e: std::io::Error| Failure::start(format!("{what}: it cannot be started: {}", system_text(&e)));
     let mut kept = shell(command, Left::Stay, &file).map_err(no_start)?;
     let deadline = Instant::now() + patience;
     loop {
-        let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{flag}: {}", system_text(&e))))?;
+        let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{what}: {}", system_text(&e))))?;
         let why = match status {
             Some(status) if status.success() => {
                 // What it left running was meant to be.
@@ -315,7 +316,7 @@ fn run_to_end(flag: &str, (shown, command): (&str, &str), output: &Path, patienc
                 continue;
             }
         };
-        return Err(Failure::start(format!("{flag} '{}': {why}", redact::command_line(shown))));
+        return Err(Failure::start(format!("{what}: {why}")));
     }
 }
 

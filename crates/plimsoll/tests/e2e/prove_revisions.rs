@@ -14,6 +14,8 @@ import http.server, sys, time
 DELAY = float(open('delay').read())
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    wbufsize = 4096
+    disable_nagle_algorithm = True
     def do_GET(self):
         time.sleep(DELAY)
         self.send_response(200)
@@ -41,7 +43,7 @@ fn repository() -> PathBuf {
     git(&folder, &["init", "--quiet"]);
     std::fs::write(folder.join("server.py"), SERVER).expect("written");
     for (tag, build) in
-        [("fast", "echo 0.002 > delay"), ("slow", "echo 0.02 > delay"), ("broken", "echo no luck; exit 3")]
+        [("fast", "echo 0.002 > delay"), ("slow", "echo 0.05 > delay"), ("broken", "echo no luck; exit 3")]
     {
         std::fs::write(folder.join("build"), build).expect("written");
         git(&folder, &["add", "."]);
@@ -77,7 +79,7 @@ fn a_slower_revision_is_worse() {
     let repository = repository();
     std::fs::write(repository.join("notes"), "not committed").expect("written");
     let sides = ["--a", "git:fast", "--b", "git:HEAD", "--build", "sh build", "--start", START, "/items"];
-    let load = ["--budget", "20s", "-c", "4", "--for", "300ms", "--warmup", "100ms", "--fail-if", "worse", "--json"];
+    let load = ["--budget", "30s", "-c", "4", "--for", "300ms", "--warmup", "100ms", "--fail-if", "worse", "--json"];
     let done = prove(&repository, &[&sides[..], &load].concat());
     assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
     let document = done.json();
@@ -106,7 +108,7 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
         (
             &repository,
             [&a[..], &["--b", "git:broken"], &build, &["--start", START]].concat(),
-            "--build for git:broken: 'sh build': it ended with exit code 3; its last words: no luck",
+            "--build for git:broken: it ended with exit code 3; its last words: no luck",
         ),
         (
             &repository,

@@ -54,8 +54,8 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The first screen of it: the answer, how sure it is, and what comes next, in few lines for a terminal of `columns`.
-    /// Everything else is in the text.
+    /// The first screen of it: the answer, how sure it is, and what comes next, in few lines for a
+    /// terminal of `columns`. Everything else is in the text.
     pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.open();
         let mut screen: Screen = match finding {
@@ -73,7 +73,8 @@ impl<'a> Shown<'a> {
             Finding::Prove(found) => prove_screen(&self.compared(&found.measured), &found.proof),
             Finding::Ladder(found) => ladder_screen(&self.compared(&found.measured), &found.ladder),
         };
-        // That a recording was cut off is said when it is read; what stands beside the line, the screen of a search says.
+        // That a recording was cut off is said when it is read; what stands beside the line, the
+        // screen of a search says.
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_beside();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));

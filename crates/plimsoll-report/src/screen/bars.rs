@@ -1,4 +1,5 @@
-//! A histogram of times in lines of characters ([`Bars`]): equal steps up to p99, and one row for the tail.
+//! A histogram of times in lines of characters ([`Bars`]): equal steps up to p99, and one row for
+//! the tail.
 //!
 //! Not here: pictures (`chart`).
 

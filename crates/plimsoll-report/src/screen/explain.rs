@@ -1,4 +1,5 @@
-//! The first screen of an explanation: the bottleneck, how sure that is, the strongest evidence, and what would move the line.
+//! The first screen of an explanation: the bottleneck, how sure that is, the strongest evidence,
+//! and what would move the line.
 //!
 //! Not here: the tables of all evidence and of what was ruled out (`explain`).
 

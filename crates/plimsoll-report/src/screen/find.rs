@@ -1,5 +1,5 @@
-//! The first screen of a search: the load line, whether it is confirmed, the bottleneck, and the figures at the line and at
-//! the peak.
+//! The first screen of a search: the load line, whether it is confirmed, the bottleneck, and the
+//! figures at the line and at the peak.
 //!
 //! Not here: the table of trials (`find`).
 

@@ -1,8 +1,9 @@
-//! The first screen of a finding ([`Screen`]): the answer, how sure it is, what limits it, and what comes next, in at most
-//! [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Parts have ranks: where the lines do not suffice, those of the highest
-//! rank are left to the verbose text.
+//! The first screen of a finding ([`Screen`]): the answer, how sure it is, what limits it, and what
+//! comes next, in at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Parts have ranks: where
+//! the lines do not suffice, those of the highest rank are left to the verbose text.
 //!
-//! Not here: the verbose text (`text`), which has everything, and what each finding puts on its screen (the modules below).
+//! Not here: the verbose text (`text`), which has everything, and what each finding puts on its
+//! screen (the modules below).
 
 mod bars;
 mod explain;
@@ -114,7 +115,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds what speaks against the figures: warnings that change their meaning, the weightiest first; others are counted.
+    /// Adds what speaks against the figures: warnings that change their meaning, the weightiest
+    /// first; others are counted.
     pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| weight(*kind).is_some());
@@ -139,7 +141,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// The screen as text for a terminal of `columns`. Every terminal has the same parts: those that fit the usual width.
+    /// The screen as text for a terminal of `columns`. Every terminal has the same parts: those
+    /// that fit the usual width.
     pub(crate) fn render(mut self, colour: bool, columns: Option<usize>) -> String {
         let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
         let bars_at = self.parts.iter().position(|part| matches!(part.content, Content::Bars(_)));

@@ -1,4 +1,5 @@
-//! The first screens of a comparison and of a ladder: the verdict, the effect with its interval, and what that means.
+//! The first screens of a comparison and of a ladder: the verdict, the effect with its interval,
+//! and what that means.
 //!
 //! Not here: the verdict in words, and the full tables (`prove`).
 
@@ -20,7 +21,8 @@ const SERVERS_MAX: u32 = 5;
 const RUNGS_MAX: usize = 8;
 const ROUTES_MAX: usize = 3;
 
-/// Servers that B needs where A needs so many, by what a request costs on B against A: the fewest in proportion.
+/// Servers that B needs where A needs so many, by what a request costs on B against A: the fewest
+/// in proportion.
 fn servers(cost_ratio: f64) -> Option<(u32, u32)> {
     let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
     let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);

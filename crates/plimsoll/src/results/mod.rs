@@ -102,8 +102,8 @@ impl<'a> Results<'a> {
         Shown { experiment: self.experiment, finding: &self.finding, profiles: self.profiles.as_ref() }
     }
 
-    /// Prints it, as a document, as the last line of a stream or as text. `in_full`: verbose text has what was shown while
-    /// it was measured, too.
+    /// Prints it, as a document, as the last line of a stream or as text. `in_full`: verbose text
+    /// has what was shown while it was measured, too.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
         match form.into() {
             ResultForm::Lines => print_as_it_is(&event_lines::finding(&self.shown().document())),

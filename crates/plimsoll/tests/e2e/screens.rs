@@ -116,8 +116,8 @@ fn every_screen_fits_its_terminal() {
     check(&folder, "show no-such-file.plimsoll", true);
 }
 
-/// The first screen of every recorded finding: 25 lines of 100 columns, the answer first. Nothing is lost: warnings that the
-/// document has stand in the verbose text.
+/// The first screen of every recorded finding: 25 lines of 100 columns, the answer first. Nothing
+/// is lost: warnings that the document has stand in the verbose text.
 #[test]
 fn the_first_screen_is_short_and_the_verbose_text_is_whole() {
     let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded"));

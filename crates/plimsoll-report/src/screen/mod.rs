@@ -56,7 +56,7 @@ enum Content<'a> {
     /// Lines for a terminal of so many columns.
     Lines(Box<dyn Fn(usize) -> Vec<String> + 'a>),
     /// A histogram, in as many lines as are free.
-    Bars(Bars),
+    Bars(Box<Bars>),
 }
 
 /// What one finding shows first.
@@ -111,7 +111,7 @@ impl<'a> Screen<'a> {
 
     /// Adds a histogram.
     pub(crate) fn bars(&mut self, bars: Bars) -> &mut Screen<'a> {
-        self.parts.push(Part { rank: 9, content: Content::Bars(bars) });
+        self.parts.push(Part { rank: 9, content: Content::Bars(Box::new(bars)) });
         self
     }
 
@@ -155,7 +155,7 @@ impl<'a> Screen<'a> {
         if let Some((at, Part { rank, content: Content::Bars(bars) })) = bars {
             let free = LINES_MAX.saturating_sub(self.text(false, COLUMNS_MAX).lines().count() + 2);
             if let Some(bars) = bars.within(free) {
-                let part = Part { rank, content: Content::Bars(bars) };
+                let part = Part { rank, content: Content::Bars(Box::new(bars)) };
                 self.parts.insert(at.min(self.parts.len()), part);
             }
         }

@@ -19,7 +19,8 @@ use crate::remedy::spelled;
 use crate::run::{RunContext, run_report, stop_text};
 use crate::sampled::functions_report;
 use crate::screen::{
-    Screen, explain_screen, find_screen, ladder_screen, overload_screen, prove_screen, run_screen, sweep_screen,
+    Screen, explain_screen, find_screen, ladder_screen, overload_screen, profiled_text, prove_screen, run_screen,
+    sweep_screen,
 };
 use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
@@ -78,7 +79,21 @@ impl<'a> Shown<'a> {
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_beside();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
-        screen.warn(warnings.map(|doubt| (doubt.kind, sentence(finding, doubt))).collect());
+        let warnings = warnings.map(|doubt| (doubt.kind, sentence(finding, doubt)));
+        let of_profiles = match self.profiles {
+            Some(TakenProfiles::OfLoads(profiles)) => Some(profiles.open().0),
+            Some(TakenProfiles::OfSides(profiles)) => Some(profiles.open().0),
+            None => None,
+        };
+        let of_profiles = of_profiles.into_iter().flat_map(Doubts::iter);
+        // What is missing of profiles changes no other figure: it is counted.
+        let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, spelled(&doubt.text)));
+        if let Some(text) = self.profiles.and_then(profiled_text)
+            && !matches!(finding, Finding::Explain(_))
+        {
+            screen.fact(2, "functions", text);
+        }
+        screen.warn(warnings.chain(of_profiles).collect());
         screen.render(colour, columns)
     }
 

@@ -87,7 +87,7 @@ mod tests {
         assert!(counted.len() <= ROWS_MAX && counted.iter().is_sorted_by_key(|row| row.0), "{counted:?}");
         let shown = bars.text();
         assert!(shown.starts_with("  response time\n  <= "), "{shown}");
-        assert_eq!(shown.lines().last(), Some("  <= 1.00 ms   3  ####"), "{shown}");
+        assert_eq!(shown.lines().last(), Some("  <= 1.00 ms   2  ###"), "{shown}");
         assert!(bars.within(3).is_none());
     }
 

@@ -95,6 +95,29 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
+/// What profiles show that were taken beside loads: the costliest functions, or those that differ most between two sides.
+pub(crate) fn profiled_text(profiles: &TakenProfiles) -> Option<String> {
+    match profiles {
+        TakenProfiles::OfLoads(profiles) => {
+            let profiles = profiles.open().1;
+            functions_text(profiles.comparison.as_ref()?, &profiles.level_name)
+        }
+        TakenProfiles::OfSides(profiles) => {
+            let comparison = profiles.open().1.comparison.as_ref()?;
+            let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
+            rows.sort_by(|a, b| b.flat.delta().abs().total_cmp(&a.flat.delta().abs()));
+            let unit = &comparison.sample_type.unit;
+            let sign = |delta: f64| if delta > 0.0 { "+" } else { "" };
+            let text = |row: &&DiffRow| {
+                let (name, delta) = (name_text(&row.function), row.flat.delta());
+                format!("{name} {}{}", sign(delta), amount(delta, unit))
+            };
+            let top: Vec<String> = rows.iter().take(SHOWN).map(text).collect();
+            (!top.is_empty()).then(|| format!("{} (CPU a request, B against A)", top.join(", ")))
+        }
+    }
+}
+
 /// What a setting of the server's does to the line.
 fn varied_text(varied: &VariedSetting) -> String {
     let steps: Vec<String> = varied

@@ -14,7 +14,7 @@ mod run;
 mod sweep;
 
 pub(crate) use bars::Bars;
-pub(crate) use explain::explain_screen;
+pub(crate) use explain::{explain_screen, profiled_text};
 pub(crate) use find::find_screen;
 pub(crate) use overload::overload_screen;
 pub(crate) use prove::{ladder_screen, prove_screen};

@@ -27,7 +27,7 @@ fn the_function_that_makes_the_difference_is_named() {
     assert_eq!(top[0], *costly, "it leads");
     // Shown again it is the same, and it is on the page and in the text.
     assert_eq!(plimsoll(&["show", "--json", file]).json()["profiles"], *profiles);
-    let text = plimsoll(&["show", file]).stdout;
+    let text = plimsoll(&["show", "-v", file]).stdout;
     assert!(text.contains("What a request costs by function") && text.contains("main.costly"), "{text}");
     let page = std::fs::read_to_string(file.replace(".plimsoll", ".html")).expect("a page");
     assert!(page.contains("main.costly"));
@@ -88,7 +88,7 @@ fn a_profile_that_is_missing_shifts_no_other() {
     // The text, the page and the record say the same.
     assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], *profiles);
     for text in
-        [plimsoll(&["show", path]).stdout, std::fs::read_to_string(file.with_extension("html")).expect("a page")]
+        [plimsoll(&["show", "-v", path]).stdout, std::fs::read_to_string(file.with_extension("html")).expect("a page")]
     {
         assert!(text.contains("a1: no profile:"), "{text}");
     }

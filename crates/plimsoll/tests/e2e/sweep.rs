@@ -21,7 +21,7 @@ fn a_sweep_writes_its_table() {
     for row in &rows {
         assert!(row.len() == 4 && row[1] > 0.0 && row[2] >= 0.0 && row[3] == 100.0, "{row:?}");
     }
-    let shown = plimsoll(&["show", folder.join("api.plimsoll").to_str().expect("text")]);
+    let shown = plimsoll(&["show", "-v", folder.join("api.plimsoll").to_str().expect("text")]);
     assert_eq!(shown.stdout, done.stdout);
     let document = json(&["sweep", &url, "-c", "2", "--for", "100ms", "--dir", dir]);
     assert_eq!(document["schema"], "plimsoll.sweep/1");

@@ -74,6 +74,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "no_probes"
             | "json"
             | "json_lines"
+            | "verbose"
             | "quiet"
             | "quick"
             | "ladder"

@@ -41,12 +41,12 @@ const ANSWER_LINES_MAX: usize = 3;
 const CLIPPED: &str = "(more: --verbose)";
 
 /// One part of a screen. Parts of a higher rank are left out first; those of rank 0 stay.
-struct Part<'a> {
+struct ScreenPart<'a> {
     rank: u8,
-    content: Content<'a>,
+    content: ScreenContent<'a>,
 }
 
-enum Content<'a> {
+enum ScreenContent<'a> {
     /// A label and its value.
     Fact(&'static str, String),
     /// Headings and rows.
@@ -62,7 +62,7 @@ enum Content<'a> {
 /// What one finding shows first.
 pub(crate) struct Screen<'a> {
     answer: String,
-    parts: Vec<Part<'a>>,
+    parts: Vec<ScreenPart<'a>>,
     warnings: Vec<String>,
     warnings_left_out: usize,
     next: Option<String>,
@@ -78,7 +78,7 @@ impl<'a> Screen<'a> {
     /// Adds a labelled value of at most two lines.
     pub(crate) fn fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
         let value = clip(&visible(&value.into()), FACT_INDENT, 2);
-        self.parts.push(Part { rank, content: Content::Fact(label, value) });
+        self.parts.push(ScreenPart { rank, content: ScreenContent::Fact(label, value) });
         self
     }
 
@@ -95,23 +95,23 @@ impl<'a> Screen<'a> {
         let cell = |cell: String| visible(&cell).into_owned();
         let rows = rows.into_iter().map(|row| row.into_iter().map(cell).collect()).collect();
         let headings = headings.iter().map(|&heading| heading.to_owned()).collect();
-        self.parts.push(Part { rank, content: Content::Table(headings, rows) });
+        self.parts.push(ScreenPart { rank, content: ScreenContent::Table(headings, rows) });
         if more > 0 {
-            let note = Content::Note(format!("{more} more rows: --verbose"));
-            self.parts.push(Part { rank, content: note });
+            let note = ScreenContent::Note(format!("{more} more rows: --verbose"));
+            self.parts.push(ScreenPart { rank, content: note });
         }
         self
     }
 
     /// Adds lines: those for a terminal of so many columns.
     pub(crate) fn lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
-        self.parts.push(Part { rank, content: Content::Lines(Box::new(lines)) });
+        self.parts.push(ScreenPart { rank, content: ScreenContent::Lines(Box::new(lines)) });
         self
     }
 
     /// Adds a histogram.
     pub(crate) fn bars(&mut self, bars: Bars) -> &mut Screen<'a> {
-        self.parts.push(Part { rank: 9, content: Content::Bars(Box::new(bars)) });
+        self.parts.push(ScreenPart { rank: 9, content: ScreenContent::Bars(Box::new(bars)) });
         self
     }
 
@@ -145,17 +145,17 @@ impl<'a> Screen<'a> {
     /// that fit the usual width.
     pub(crate) fn render(mut self, colour: bool, columns: Option<usize>) -> String {
         let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
-        let bars_at = self.parts.iter().position(|part| matches!(part.content, Content::Bars(_)));
+        let bars_at = self.parts.iter().position(|part| matches!(part.content, ScreenContent::Bars(_)));
         let bars = bars_at.map(|at| (at, self.parts.remove(at)));
         while self.text(false, COLUMNS_MAX).lines().count() > LINES_MAX {
             let Some(rank) = self.parts.iter().map(|part| part.rank).max().filter(|rank| *rank > 0) else { break };
             let last = self.parts.iter().rposition(|part| part.rank == rank);
             last.map(|at| self.parts.remove(at));
         }
-        if let Some((at, Part { rank, content: Content::Bars(bars) })) = bars {
+        if let Some((at, ScreenPart { rank, content: ScreenContent::Bars(bars) })) = bars {
             let free = LINES_MAX.saturating_sub(self.text(false, COLUMNS_MAX).lines().count() + 2);
             if let Some(bars) = bars.within(free) {
-                let part = Part { rank, content: Content::Bars(Box::new(bars)) };
+                let part = ScreenPart { rank, content: ScreenContent::Bars(Box::new(bars)) };
                 self.parts.insert(at.min(self.parts.len()), part);
             }
         }
@@ -165,26 +165,26 @@ impl<'a> Screen<'a> {
     fn text(&self, colour: bool, columns: usize) -> String {
         let mut out = styled(&self.answer, Tone::Answer, colour, Some(columns)) + "\n";
         let labels = self.parts.iter().filter_map(|part| match &part.content {
-            Content::Fact(label, _) => Some(label.len()),
+            ScreenContent::Fact(label, _) => Some(label.len()),
             _ => None,
         });
         let label_width = labels.max().unwrap_or(0);
         let mut after_fact = false;
         for part in &self.parts {
-            let is_fact = matches!(part.content, Content::Fact(..));
-            if !(is_fact && after_fact || matches!(part.content, Content::Note(_))) {
+            let is_fact = matches!(part.content, ScreenContent::Fact(..));
+            if !(is_fact && after_fact || matches!(part.content, ScreenContent::Note(_))) {
                 out.push('\n');
             }
             after_fact = is_fact;
             match &part.content {
-                Content::Fact(label, value) => {
+                ScreenContent::Fact(label, value) => {
                     let fact = format!("  {label:<label_width$}  {value}");
                     out += &(broken(&fact, Some(columns), label_width + 4) + "\n");
                 }
-                Content::Table(headings, rows) => out += &table(headings, rows, Some(columns)),
-                Content::Note(note) => out += &format!("  {note}\n"),
-                Content::Lines(lines) => lines(columns).iter().for_each(|line| out += &format!("{line}\n")),
-                Content::Bars(bars) => out += &bars.text(),
+                ScreenContent::Table(headings, rows) => out += &table(headings, rows, Some(columns)),
+                ScreenContent::Note(note) => out += &format!("  {note}\n"),
+                ScreenContent::Lines(lines) => lines(columns).iter().for_each(|line| out += &format!("{line}\n")),
+                ScreenContent::Bars(bars) => out += &bars.text(),
             }
         }
         if !self.warnings.is_empty() || self.warnings_left_out > 0 {

@@ -44,12 +44,12 @@ fn main() -> ExitCode {
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once();
+    if let Some(result) = front_door(std::env::args_os().collect()) {
+        return ExitCode::from(ended(result));
+    }
     if std::env::args_os().len() < 2 {
         let _ = write!(std::io::stderr(), "{}", version::GREETING);
         return ExitCode::from(exit::USAGE);
-    }
-    if let Some(result) = front_door(std::env::args_os().collect()) {
-        return ExitCode::from(ended(result));
     }
     let result = match understood(std::env::args_os()) {
         Err(error) => return ExitCode::from(explain(&error)),

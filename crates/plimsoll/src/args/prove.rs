@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  \
     plimsoll prove http://localhost:8080/ http://localhost:8081/\n  \
     plimsoll prove --a './old -p 8080' --b './new -p 8080' http://localhost:8080/\n  \
-    plimsoll prove --a git:main --b git:HEAD --build make --start './server {port}' /items\n  \
+    plimsoll prove --a git:main --b git:HEAD --start './server {port}' /items\n  \
     plimsoll prove -f mix.toml URL_A URL_B              several requests by weight\n  \
     plimsoll prove --measure p99 --rate 2k URL_A URL_B  p99 at 2 000/s decides\n  \
     plimsoll prove --fail-if worse --json URL_A URL_B   for a pipeline\n  \

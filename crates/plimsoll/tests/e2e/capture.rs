@@ -52,7 +52,7 @@ fn a_run_keeps_profiles_beside_it() {
     // What is said of them follows from the files.
     let shown = plimsoll(&["show", "--json", text(&file)]).json();
     assert_eq!(shown["profiles"], document["profiles"]);
-    let shown = plimsoll(&["show", text(&file)]).stdout;
+    let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
     assert!(shown.contains("cost of profiling") && shown.contains("CPU a request, with callees"), "{shown}");
     // The page draws the load, and its difference to the low one.
     let page = file.with_extension("html");
@@ -66,7 +66,7 @@ fn a_run_keeps_profiles_beside_it() {
     assert!(pprof.status.success(), "{}", String::from_utf8_lossy(&pprof.stderr));
     // A profile that is gone is said.
     std::fs::remove_file(cpu).expect("removed");
-    let shown = plimsoll(&["show", text(&file)]).stdout;
+    let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
     assert!(shown.contains("warning: load: no cpu profile: ") && shown.contains("cannot be read"), "{shown}");
 }
 
@@ -179,7 +179,7 @@ fn profiles_of_another_run_are_not_taken_for_this_ones() {
         let page = file.with_extension("html");
         assert_eq!(plimsoll(&["report", path, "-o", text(&page)]).code, 0);
         let page = std::fs::read_to_string(page).expect("a page");
-        for shown in [plimsoll(&["show", path]).stdout, page] {
+        for shown in [plimsoll(&["show", "-v", path]).stdout, page] {
             assert!(shown.contains("low: no cpu profile: ") && !shown.contains(".cpu.pb.gz"), "{shown}");
         }
     }

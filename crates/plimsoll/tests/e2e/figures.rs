@@ -41,7 +41,7 @@ fn assert_said_alike(text: &str, document: &Value, file: &Path) {
     let path = file.to_str().expect("text");
     assert_eq!(&done(&["show", "--json", path]).json(), document);
     assert_eq!(&done(&["report", "--format", "json", path]).json(), document);
-    assert_eq!(done(&["show", path]).stdout, text);
+    assert_eq!(done(&["show", "-v", path]).stdout, text);
     let markdown = done(&["report", "--format", "md", path]).stdout;
     let warned: Vec<String> = document["warnings"]
         .as_array()
@@ -71,7 +71,7 @@ fn a_search_is_told_alike_from_its_file() {
     let file = folder("alike").join("find.plimsoll");
     let path = file.to_str().expect("text");
     let search = |slo: &str, more: &[&str]| {
-        done(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "--quiet", &server.url][..], more].concat())
+        done(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "-qv", &server.url][..], more].concat())
     };
     let live = search("p99<=20ms", &[]);
     assert_said_alike(&live.stdout, &done(&["show", "--json", path]).json(), &file);
@@ -94,14 +94,14 @@ fn loads_are_told_alike_from_their_files() {
         &["--rate", "0..200@300ms,200@700ms"],
         &["--rate", "100", "-d", "300ms", "--ok-status", "404"],
     ] {
-        let arguments = [&["run", &url, "--quiet", "-o", path][..], load].concat();
+        let arguments = [&["run", &url, "-qv", "-o", path][..], load].concat();
         let live = done(&arguments);
         let document = done(&["show", "--json", path]).json();
         assert_said_alike(&live.stdout, &document, &file);
         let live = done(&[&arguments[..], &["--json"]].concat()).json();
         assert_eq!(done(&["show", "--json", path]).json(), live, "{load:?}");
     }
-    let sweep = ["sweep", &url, "-c", "1,4,4", "--budget", "4s", "--quiet", "--dir", dir];
+    let sweep = ["sweep", &url, "-c", "1,4,4", "--budget", "4s", "-qv", "--dir", dir];
     let live = done(&sweep);
     let file = folder.join("sweep.plimsoll");
     let document = done(&["show", "--json", file.to_str().expect("text")]).json();

@@ -159,7 +159,7 @@ fn what_clients_of_grpc_refuse_in_an_answer_is_a_failure_whatever_its_status() {
         assert_eq!((&failed["status_line"], number(failed, "requests")), (&"HTTP/2 200, INTERNAL".into(), 12.0));
         let reason = failed["reason"].as_str().unwrap_or_default();
         assert!(reason.starts_with("the server says OK, but "), "{fault}: {failed:#}");
-        let done = plimsoll(&[&load[..10], flags].concat());
+        let done = plimsoll(&[&load[..10], flags, &["-v"]].concat());
         // Of the first call, which is not counted, and of the load.
         assert_eq!(done.stdout.matches(reason).count(), 2, "{fault}: {} {}", done.stdout, done.stderr);
     }
@@ -200,7 +200,7 @@ fn messages_of_a_stream_have_times_of_their_own() {
     let [first_ns, gap_ns] = ["first_message_ns", "message_gap_ns"].map(|it| number(&document, &format!("{it}.mean")));
     assert!(first_ns >= 20e6 && gap_ns > 10e6 && first_ns + 3.0 * gap_ns >= 80e6, "{first_ns} {gap_ns}");
     assert!(number(&document, "response_time_ns.mean") >= 80e6);
-    let text = plimsoll(&[&["run", &call], &load[..]].concat()).stdout;
+    let text = plimsoll(&[&["run", "-v", &call], &load[..]].concat()).stdout;
     assert!(text.contains("first message") && text.contains("between messages"), "{text}");
     // A single message is the answer: it has no times beside.
     let url = server(|_, stream| ends(stream, "0"));

@@ -295,7 +295,7 @@ fn failures_of_streams_are_told_apart_and_cost_no_other() {
     assert_eq!(number(&document, "ledger.succeeded") + failed.iter().sum::<f64>(), 80.0, "{:#}", document["ledger"]);
     assert!(failed.iter().all(|count| *count >= 15.0), "{failed:?}");
     assert_eq!(number(&document, "stream_resets.internal_error"), failed[0]);
-    let text = plimsoll(&[&["run", &url, "--http", "2"][..], &load].concat()).stdout;
+    let text = plimsoll(&[&["run", "-v", &url, "--http", "2"][..], &load].concat()).stdout;
     for said in ["over HTTP/2", "HTTP/2 with up to 4 requests at a time", "streams reset", "internal_error"] {
         assert!(text.contains(said), "{said}: {text}");
     }

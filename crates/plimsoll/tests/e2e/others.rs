@@ -60,7 +60,7 @@ fn burners_are_named_above_the_figures() {
     for field in ["disturbed", "others", "warnings"] {
         assert_eq!(shown[field], document[field], "{field}");
     }
-    let text = plimsoll(&["show", file]).stdout;
+    let text = plimsoll(&["show", "-v", file]).stdout;
     assert!(text.starts_with("warning: the machine was disturbed: others used "), "{text}");
     let markdown = plimsoll(&["report", file, "--format", "md"]).stdout;
     assert!(markdown.contains("the machine was disturbed: others used "), "{markdown}");

@@ -134,7 +134,7 @@ fn what_could_not_be_told_is_said() {
         done.stdout
     );
     let slower = format!("{}/delay/60", server.url);
-    let done = plimsoll(&["prove", &url, &slower, "-c", "2", "--for", "200ms", "--blocks", "10", "-q"]);
+    let done = plimsoll(&["prove", &url, &slower, "-c", "2", "--for", "200ms", "--blocks", "10", "-qv"]);
     let whole = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(done.code == 0 && whole.contains("B is worse than A, of these two running processes"), "{whole}");
 }

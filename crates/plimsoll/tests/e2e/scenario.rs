@@ -113,7 +113,7 @@ fn a_user_logs_in_and_carries_what_it_was_given() {
         .map(|route| (route["name"].as_str().expect("a name"), number(route, "requests")))
         .collect();
     assert_eq!(requests, [("login", 3.0), ("me", 60.0), ("order", 30.0)], "each user logs in once");
-    let shown = plimsoll(&["show", text(&record)]).stdout;
+    let shown = plimsoll(&["show", "-v", text(&record)]).stdout;
     assert!(shown.contains("30 started = 30 completed"), "{shown}");
     // Arrivals are users of their own; the same seed asks the same.
     let open = ["run", "-n", "20", "--rate", "200", "-f", text(&path), "--target", &url];

@@ -93,7 +93,7 @@ fn without_a_line_what_is_told_is_what_goes_on() {
     }
     let stalls = Contrast { lower_rps: 0.0, best_rps: 1600.0, ..usual() };
     let sentence = answer::sentence(&stalls, Cause::Cpu);
-    assert!(sentence.contains("the server at 1 000 requests/s"), "{sentence:?}");
+    assert!(sentence.contains("the server to 1 000 requests/s"), "{sentence:?}");
 }
 
 #[test]

@@ -71,9 +71,9 @@ fn a_search_is_told_alike_from_its_file() {
     let file = folder("alike").join("find.plimsoll");
     let path = file.to_str().expect("text");
     let search = |slo: &str, more: &[&str]| {
-        done(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "-qv", &server.url][..], more].concat())
+        done(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "-q", &server.url][..], more].concat())
     };
-    let live = search("p99<=20ms", &[]);
+    let live = search("p99<=20ms", &["-v"]);
     assert_said_alike(&live.stdout, &done(&["show", "--json", path]).json(), &file);
     let live = search("p99<=5ms", &["--json"]).json();
     assert_eq!(done(&["show", "--json", path]).json(), live);
@@ -94,15 +94,15 @@ fn loads_are_told_alike_from_their_files() {
         &["--rate", "0..200@300ms,200@700ms"],
         &["--rate", "100", "-d", "300ms", "--ok-status", "404"],
     ] {
-        let arguments = [&["run", &url, "-qv", "-o", path][..], load].concat();
-        let live = done(&arguments);
+        let arguments = [&["run", &url, "-q", "-o", path][..], load].concat();
+        let live = done(&[&arguments[..], &["-v"]].concat());
         let document = done(&["show", "--json", path]).json();
         assert_said_alike(&live.stdout, &document, &file);
         let live = done(&[&arguments[..], &["--json"]].concat()).json();
         assert_eq!(done(&["show", "--json", path]).json(), live, "{load:?}");
     }
-    let sweep = ["sweep", &url, "-c", "1,4,4", "--budget", "4s", "-qv", "--dir", dir];
-    let live = done(&sweep);
+    let sweep = ["sweep", &url, "-c", "1,4,4", "--budget", "4s", "-q", "--dir", dir];
+    let live = done(&[&sweep[..], &["-v"]].concat());
     let file = folder.join("sweep.plimsoll");
     let document = done(&["show", "--json", file.to_str().expect("text")]).json();
     assert_said_alike(&live.stdout, &document, &file);

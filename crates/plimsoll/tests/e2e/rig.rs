@@ -41,7 +41,7 @@ impl Done {
 /// it, and so would everything that the suite starts.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
-    command.args(["--default-signal=INT,QUIT", env!("CARGO_BIN_EXE_plimsoll")]);
+    command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_plimsoll")]);
     command.args(arguments).current_dir(folder("work")).stdin(Stdio::null());
     command
 }

@@ -1,5 +1,5 @@
 //! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]), lists of them
-//! ([`Conditions`]), and the same looked after while a run is under way ([`ConditionWatch`]).
+//! ([`Conditions`]). Not here: the same looked after while a run is under way ([`crate::ConditionWatch`]).
 //!
 //! A condition is said to *hold* when it is true of the run; whether that is good or bad is the caller's affair. For a gate
 //! ([`Conditions::crossed`]) a condition on something that was not measured counts as crossed: a gate that cannot tell must
@@ -13,10 +13,7 @@ use crate::format;
 use crate::named;
 use crate::server::ServerUse;
 use plimsoll_model::units::{self, UnitError};
-use plimsoll_model::{
-    Histogram, Interval, Ledger, PlanRecord, RequestFailure, RouteNumber, RouteRecord, Run, TimeMeasure,
-};
-use std::collections::VecDeque;
+use plimsoll_model::{Histogram, Ledger, RequestFailure, RouteNumber, RouteRecord, Run, TimeMeasure};
 use std::fmt;
 use std::str::FromStr;
 
@@ -198,7 +195,7 @@ impl Condition {
             requests: whole.ledger.scheduled,
             overdue: 0,
             times: match self.metric {
-                Metric::Latency(measure, _) => measure.in_route(whole).or_else(|| measure.in_load(&totals.load)),
+                Metric::Latency(measure, _) => Some(measure.times(whole, &totals.load)),
                 _ => None,
             },
             succeeded_in_window: whole.succeeded_in_window,
@@ -212,7 +209,7 @@ impl Condition {
     }
 
     /// The bound, in ns, of a condition that is true of latencies above it.
-    fn bound_ns(&self) -> Option<u64> {
+    pub(crate) fn bound_ns(&self) -> Option<u64> {
         let above = matches!(self.op, Op::Above | Op::AtLeast);
         let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_of_routes());
         (above && of_requests).then_some(self.value as u64)
@@ -306,22 +303,22 @@ impl Metric {
 }
 
 /// What a figure is computed from.
-struct Observed<'a> {
-    ledger: &'a Ledger,
+pub(crate) struct Observed<'a> {
+    pub ledger: &'a Ledger,
     /// The number that shares are of.
-    requests: u64,
+    pub requests: u64,
     /// Requests beyond those that have no answer yet, and are known to be slower than what is asked about.
-    overdue: u64,
+    pub overdue: u64,
     /// The times that are asked about.
-    times: Option<&'a Histogram>,
-    succeeded_in_window: u64,
-    window_ns: u64,
+    pub times: Option<&'a Histogram>,
+    pub succeeded_in_window: u64,
+    pub window_ns: u64,
     /// CPU time of the server for each request, where it is known.
-    cpu_ns: Option<f64>,
+    pub cpu_ns: Option<f64>,
 }
 
 impl Observed<'_> {
-    fn figure(&self, metric: Metric) -> Option<f64> {
+    pub(crate) fn figure(&self, metric: Metric) -> Option<f64> {
         let share = |count: u64| (self.requests > 0).then(|| count as f64 / self.requests as f64);
         let amount = |count: u64, amount| match amount {
             Amount::Count => Some(count as f64),
@@ -413,153 +410,6 @@ impl Conditions {
             crossed.then(|| Crossing { condition: condition.clone(), figure })
         };
         self.0.iter().filter_map(crossing).collect()
-    }
-}
-
-/// Conditions looked after while a run is under way: shares are of the requests that have ended so far. Where a latency
-/// must not be above a bound, requests that have been waiting for longer than that count as well: a server that hangs
-/// ends nothing.
-///
-/// Nothing is said in the first second, nor of shares of fewer than 20 requests before the fifth: a first slow or failed
-/// request is not a run. Throughput is that since the start of the measured window.
-#[derive(Debug, Clone)]
-pub struct ConditionWatch {
-    conditions: Conditions,
-    /// Of each condition, which of the figures it is about; `None`: what it names is not asked.
-    about: Vec<Option<usize>>,
-    measured_from_ns: u64,
-    /// Of all requests, and of each that is named.
-    seen: Vec<WatchedFigures>,
-    reach_ns: u64,
-}
-
-/// What was seen so far of all requests, or of one.
-#[derive(Debug, Clone)]
-struct WatchedFigures {
-    /// Of which; `None`: all.
-    route: Option<u16>,
-    ledger: Ledger,
-    /// Each of the times that conditions are about.
-    times: Vec<(TimeMeasure, Histogram)>,
-    succeeded_in_window: u64,
-    /// Requests scheduled up to the end of each tick (schedule time, ns), as far back as a bound of a latency reaches.
-    scheduled: VecDeque<(u64, u64)>,
-}
-
-impl WatchedFigures {
-    fn new(route: Option<u16>, measures: &[TimeMeasure]) -> WatchedFigures {
-        WatchedFigures {
-            route,
-            ledger: Ledger::default(),
-            times: measures.iter().map(|measure| (*measure, Histogram::new())).collect(),
-            succeeded_in_window: 0,
-            scheduled: VecDeque::new(),
-        }
-    }
-
-    fn push(&mut self, end_ns: u64, reach_ns: u64, tick: &Interval) {
-        let figures = match self.route {
-            None => Some(tick.whole()),
-            Some(number) => tick.routes.get(number),
-        };
-        if let Some(figures) = figures {
-            self.ledger.merge(&figures.ledger);
-            for (measure, times) in &mut self.times {
-                let come = measure.in_route(figures).or_else(|| measure.in_load(&tick.load));
-                come.into_iter().for_each(|come| times.merge_sparse(come));
-            }
-            self.succeeded_in_window += figures.succeeded_in_window;
-        }
-        self.scheduled.push_back((end_ns, self.ledger.scheduled));
-        while self.scheduled.get(1).is_some_and(|next| next.0.saturating_add(reach_ns) <= end_ns) {
-            self.scheduled.pop_front();
-        }
-    }
-
-    fn ended(&self) -> u64 {
-        self.ledger.requests() + self.ledger.unsent
-    }
-
-    /// How many requests at least have been waiting for longer than `bound_ns`: those scheduled as long ago, less all that
-    /// have ended.
-    fn overdue(&self, end_ns: u64, bound_ns: u64) -> u64 {
-        let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
-        old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended()))
-    }
-}
-
-impl ConditionWatch {
-    /// Requests that must have gone by before anything is said of shares of them...
-    const REQUESTS_MIN: u64 = 20;
-    /// ... or this much of the measured window.
-    const PATIENCE_NS: u64 = 5 * units::SECOND;
-
-    /// A watch over a run of this plan.
-    pub fn new(conditions: Conditions, plan: &PlanRecord) -> ConditionWatch {
-        let reach_ns = conditions.0.iter().filter_map(Condition::bound_ns).max().unwrap_or(0);
-        let mut measures = Vec::new();
-        for condition in &conditions.0 {
-            if let Metric::Latency(measure, _) = condition.metric
-                && !measures.contains(&measure)
-            {
-                measures.push(measure);
-            }
-        }
-        let mut seen = vec![WatchedFigures::new(None, &measures)];
-        let mut about = |condition: &Condition| {
-            let Some(name) = &condition.route else { return Some(0) };
-            let number = named::number_of(&plan.traffic, name)? as u16;
-            let known = seen.iter().position(|figures| figures.route == Some(number));
-            Some(known.unwrap_or_else(|| {
-                seen.push(WatchedFigures::new(Some(number), &measures));
-                seen.len() - 1
-            }))
-        };
-        let about = conditions.0.iter().map(&mut about).collect();
-        ConditionWatch { conditions, about, measured_from_ns: plan.load.warmup_ns, seen, reach_ns }
-    }
-
-    /// Takes the next tick, which ends at `end_ns` of schedule time; a condition that holds now is returned.
-    pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
-        let reach_ns = self.reach_ns;
-        self.seen.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));
-        let window_ns = end_ns.saturating_sub(self.measured_from_ns);
-        if window_ns < units::SECOND {
-            return None;
-        }
-        self.conditions.0.iter().zip(&self.about).find_map(|(condition, about)| {
-            let figures = &self.seen[(*about)?];
-            let ended = figures.ended();
-            let overdue = condition.bound_ns().map_or(0, |bound_ns| figures.overdue(end_ns, bound_ns));
-            let counts = matches!(
-                condition.metric,
-                Metric::Throughput | Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count)
-            );
-            if !counts && ended + overdue < Self::REQUESTS_MIN && window_ns < Self::PATIENCE_NS {
-                return None;
-            }
-            let seen = Observed {
-                ledger: &figures.ledger,
-                requests: ended,
-                overdue,
-                times: match condition.metric {
-                    Metric::Latency(measure, _) => {
-                        figures.times.iter().find(|(of, _)| *of == measure).map(|(_, times)| times)
-                    }
-                    _ => None,
-                },
-                succeeded_in_window: figures.succeeded_in_window,
-                window_ns,
-                cpu_ns: None,
-            };
-            // Requests that failed are measured, too: all that ended were slower than any bound.
-            let failed = || condition.bound_ns().filter(|_| ended > 0).map(|_| f64::INFINITY);
-            let figure = seen.figure(condition.metric).or_else(failed)?;
-            condition
-                .op
-                .holds(figure, condition.value)
-                .then(|| Crossing { condition: condition.clone(), figure: Some(figure) })
-        })
     }
 }
 
@@ -676,7 +526,8 @@ pub(crate) fn duration_syntax(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan, RouteFigures};
+    use crate::ConditionWatch;
+    use plimsoll_model::{Curve, Interval, LoadShape, Plan, RouteFigures};
     use proptest::prelude::*;
 
     #[test]

@@ -20,6 +20,7 @@
 use crate::format;
 use crate::held_back;
 use crate::others::Others;
+use crate::saturation::{Saturation, saturated, saturation};
 use crate::sentence::Sentence;
 use crate::slo::Slo;
 use crate::stalls::{self, Stall};
@@ -162,19 +163,6 @@ pub struct BoundEvidence {
     pub bad: u64,
     /// How many bad requests make one independent observation, at least 1.
     pub bunch_size: f64,
-}
-
-/// Completions of a server whose queue never emptied.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Saturation {
-    /// Successful completions.
-    pub completed: f64,
-    /// In so many seconds.
-    pub seconds: f64,
-    /// Variance over mean of the completions in pieces of time: 1 for exponential service, 0 for constant.
-    pub dispersion: f64,
-    /// How many pieces that is of.
-    pub pieces: f64,
 }
 
 impl Evidence {
@@ -320,12 +308,12 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             // The last answers, which came after the window, tell how long a silence at its end lasted.
             outcome.evidence.stalls = stalls::of(whole_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
-                saturated(&series[..inside], &window, failures > 0).map(|s| s.0 / summary.requests_each);
+                saturated(&series[..inside], window.tick_ns, failures > 0).map(|s| s.0 / summary.requests_each);
             if purpose == Purpose::Saturate {
                 let piece_ns = slo.bound_min_ns().unwrap_or(SECOND);
                 outcome.evidence.saturation = saturation(
                     &series[..inside],
-                    &window,
+                    window.tick_ns,
                     summary.whole.service.mean_ns,
                     piece_ns,
                     summary.requests_each,
@@ -409,7 +397,7 @@ fn open_verdict(
     let counted = |(at, allowance): (usize, &crate::slo::Allowance)| {
         let asked = watch.ledger_of(at, ledger);
         BoundEvidence {
-            bound_ns: allowance.bound_ns.filter(|_| allowance.measure.is_of_routes()),
+            bound_ns: allowance.request_bound_ns(),
             share: allowance.share,
             scheduled: asked.scheduled,
             bad: if whole { watch.ended_bad(at) + asked.in_flight } else { watch.bad(at) },
@@ -437,7 +425,7 @@ fn open_verdict(
     evidence.rejecting = rejections > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
         && (falling_behind || evidence.rejecting)
-        && let Some((rps, error)) = saturated(series, window, evidence.rejecting)
+        && let Some((rps, error)) = saturated(series, window.tick_ns, evidence.rejecting)
     {
         (evidence.saturated_rps, evidence.saturated_error) = (Some(rps / summary.requests_each), error);
     }
@@ -473,8 +461,7 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
     let length_ns = window.length_ns() as f64;
     let broken = watch.allowances().any(|allowance| {
         let beyond_ns = |bound_ns| of_server().map(|stall| stall.beyond_ns(bound_ns)).sum::<u64>() as f64;
-        let bound_ns = allowance.bound_ns.filter(|_| allowance.measure.is_of_routes());
-        bound_ns.is_some_and(|bound_ns| beyond_ns(bound_ns) > allowance.share * length_ns)
+        allowance.request_bound_ns().is_some_and(|bound_ns| beyond_ns(bound_ns) > allowance.share * length_ns)
     });
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
@@ -497,66 +484,6 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
         .collect();
     let inside = series.iter().take_while(|(inside, _)| *inside).count();
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
-}
-
-/// Pieces that a saturated trial is cut into, at the least: fewer tell no dispersion.
-const PIECES_MIN: usize = 8;
-
-/// What a server completed while its queue never emptied. The first answers of users who all began together come in step, and are
-/// left out. Dispersion is of pieces as long as the bound, since that is how long a queue has to even it out; of shorter ones where
-/// that would leave too few.
-fn saturation(
-    series: &[TickFigures],
-    window: &Window,
-    response_mean_ns: f64,
-    piece_ns: u64,
-    requests_each: f64,
-) -> Option<Saturation> {
-    // A server that still works on what an earlier load left answers nobody at first.
-    let first = series.iter().position(|seen| seen.succeeded > 0)? + 1;
-    let in_step = ((response_mean_ns / window.tick_ns as f64).ceil() as usize).min(series.len() / 4);
-    let skip = first.max(in_step);
-    let ticks: Vec<f64> = series.get(skip..)?.iter().map(|seen| seen.succeeded as f64).collect();
-    let completed: f64 = ticks.iter().sum();
-    if ticks.len() < 2 || completed <= 0.0 {
-        return None;
-    }
-    let each = (piece_ns.div_ceil(window.tick_ns) as usize).min(ticks.len() / PIECES_MIN).max(1);
-    let pieces: Vec<f64> = ticks.chunks_exact(each).map(|piece| piece.iter().sum()).collect();
-    let mean = pieces.iter().sum::<f64>() / pieces.len() as f64;
-    let variance = pieces.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (pieces.len() as f64 - 1.0);
-    Some(Saturation {
-        completed: completed / requests_each,
-        seconds: ticks.len() as f64 * window.tick_ns as f64 / 1e9,
-        dispersion: if mean > 0.0 { variance / mean / requests_each } else { 0.0 },
-        pieces: pieces.len() as f64,
-    })
-}
-
-/// Successes a second while the server did all it could: after its queue had filled, or after it had begun to reject.
-/// With its relative standard error. The highest and lowest tenth of the ticks are left out, so that a single stall does
-/// not count as capacity.
-fn saturated(series: &[TickFigures], window: &Window, rejecting: bool) -> Option<(f64, f64)> {
-    let skip = match rejecting {
-        true => series.iter().position(|s| s.failed > 0)? + 1,
-        false => series.len() / 4,
-    };
-    let mut ticks: Vec<u64> = series.get(skip..)?.iter().map(|s| s.succeeded).collect();
-    if ticks.len() < 2 {
-        return None;
-    }
-    // Few answers in a tick come in lumps; then every tick counts.
-    ticks.sort_unstable();
-    let trim = if ticks[ticks.len() / 2] >= 50 { ticks.len() / 10 } else { 0 };
-    let kept = &ticks[trim..ticks.len() - trim];
-    let per_tick = kept.iter().sum::<u64>() as f64 / kept.len() as f64;
-    // A server that did nothing at all showed no capacity.
-    if per_tick <= 0.0 {
-        return None;
-    }
-    let variance = kept.iter().map(|c| (*c as f64 - per_tick).powi(2)).sum::<f64>() / kept.len() as f64;
-    let error = (variance / kept.len() as f64).sqrt() / per_tick;
-    Some((per_tick * SECOND as f64 / window.tick_ns as f64, error))
 }
 
 /// Little's law over a whole run: the integral of the number in flight against the sum of all stays. `None` where stays

@@ -15,6 +15,7 @@
 
 pub mod by_route;
 pub mod condition;
+mod condition_watch;
 pub mod doubts;
 pub mod explain;
 pub mod failed;
@@ -30,6 +31,7 @@ pub mod overload;
 pub mod profile;
 pub mod prove;
 pub mod quantile;
+pub mod saturation;
 pub mod sentence;
 pub mod series;
 pub mod server;
@@ -43,7 +45,8 @@ pub mod taken_profiles;
 pub mod watch;
 
 pub use by_route::RouteSummary;
-pub use condition::{Condition, ConditionWatch, Conditions, Crossing};
+pub use condition::{Condition, Conditions, Crossing};
+pub use condition_watch::ConditionWatch;
 pub use doubts::{Doubt, DoubtKind, Doubted, Doubts};
 pub use failed::FailedKind;
 pub use find::{AtLine, Findings, Measure, SearchStep, Settings, StoppedBy};

@@ -67,6 +67,11 @@ pub struct Allowance {
 }
 
 impl Allowance {
+    /// Requests slower than this are bad; `None`: only failures are, or what is bounded is no time of requests.
+    pub fn request_bound_ns(&self) -> Option<u64> {
+        self.bound_ns.filter(|_| self.measure.is_of_routes())
+    }
+
     /// How many of `scheduled` requests may be bad.
     pub fn count_of(&self, scheduled: u64) -> u64 {
         // The small addition undoes the rounding of products such as (1 - 0.99) * 100.
@@ -144,6 +149,11 @@ impl Slo {
             all.extend(latency.iter().map(|it| bound(Some(route), it)));
         }
         all
+    }
+
+    /// The bounds of response times of all requests.
+    pub fn response_bounds(&self) -> impl Iterator<Item = &LatencyBound> {
+        self.latency.iter().filter(|bound| bound.is_of_response())
     }
 
     /// Whether every request that is named is one of these.

@@ -2,8 +2,8 @@
 //!
 //! Not here: reading the profiles back, and how they look.
 
-use crate::Doubted;
 use crate::profile::{ProfileDiff, ProfiledTrial};
+use crate::{Doubted, Doubts};
 use serde::Serialize;
 
 /// What profiles say that were taken with an experiment.
@@ -13,6 +13,32 @@ pub enum TakenProfiles {
     OfLoads(Doubted<Profiles>),
     /// Of both sides of a comparison.
     OfSides(Doubted<ProveProfiles>),
+}
+
+impl TakenProfiles {
+    /// Those of loads.
+    pub fn of_loads(&self) -> Option<&Doubted<Profiles>> {
+        match self {
+            TakenProfiles::OfLoads(profiles) => Some(profiles),
+            TakenProfiles::OfSides(_) => None,
+        }
+    }
+
+    /// Those of both sides.
+    pub fn of_sides(&self) -> Option<&Doubted<ProveProfiles>> {
+        match self {
+            TakenProfiles::OfSides(profiles) => Some(profiles),
+            TakenProfiles::OfLoads(_) => None,
+        }
+    }
+
+    /// What speaks against them.
+    pub fn doubts(&self) -> &Doubts {
+        match self {
+            TakenProfiles::OfLoads(profiles) => profiles.open().0,
+            TakenProfiles::OfSides(profiles) => profiles.open().0,
+        }
+    }
 }
 
 /// A profile of one kind at both levels: the sum of one column.

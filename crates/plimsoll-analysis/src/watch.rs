@@ -9,8 +9,8 @@ use crate::named;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
 use plimsoll_model::{
-    Arrivals, Interval, Ledger, LoadShape, PlanRecord, Purpose, RequestFailure, RouteFigures, RouteNumber, TimeMeasure,
-    WorkerTime,
+    Arrivals, Interval, Ledger, LoadShape, PlanRecord, Purpose, RequestFailure, RouteFigures, RouteNumber,
+    SparseHistogram, TimeMeasure, WorkerTime,
 };
 use std::ops::ControlFlow;
 
@@ -282,14 +282,14 @@ impl Watch {
             };
             let Some(figures) = figures else { continue };
             let measure = bound.allowance.measure;
+            let times = measure.times(figures, &tick.load);
             let bad = match bound.allowance.bound_ns {
                 Some(bound_ns) if !measure.is_of_routes() => {
-                    let times = measure.in_load(&tick.load).expect("connections have it");
                     bound.ledger.scheduled += times.count();
                     times.count_above(bound_ns)
                 }
                 bound_ns => {
-                    let slower = bound_ns.map_or(0, |ns| slower_than(measure, figures, ns, self.timeout_ns));
+                    let slower = bound_ns.map_or(0, |ns| slower_than(times, figures, ns, self.timeout_ns));
                     figures.ledger.failed_total() + figures.ledger.unsent + slower
                 }
             };
@@ -442,8 +442,7 @@ impl Watch {
 
 /// Successes in a tick of which this time was longer than `bound_ns`. Timeouts are among response and service times, and are failures
 /// already.
-fn slower_than(measure: TimeMeasure, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
-    let times = measure.in_route(whole).expect("requests have it");
+fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
     let holds_timeouts = std::ptr::eq(times, &whole.response) || std::ptr::eq(times, &whole.service);
     let timeouts = match holds_timeouts && timeout_ns > bound_ns {
         true => whole.ledger.failed[RequestFailure::Timeout as usize],

@@ -48,6 +48,7 @@ pub mod run;
 pub mod sampled;
 pub mod schedule;
 pub mod session;
+pub mod shell;
 pub mod steering;
 mod tagged;
 pub mod tally;

@@ -133,20 +133,12 @@ impl TimeMeasure {
         self.of_routes
     }
 
-    /// Its times among the figures of a route; `None`: routes do not have it.
-    pub fn in_route<H>(self, figures: &RouteFigures<H>) -> Option<&H> {
-        self.of_routes.then(|| self.pick(figures.held()))
-    }
-
-    /// Its times among the figures of a whole load; `None`: routes have it.
-    pub fn in_load<H>(self, figures: &LoadFigures<H>) -> Option<&H> {
-        (!self.of_routes).then(|| self.pick(figures.held()))
-    }
-
-    fn pick<'a, H: 'a>(self, mut held: impl Iterator<Item = (&'static Figure, Held<'a, H>)>) -> &'a H {
+    /// Its times, which are among the figures of a route or among those of its load.
+    pub fn times<'a, H>(self, route: &'a RouteFigures<H>, load: &'a LoadFigures<H>) -> &'a H {
+        let mut held = route.held().chain(load.held());
         match held.find(|(figure, _)| figure.name == self.figure.name) {
             Some((_, Held::Times(times))) => times,
-            _ => unreachable!("a line of this table that holds times"),
+            _ => unreachable!("a line of a table that holds times"),
         }
     }
 }

@@ -5,8 +5,7 @@
 
 use crate::csv::purpose_name;
 use crate::document::value;
-use crate::format::rounded;
-use crate::json::{LoadLineFields, TrialFields};
+use crate::json::{LoadLineFields, TrialFields, tidy};
 use crate::run::load_text;
 use plimsoll_analysis::study::Study;
 use plimsoll_analysis::{Summary, TrialOutcome};
@@ -100,21 +99,9 @@ struct FindingEventFields<'a> {
     document: &'a Value,
 }
 
-/// One event as its line, with figures of seven digits as in every document.
+/// One event as its line, with figures as in every document.
 fn line(event: &impl Serialize) -> String {
-    fn tidy(value: &mut Value) {
-        match value {
-            Value::Number(number) if number.is_f64() => {
-                *value = number.as_f64().map_or(Value::Null, |figure| rounded(figure, 7).into());
-            }
-            Value::Array(items) => items.iter_mut().for_each(tidy),
-            Value::Object(map) => map.values_mut().for_each(tidy),
-            _ => {}
-        }
-    }
-    let mut event = value(event);
-    tidy(&mut event);
-    crate::visible::json_line(&event)
+    crate::visible::json_line(&tidy(&value(event)))
 }
 
 /// The first line: which study.

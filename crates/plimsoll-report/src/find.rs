@@ -53,22 +53,12 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     if let Some(failing) = findings.failing {
         return format!("no load line: {}: no rate holds {slo}{disturbed}", failing.text());
     }
-    // Of a log first how many times over it that is.
-    let times = |rps: f64| {
-        findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
-    };
+    let times = |rps: f64| log_times(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
     let seen =
         if findings.seen_s > 0.0 { format!("; seen for {}", duration(findings.seen_s * 1e9)) } else { String::new() };
     let line = match (rps > 0.0, upper) {
-        (false, Some(upper)) => {
-            format!(
-                "no load line was found under {slo}: it lies below {}{} {counted}/s ({arrivals})",
-                times(upper),
-                rate(upper)
-            )
-        }
-        (false, None) => format!("no load line was found under {slo}"),
+        (false, _) => not_found_text(findings),
         (true, None) => {
             let times = times(lower);
             format!(
@@ -76,13 +66,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
                 rate(lower)
             )
         }
-        (true, Some(upper)) if provable => format!(
-            "load line: {}{} {counted}/s under {slo} (90 %: {} to {}; {arrivals}{seen})",
-            times(rps),
-            rate(rps),
-            rate(lower),
-            rate(upper),
-        ),
+        (true, Some(upper)) if provable => proven_text(findings, upper, &seen),
         (true, Some(upper)) => {
             let longer = findings.provable_in_s.map_or_else(String::new, |s| {
                 format!("; about {} would be enough (--budget {})", duration(s * 1e9), budget_text(s))
@@ -97,6 +81,38 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         }
     };
     line + &doubts + &disturbed
+}
+
+/// Of a log how many times over it a rate is, to stand before the rate; nothing without a log.
+pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
+    findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
+}
+
+/// That there is no load line, and what it lies below where that is known.
+pub(crate) fn not_found_text(findings: &Findings) -> String {
+    let (counted, slo) = (findings.counted, &findings.slo);
+    match findings.load_line_rps.upper {
+        Some(upper) => format!(
+            "no load line was found under {slo}: it lies below {}{} {counted}/s ({})",
+            log_times(findings, upper),
+            rate(upper),
+            arrivals_text(findings.arrivals)
+        ),
+        None => format!("no load line was found under {slo}"),
+    }
+}
+
+/// A load line that is proven, with its interval. `seen`: for how long, to stand behind the arrivals.
+pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String {
+    let LoadLine { rps, lower, .. } = findings.load_line_rps;
+    let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
+    format!(
+        "load line: {}{} {counted}/s under {slo} (90 %: {} to {}; {arrivals}{seen})",
+        log_times(findings, rps),
+        rate(rps),
+        rate(lower),
+        rate(upper),
+    )
 }
 
 /// How arrivals were spaced, as it stands beside a rate.

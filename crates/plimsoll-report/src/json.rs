@@ -34,15 +34,17 @@ use serde_json::Value;
 /// A document as it is written: every figure with seven digits, which is more than any of them is known to, and no more
 /// than that (2002.3, not 2002.3000000000002). Whole numbers are exact.
 pub fn text(document: &Value) -> String {
-    fn tidy(value: &Value) -> Value {
-        match value {
-            Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, |f| rounded(f, 7).into()),
-            Value::Array(items) => items.iter().map(tidy).collect::<Vec<_>>().into(),
-            Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), tidy(value))).collect()),
-            other => other.clone(),
-        }
-    }
     format!("{}\n", crate::visible::json(&tidy(document)))
+}
+
+/// The value with its figures as they are written.
+pub(crate) fn tidy(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, |f| rounded(f, 7).into()),
+        Value::Array(items) => items.iter().map(tidy).collect::<Vec<_>>().into(),
+        Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), tidy(value))).collect()),
+        other => other.clone(),
+    }
 }
 
 /// What stands around the figures of every document: schema, command, machine, request.

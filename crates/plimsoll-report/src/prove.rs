@@ -26,7 +26,7 @@ pub(crate) struct ProveContext<'a> {
 }
 
 /// A ratio as a change: `-4.8 %`.
-pub(crate) fn change(ratio: f64) -> String {
+fn change(ratio: f64) -> String {
     if ratio.is_infinite() { "no bound".into() } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
 }
 
@@ -48,7 +48,7 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
 }
 
 /// The interval by which a measure has its verdict: that at 95 %, or that of the tests for equivalence.
-pub(crate) fn interval_text<M>(one: &Compared<M>) -> String {
+fn interval_text<M>(one: &Compared<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
         _ => changes(one.ratio_interval),
@@ -335,18 +335,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     }
     facts.extend(failed_facts(context));
     report.facts(facts);
-    let rows = proof.measures.iter().map(|one| {
-        vec![
-            if one.measure == Criterion::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
-            value_text(one.measure, one.levels[0]),
-            value_text(one.measure, one.levels[1]),
-            change(one.ratio),
-            interval_text(one),
-            p_text(one.p),
-            one.verdict.to_string(),
-        ]
-    });
-    let rows: Vec<Vec<String>> = success_row(proof).into_iter().chain(rows).collect();
+    let rows = measure_rows(proof);
     report.table(&["measure", "A", "B", "change", "95 % interval", "p", "verdict"], rows);
     if !proof.routes.is_empty() {
         report.facts(vec![("by request", routes_text(&proof.routes))]);
@@ -358,8 +347,27 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     report
 }
 
+/// The column of p in [`measure_rows`].
+pub(crate) const P_COLUMN: usize = 5;
+
+/// Success, where not all of it is, and each measure: name, A, B, change, interval, p, verdict.
+pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
+    let rows = proof.measures.iter().map(|one| {
+        vec![
+            if one.measure == Criterion::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
+            value_text(one.measure, one.levels[0]),
+            value_text(one.measure, one.levels[1]),
+            change(one.ratio),
+            interval_text(one),
+            p_text(one.p),
+            one.verdict.to_string(),
+        ]
+    });
+    success_row(proof).into_iter().chain(rows).collect()
+}
+
 /// The row of success, where not all of it is.
-pub(crate) fn success_row(proof: &Proof) -> Option<Vec<String>> {
+fn success_row(proof: &Proof) -> Option<Vec<String>> {
     let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
     let [a, b] = success.rates.map(share);
     let verdict = if success.has_fallen { "worse" } else { "-" };

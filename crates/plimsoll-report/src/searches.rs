@@ -10,6 +10,7 @@ use crate::remedy::spelled;
 use plimsoll_analysis::find::LoadLine;
 use plimsoll_analysis::{Findings, Verdict};
 use plimsoll_model::Purpose;
+use plimsoll_model::shell;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -129,18 +130,12 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
     ]
 }
 
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-}
-
 /// The comparison that would tell.
 fn prove_command(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let of = |side: &SearchSide| match &side.target {
-        SearchTarget::Url(url) => (String::new(), quoted(url)),
-        SearchTarget::File(origin) => ("-f FILE ".to_owned(), quoted(origin)),
+        SearchTarget::Url(url) => (String::new(), shell::word(url)),
+        SearchTarget::File(origin) => ("-f FILE ".to_owned(), shell::word(origin)),
     };
     let ((file_a, target_a), (file_b, target_b)) = (of(a), of(b));
     let file = if file_a.is_empty() { file_b } else { file_a };

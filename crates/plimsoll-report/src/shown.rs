@@ -80,12 +80,7 @@ impl<'a> Shown<'a> {
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_beside();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, sentence(finding, doubt)));
-        let of_profiles = match self.profiles {
-            Some(TakenProfiles::OfLoads(profiles)) => Some(profiles.open().0),
-            Some(TakenProfiles::OfSides(profiles)) => Some(profiles.open().0),
-            None => None,
-        };
-        let of_profiles = of_profiles.into_iter().flat_map(Doubts::iter);
+        let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
         // What is missing of profiles changes no other figure: it is counted.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, spelled(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_text)
@@ -158,7 +153,7 @@ impl<'a> Shown<'a> {
     /// As a page, with charts; also what a summary is made of.
     pub fn page(&self, around: &Around) -> Report {
         let mut around = around.clone();
-        if let Some(TakenProfiles::OfSides(profiles)) = self.profiles {
+        if let Some(profiles) = self.profiles.and_then(TakenProfiles::of_sides) {
             around.extra.append(of_sides(profiles));
         }
         let around = &around;
@@ -195,10 +190,8 @@ impl<'a> Shown<'a> {
 
     /// What the kernel showed of the server's functions, unless the server's own profiles show it.
     fn sampled(&self, found: &ExplainFinding) -> Report {
-        let own = match self.profiles {
-            Some(TakenProfiles::OfLoads(profiles)) => profiles.open().1.comparison.is_some(),
-            Some(TakenProfiles::OfSides(_)) | None => false,
-        };
+        let own = self.profiles.and_then(TakenProfiles::of_loads);
+        let own = own.is_some_and(|profiles| profiles.open().1.comparison.is_some());
         let functions = found.explanation.functions.as_ref().filter(|_| !own);
         functions.map_or_else(Report::default, functions_report)
     }
@@ -207,14 +200,8 @@ impl<'a> Shown<'a> {
     pub fn document(&self) -> Value {
         let (doubts, finding) = self.finding.open();
         let warnings: Vec<String> = doubts.texts(|kind| told_by(finding, kind).is_none()).map(spelled).collect();
-        let of_loads = match self.profiles {
-            Some(TakenProfiles::OfLoads(profiles)) => Some(profiles),
-            _ => None,
-        };
-        let of_sides = match self.profiles {
-            Some(TakenProfiles::OfSides(profiles)) => Some(profiles),
-            _ => None,
-        };
+        let of_loads = self.profiles.and_then(TakenProfiles::of_loads);
+        let of_sides = self.profiles.and_then(TakenProfiles::of_sides);
         match finding {
             Finding::Run(found) => {
                 json::run(self.experiment, &self.context(&found.trial.run.plan), found, &warnings, of_loads)

@@ -96,13 +96,13 @@ pub fn check_text(check: &TrafficCheck) -> String {
         }
         let along = if along.is_empty() { String::new() } else { format!(" ({})", along.join(", ")) };
         let _ = writeln!(text, "\n{}. {name}{along}", number + 1);
-        shown(asked.bytes, is_grpc).iter().for_each(|line| _ = writeln!(text, "   {line}"));
+        request_lines(asked.bytes, is_grpc).iter().for_each(|line| _ = writeln!(text, "   {line}"));
     }
     text
 }
 
 /// The lines of a request, without fields that every request has; of a call without the length of what its body becomes.
-fn shown(request: &[u8], is_call: bool) -> Vec<String> {
+fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
     let head = String::from_utf8_lossy(&request[..end]);
     let told = |line: &&str| {

@@ -111,7 +111,7 @@ pub fn of_logs(
     let traffic = timed.traffic(origin, &defaults, redact);
     if !quiet && let Some(listed) = &traffic.listed {
         let asked = (timed.requests(), timed.endpoints(), timed.length_ns);
-        note(&said(&logs, &counts, asked, &listed.facts));
+        note(&reading_text(&logs, &counts, asked, &listed.facts));
     }
     Ok(FromFile { traffic, arrivals: timed.arrivals })
 }
@@ -188,7 +188,7 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u6
 }
 
 /// What was made of the logs, in a sentence.
-fn said(logs: &[LogRead], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
+fn reading_text(logs: &[LogRead], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
     let (requests, endpoints, length_ns) = asked;
     let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();
     let (what, sessions) = match facts.drawn_from {

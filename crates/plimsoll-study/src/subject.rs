@@ -9,6 +9,7 @@ use crate::build_keeper::{self, Left};
 use crate::preflight;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
+use plimsoll_model::shell;
 use plimsoll_probe::Finder;
 use plimsoll_sys::group::{self, CpuClocks, Offspring};
 use plimsoll_sys::signal;
@@ -103,18 +104,11 @@ fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The last line of a file that is not empty, for a message.
-fn last_line(output: &Path) -> String {
-    let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    redact::line(line).chars().take(200).collect()
-}
-
-/// The last lines of a file that are not empty, one after the other, for a message.
-fn last_lines(output: &Path) -> String {
+/// The last lines of a file that are not empty, `count` of them, one after the other, for a message.
+fn last_lines(output: &Path, count: usize) -> String {
     let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    let last = &lines[lines.len().saturating_sub(count)..];
     let shown = last.iter().map(|line| redact::line(line).chars().take(200).collect::<String>());
     shown.collect::<Vec<_>>().join(" | ")
 }
@@ -194,7 +188,7 @@ impl Running {
     /// Why the build no longer runs, if so.
     pub fn died(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
-        let line = last_line(&self.output);
+        let line = last_lines(&self.output, 1);
         let said = if line.is_empty() { String::new() } else { format!("; its last words: {line}") };
         Some(format!("{} ended by itself with {}{said} ({})", self.name, status_text(status), self.output.display()))
     }
@@ -285,8 +279,7 @@ pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<
 
 /// A command for the shell that runs in a folder.
 pub fn in_folder(folder: &Path, command: &str) -> String {
-    let folder = folder.display().to_string().replace('\'', "'\\''");
-    format!("cd '{folder}' && {command}")
+    format!("cd {} && {command}", shell::quoted(&folder.display().to_string()))
 }
 
 /// `what`: how messages name the command.
@@ -305,7 +298,7 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
                 return Ok(());
             }
             Some(status) => {
-                let last = last_lines(output);
+                let last = last_lines(output, LAST_LINES);
                 let said = if last.is_empty() { String::new() } else { format!("; its last words: {last}") };
                 format!("it ended with {}{said} ({})", status_text(status), output.display())
             }
@@ -332,10 +325,10 @@ mod tests {
         file.set_len(1 << 40).expect("a hole");
         file.seek(SeekFrom::End(0)).expect("its end");
         std::io::Write::write_all(&mut file, b"\nlistening\npanic: out of luck\n\n").expect("written");
-        assert_eq!(last_line(&path), "panic: out of luck");
+        assert_eq!(last_lines(&path, 1), "panic: out of luck");
         assert_eq!(end_of(&path).expect("read").len() as u64, LAST_BYTES);
         std::fs::write(&path, "short").expect("written");
-        assert_eq!(last_line(&path), "short");
+        assert_eq!(last_lines(&path, 1), "short");
         std::fs::remove_file(&path).expect("removed");
     }
 }

@@ -26,6 +26,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
 use plimsoll_compat::{ab, hey, vegeta, wrk};
 use plimsoll_model::failure::{Failure, exit};
+use plimsoll_model::shell;
 use plimsoll_report::text::broken;
 use plimsoll_script::Dialect;
 use plimsoll_study::message::{Hidden, presentable};
@@ -219,7 +220,7 @@ fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<Os
 
 /// `plimsoll curl ...` is `plimsoll find --curl 'curl ...'`: the words are curl's own.
 fn of_curl(arguments: &[OsString]) -> Vec<OsString> {
-    let quoted = |word: &OsString| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"));
+    let quoted = |word: &OsString| shell::quoted(&word.to_string_lossy());
     let line: Vec<String> = arguments[1..].iter().map(quoted).collect();
     [&arguments[..1], &["find".into(), format!("--curl={}", line.join(" ")).into()]].concat()
 }

@@ -500,8 +500,7 @@ impl Contrast {
     /// too: where that load is in time, the low one met a stall. Of a server so slow that a low load has no request, a single user
     /// tells it; and of a part of the answers a low load of a few requests may have none.
     pub fn slow_when_low(&self) -> Option<bool> {
-        let bounds = self.slo.latency.iter().filter(|bound| bound.is_of_response());
-        let broken = bounds.filter_map(|bound| {
+        let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
             // A bound on less than the tail is held against the median, which it is at least.
             let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };

@@ -108,8 +108,7 @@ impl Belief {
         let sights = sights(history);
         let mut bounds: Vec<(f64, f64)> = Vec::new();
         for allowance in slo.allowances() {
-            let of_requests = allowance.bound_ns.filter(|_| allowance.measure.is_of_routes());
-            let bound = of_requests.map(|ns| (ns as f64 / 1e9, allowance.share.max(SHARE_MIN)));
+            let bound = allowance.request_bound_ns().map(|ns| (ns as f64 / 1e9, allowance.share.max(SHARE_MIN)));
             bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
         }
         let refuses = capacity.is_some_and(|capacity| capacity.refuses);

@@ -9,7 +9,8 @@
 //! Not here: what users feel below capacity (see [`super::belief`]).
 
 use super::normal::upper_tail;
-use crate::judge::{Saturation, TrialOutcome, Verdict};
+use crate::judge::{TrialOutcome, Verdict};
+use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
 
 /// A trial is disturbed with this probability by something that no probe saw, and with this one where probes saw interference; such

@@ -53,8 +53,7 @@ impl Failing {
             Failing::of(how, allowed, history.iter().filter_map(|trial| FailingLoad::of(trial, how)).collect())
         };
         let late = |bound: &LatencyBound| of(FailingHow::Late(*bound), 1.0 - bound.quantile);
-        of(FailingHow::Failed, 1.0 - slo.success_min)
-            .or_else(|| slo.latency.iter().filter(|bound| bound.is_of_response()).find_map(late))
+        of(FailingHow::Failed, 1.0 - slo.success_min).or_else(|| slo.response_bounds().find_map(late))
     }
 
     /// In a few words: `0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)`.

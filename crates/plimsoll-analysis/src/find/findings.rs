@@ -341,7 +341,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
         StoppedBy::Budget | StoppedBy::Width | StoppedBy::Stalls => {}
     }
     if let Some(idle) = findings.trials.iter().find(|t| t.concurrency() == Some(1)) {
-        for bound in findings.slo.latency.iter().filter(|bound| bound.is_of_response()) {
+        for bound in findings.slo.response_bounds() {
             let idle_ns = if bound.quantile <= 0.5 { idle.p50_ns } else { idle.p99_ns };
             if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
                 let (seen, asked) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));

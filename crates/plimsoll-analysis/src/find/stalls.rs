@@ -137,7 +137,7 @@ impl Stalls {
         let starts = stalls.iter().map(|s| s.0).chain([time_ns]);
         let gaps = starts.zip([0].into_iter().chain(ends)).map(|(start, end)| start.saturating_sub(end));
         let (mut too_many, mut forbids) = (false, None);
-        for bound in settings.slo.latency.iter().filter(|bound| bound.is_of_response()) {
+        for bound in settings.slo.response_bounds() {
             let share = 1.0 - bound.quantile;
             let beyond_ns: f64 = stalls.iter().map(|s| s.1.beyond_ns(bound.bound_ns) as f64).sum();
             let seen = beyond_ns / time_ns.max(1) as f64;

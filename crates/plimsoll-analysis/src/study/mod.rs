@@ -22,7 +22,8 @@ pub use overload::Overload;
 pub use search::Search;
 pub use step::{Broken, History, NoProfile, Step, TrialPlan, Until};
 
-use crate::condition::{ConditionWatch, Conditions};
+use crate::condition::Conditions;
+use crate::condition_watch::ConditionWatch;
 use crate::profile::steady_rps;
 use crate::slo::Slo;
 use crate::summary::Summary;

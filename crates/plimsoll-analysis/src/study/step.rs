@@ -1,6 +1,6 @@
 //! What a study is told ([`History`]) and what it says ([`Step`]).
 
-use crate::condition::ConditionWatch;
+use crate::condition_watch::ConditionWatch;
 use crate::watch::Watch;
 use plimsoll_model::{Curve, Interval, LoadShape, PlanRecord, Remark, Run, Stop, Tag, Trial};
 use std::ops::ControlFlow;

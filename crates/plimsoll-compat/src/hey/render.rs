@@ -138,7 +138,7 @@ mod tests {
     use super::super::words::parse;
     use super::*;
 
-    fn asked(line: &str) -> HeyOptions {
+    fn options(line: &str) -> HeyOptions {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         parse(&words).expect("understood").expect("a load")
     }
@@ -153,7 +153,7 @@ mod tests {
             tally.read.record(100_000);
         }
         tally.statuses.extend([(200, 90), (404, 10)]);
-        let text = summary(&asked("-n 100 -c 2 http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 2_000_000_000);
+        let text = summary(&options("-n 100 -c 2 http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 2_000_000_000);
         let expect = "
 Summary:
   Total:\t2.0000 secs
@@ -179,10 +179,10 @@ Response time histogram:
             assert!(text.contains(part), "{part}: {text}");
         }
         tally.lost.extend([(RequestFailure::Connect, 3), (RequestFailure::Timeout, 1)]);
-        let text = summary(&asked("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
+        let text = summary(&options("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
         let error = "\nError distribution:\n  [3]\tPost \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused\n  [1]\tPost";
         assert!(text.contains(error), "{text}");
-        let none = summary(&asked("http://h/"), "h:80", &ResponseTally::default(), 0);
+        let none = summary(&options("http://h/"), "h:80", &ResponseTally::default(), 0);
         assert!(none.contains("  Average:\t0.0000 secs\n") && !none.contains("NaN"), "{none}");
     }
 

@@ -40,7 +40,7 @@ impl Batches {
     }
 
     /// What is told of the load, with latencies of batches instead of messages.
-    pub fn told(&self, told: RunFigures) -> RunFigures {
+    pub fn with_batches(&self, told: RunFigures) -> RunFigures {
         let mut sum = BatchTimes::default();
         for times in self.times.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let times = times.lock().unwrap_or_else(PoisonError::into_inner);

@@ -53,7 +53,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     let measured = run.carry_out(question, &terms, authoring)?;
     let told = RunFigures::of(measured.run());
     let told = match batches {
-        Some(batches) => batches.told(told),
+        Some(batches) => batches.with_batches(told),
         None => told,
     };
     let print_results = measured.results()?;

@@ -148,9 +148,7 @@ fn rates(searched: &[Searched]) -> Scale {
 
 /// The times to be shown: of the trials on the axis, and the bounds.
 fn times(searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
-    let bounds = searched.iter().flat_map(|s| {
-        s.findings.slo.latency.iter().filter(|bound| bound.is_of_response()).map(|bound| bound.bound_ns as f64)
-    });
+    let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
     let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
     let held = shown().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|(_, trial)| trial.p99_ns as f64);
     let told: Vec<f64> = bounds.chain(held).collect();
@@ -250,7 +248,7 @@ fn drawn(plot: &Plot, searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>]) 
             taken.point(at, 5.0);
             taken.point((at.0, at.1 - up), 5.0);
         }
-        for bound in one.findings.slo.latency.iter().filter(|bound| bound.is_of_response()) {
+        for bound in one.findings.slo.response_bounds() {
             let at = area.at_y(y, bound.bound_ns as f64);
             taken.line((area.x, at), (area.right(), at));
         }
@@ -338,7 +336,7 @@ fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, pai
 /// The latency bounds of the promise as lines across.
 fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched], taken: &mut Taken) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
-    for bound in searched.iter().flat_map(|s| &s.findings.slo.latency).filter(|bound| bound.is_of_response()) {
+    for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {
         let statistic =
             if bound.quantile >= 1.0 { "max".to_owned() } else { format!("p{}", (bound.quantile * 1e6).round() / 1e4) };
         let text = format!("SLO: {statistic} \u{2264} {}", AxisUnit::Time.tick(bound.bound_ns as f64));

@@ -164,13 +164,10 @@ pub(crate) fn explain_screen(
     if let Some(varied) = &explanation.varied {
         screen.fact(1, "setting", varied_text(varied));
     }
-    let own = match profiles {
-        Some(TakenProfiles::OfLoads(profiles)) => {
-            let profiles = profiles.open().1;
-            profiles.comparison.as_ref().map(|comparison| (comparison, profiles.level_name.as_str()))
-        }
-        Some(TakenProfiles::OfSides(_)) | None => None,
-    };
+    let own = profiles.and_then(TakenProfiles::of_loads).and_then(|profiles| {
+        let profiles = profiles.open().1;
+        Some((profiles.comparison.as_ref()?, profiles.level_name.as_str()))
+    });
     let sampled = match &explanation.functions {
         Some(FunctionsSeen::Costs(costs)) => Some((&costs.comparison, costs.level_names[1])),
         Some(FunctionsSeen::Refused(_)) | None => None,

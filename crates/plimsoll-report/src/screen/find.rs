@@ -3,16 +3,19 @@
 //!
 //! Not here: the table of trials (`find`).
 
-use super::{Screen, shell_word};
-use crate::failed;
-use crate::find::{arrivals_text, budget_text, log_text, needed_text, planned_text, stopped_text};
-use crate::format::{self, count, duration, rate};
+use super::Screen;
+use crate::find::{
+    arrivals_text, budget_text, log_text, log_times, needed_text, not_found_text, planned_text, proven_text,
+    stopped_text,
+};
+use crate::format::{count, duration, rate};
 use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
 use crate::server::used_text;
 use plimsoll_analysis::find::{LoadLine, StoppedBy};
 use plimsoll_analysis::finding::{HeldBy, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, ServerView, Slo, TrialOutcome, Verdict};
+use plimsoll_model::shell;
 use plimsoll_model::{Experiment, Purpose};
 
 /// Trials count as at the line within this share of it.
@@ -34,29 +37,14 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
     if let Some(failing) = findings.failing {
         return format!("no load line: {}: no rate meets {slo}", failing.text());
     }
-    let times = |rps: f64| {
-        findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
-    };
+    let times = |rps: f64| log_times(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
     match (rps > 0.0, upper) {
-        (false, Some(upper)) => {
-            let upper_text = rate(upper);
-            format!(
-                "no load line was found under {slo}: it lies below {}{upper_text} {counted}/s ({arrivals})",
-                times(upper)
-            )
-        }
-        (false, None) => format!("no load line was found under {slo}"),
+        (false, _) => not_found_text(findings),
         (true, None) => {
             format!("load line: at least {}{} {counted}/s under {slo} ({arrivals})", times(lower), rate(lower))
         }
-        (true, Some(upper)) if provable => format!(
-            "load line: {}{} {counted}/s under {slo} (90 %: {} to {}; {arrivals})",
-            times(rps),
-            rate(rps),
-            rate(lower),
-            rate(upper)
-        ),
+        (true, Some(upper)) if provable => proven_text(findings, upper, ""),
         (true, Some(upper)) => format!(
             "load line: {}{} to {} {counted}/s under {slo} (90 %; not provable in {}; {arrivals})",
             times(lower),
@@ -138,7 +126,7 @@ pub(super) fn server_text(server: &ServerView) -> Option<String> {
 pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
     let traffic = &context.plan.traffic;
     let mut words = match traffic.routes.as_slice() {
-        [_] => shell_word(&traffic.url()),
+        [_] => shell::word(&traffic.url()),
         _ => "with the same arguments".to_owned(),
     };
     if *slo != Slo::default() {
@@ -187,9 +175,7 @@ pub(crate) fn find_screen(
     if let Some(log) = &findings.log {
         screen.fact(2, "log", log_text(log, findings.load_line_rps.rps));
     }
-    for (label, text) in failed::facts(&FailedKind::of_trials(experiment.trials.iter())).into_iter().take(1) {
-        screen.fact(4, label, text);
-    }
+    screen.failed_answer(4, &FailedKind::of_trials(experiment.trials.iter()));
     let trials = || findings.trials.iter().filter(|trial| trial.purpose != Purpose::Settle);
     let voids = trials().filter(|trial| trial.verdict == Verdict::Void).count();
     let trials = match trials().count() {

@@ -22,11 +22,12 @@ pub(crate) use run::run_screen;
 pub(crate) use sweep::sweep_screen;
 
 use crate::block::Tone;
+use crate::failed;
 use crate::tabular::table;
 use crate::text::styled;
 use crate::visible::visible;
 use crate::wrap::{atoms, broken};
-use plimsoll_analysis::DoubtKind;
+use plimsoll_analysis::{DoubtKind, FailedKind};
 
 /// Lines of a screen, blank ones included.
 pub const LINES_MAX: usize = 25;
@@ -79,6 +80,14 @@ impl<'a> Screen<'a> {
     pub(crate) fn fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
         let value = clip(&visible(&value.into()), FACT_INDENT, 2);
         self.parts.push(ScreenPart { rank, content: ScreenContent::Fact(label, value) });
+        self
+    }
+
+    /// Adds what the first failed answer said, where one failed.
+    pub(crate) fn failed_answer(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
+        if let Some((label, text)) = failed::facts(kinds).into_iter().next() {
+            self.fact(rank, label, text);
+        }
         self
     }
 
@@ -241,12 +250,6 @@ pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
     let clipped = |count: usize| format!("{} {CLIPPED}", words[..count].join(" "));
     let fits = |count: &usize| line_count(&clipped(*count), indent) <= lines_max;
     (0..words.len()).rev().find(fits).map_or_else(|| CLIPPED.to_owned(), clipped)
-}
-
-/// A word as a shell reads it.
-pub(crate) fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

@@ -3,16 +3,16 @@
 //!
 //! Not here: the verdict in words, and the full tables (`prove`).
 
-use super::{Screen, shell_word};
-use crate::failed;
+use super::Screen;
 use crate::format::{duration, rate};
 use crate::prove::{
-    ProveContext, change, compared_load, interval_text, ladder_answer, measure_text, prove_answer_plain, rung_rows,
-    stopped_text, success_row, value_text,
+    P_COLUMN, ProveContext, compared_load, ladder_answer, measure_rows, measure_text, prove_answer_plain, rung_rows,
+    stopped_text, value_text,
 };
 use crate::run::load_text;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::prove::{Compared, Ladder, Proof, ProveVerdict, RouteCompared, arm_name};
+use plimsoll_model::shell;
 use plimsoll_model::{Asked, Criterion, LoadShape};
 
 /// Servers of A that a sentence counts with.
@@ -96,14 +96,6 @@ fn elapsed_text(context: &ProveContext) -> String {
     context.measured.elapsed_ns.map_or_else(String::new, |ns| format!(" in {}", duration(ns as f64)))
 }
 
-/// The first failed answer.
-fn failed_answer(screen: &mut Screen<'_>, context: &ProveContext) {
-    let kinds = FailedKind::of_trials(context.experiment.trials.iter());
-    for (label, text) in failed::facts(&kinds).into_iter().take(1) {
-        screen.fact(2, label, text);
-    }
-}
-
 /// The screen of a comparison.
 pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'static> {
     let mut screen = Screen::new(prove_answer_plain(proof));
@@ -122,31 +114,20 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
     screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {stopped}"));
     screen.fact(3, "load", compared_load(context));
-    failed_answer(&mut screen, context);
+    screen.failed_answer(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     if !proof.routes.is_empty() {
         screen.fact(1, "by request", routes_text(&proof.routes));
     }
-    let row = |one: &Compared| {
-        vec![
-            if one.measure == Criterion::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
-            value_text(one.measure, one.levels[0]),
-            value_text(one.measure, one.levels[1]),
-            change(one.ratio),
-            interval_text(one),
-            one.verdict.to_string(),
-        ]
-    };
-    let success = success_row(proof).map(|mut row| {
-        // The column of p.
-        row.remove(5);
+    // The page has the column of p, too.
+    let rows = measure_rows(proof).into_iter().map(|mut row| {
+        row.remove(P_COLUMN);
         row
     });
-    let rows: Vec<Vec<String>> = success.into_iter().chain(proof.measures.iter().map(row)).collect();
-    screen.table(1, &["measure", "A", "B", "change", "95 % interval", "verdict"], rows, RUNGS_MAX);
+    screen.table(1, &["measure", "A", "B", "change", "95 % interval", "verdict"], rows.collect(), RUNGS_MAX);
     if let Some(b) = context.measured.arms.get(1).filter(|arm| arm.contains("://") && !arm.contains(' '))
         && proof.verdict != ProveVerdict::Inconclusive
     {
-        screen.next(format!("plimsoll find {} (the load line of B)", shell_word(b)));
+        screen.next(format!("plimsoll find {} (the load line of B)", shell::word(b)));
     }
     screen
 }
@@ -158,7 +139,7 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));
     screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
     screen.fact(3, "load", compared_load(context));
-    failed_answer(&mut screen, context);
+    screen.failed_answer(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     let steps = (1u8..).zip(ladder.rungs.iter().skip(1));
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {

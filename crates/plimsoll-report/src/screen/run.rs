@@ -4,7 +4,7 @@
 //! Not here: the ledger, other clocks and connections (`run`).
 
 use super::find::server_text;
-use super::{Bars, Screen, shell_word};
+use super::{Bars, Screen};
 use crate::format::{count, duration};
 use crate::run::{
     ROUTE_HEADINGS, RunContext, answer, failed_kinds, few_fact, latency_row, ledger_facts, route_row, stage_row,
@@ -12,6 +12,7 @@ use crate::run::{
 };
 use plimsoll_analysis::finding::RunFinding;
 use plimsoll_model::LoadShape;
+use plimsoll_model::shell;
 
 /// Routes and stages that a screen lists.
 const ROUTES_MAX: usize = 4;
@@ -85,7 +86,7 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
     if let [_] = context.plan.traffic.routes.as_slice()
         && ledger.succeeded > 0
     {
-        screen.next(format!("plimsoll find {} (the rate that it sustains)", shell_word(&context.plan.traffic.url())));
+        screen.next(format!("plimsoll find {} (the rate that it sustains)", shell::word(&context.plan.traffic.url())));
     }
     screen
 }

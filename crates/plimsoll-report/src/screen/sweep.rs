@@ -3,7 +3,6 @@
 //! Not here: the rows themselves, and the page (`sweep`).
 
 use super::{Screen, clip};
-use crate::failed;
 use crate::sweep::{REMARK, error_text, sweep_answer, sweep_header, sweep_row};
 use crate::wrap::broken;
 use plimsoll_analysis::FailedKind;
@@ -53,9 +52,6 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
     if let Some(text) = error_text(&found.levels) {
         screen.fact(2, "+/-", text);
     }
-    let kinds = FailedKind::of_trials(experiment.trials.iter());
-    for (label, text) in failed::facts(&kinds).into_iter().take(1) {
-        screen.fact(3, label, text);
-    }
+    screen.failed_answer(3, &FailedKind::of_trials(experiment.trials.iter()));
     screen
 }

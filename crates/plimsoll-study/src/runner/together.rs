@@ -91,6 +91,11 @@ impl OtherParts {
         self.parts.len()
     }
 
+    /// The part with this number.
+    fn part(&mut self, number: usize) -> &mut OtherPart {
+        &mut self.parts[number - OWN - 1]
+    }
+
     /// Their processes.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.parts.iter().map(|part| part.child.id())
@@ -118,8 +123,8 @@ impl OtherParts {
         let deadline = Instant::now() + READY_PATIENCE;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
             match self.words.recv_timeout(LOOK) {
-                Ok((number, PartWord::Ready)) => self.parts[number - OWN - 1].is_ready = true,
-                Ok((number, PartWord::Told(to))) => self.parts[number - OWN - 1].to = Some(to),
+                Ok((number, PartWord::Ready)) => self.part(number).is_ready = true,
+                Ok((number, PartWord::Told(to))) => self.part(number).to = Some(to),
                 Ok((_, PartWord::Gone(why))) => return Err(gone(&why)),
                 Ok((_, PartWord::Hello | PartWord::Reported(_))) | Err(_) if signal::interrupted() => {
                     return Err("interrupted".to_owned());
@@ -287,7 +292,7 @@ pub fn run(
         match reported.part() {
             OWN => is_own_over |= is_over,
             number => {
-                let part = &mut others.parts[number - OWN - 1];
+                let part = others.part(number);
                 // What comes after its end is nobody's any more.
                 if part.is_over {
                     continue;

@@ -10,6 +10,7 @@ use crate::quantity::positive_time;
 use clap::Parser;
 use plimsoll_analysis::Slo;
 use plimsoll_model::failure::{Failure, exit};
+use plimsoll_model::shell;
 use plimsoll_model::{
     Arrivals, Asked, Carriage, Curve, FindAsked, Load, LoadShape, Origin, Plan, Planning, Request, Route, Terms,
     Traffic,
@@ -112,7 +113,7 @@ fn helper(flags: &[&str]) -> Result<Helper, Failure> {
 /// This program, as a word of a shell.
 fn program() -> Result<String, Failure> {
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
-    Ok(format!("'{}'", program.display().to_string().replace('\'', "'\\''")))
+    Ok(shell::quoted(&program.display().to_string()))
 }
 
 /// What it is told to be the server with a pool.

@@ -16,6 +16,7 @@ use plimsoll_model::completion::{
     script_file, traffic_file,
 };
 use plimsoll_model::failure::{Failure, exit};
+use plimsoll_model::shell;
 use plimsoll_model::terms::{BuildsTerms, OutputTerms};
 use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
 use plimsoll_report::spelling::words;
@@ -302,14 +303,9 @@ fn differences(experiment: &Experiment) {
 
 /// Words as a shell reads them, and as a terminal may have them.
 fn shown(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    let quoted = |word: &String| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            let word: String = word.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
+    let shown = |word: &String| {
+        let word: String = word.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        shell::word(&word)
     };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    words.iter().map(shown).collect::<Vec<_>>().join(" ")
 }

@@ -1,0 +1,33 @@
+//! Words as a POSIX shell reads them: text in quotation marks ([`quoted`]), or only where it needs them ([`word`]).
+//!
+//! Not here: lines of a shell taken apart (importers), and what may be shown of them (`redact`).
+
+/// The text in quotation marks: one word, whatever is in it.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The text as one word, in quotation marks only where it needs them.
+pub fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { quoted(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
+        for (text, expect) in [
+            ("http://h:8080/a,b", "http://h:8080/a,b"),
+            ("", "''"),
+            ("two words", "'two words'"),
+            ("it's", "'it'\\''s'"),
+            ("http://h/?a=1&b=2", "'http://h/?a=1&b=2'"),
+        ] {
+            assert_eq!(word(text), expect, "{text}");
+        }
+        assert_eq!(quoted("plain"), "'plain'");
+    }
+}

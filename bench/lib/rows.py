@@ -22,9 +22,10 @@ class Settings:
     """How long and how often; `smoke` only looks whether everything still works."""
 
     def __init__(self, smoke=False, rounds=None, seconds=None, repeats=None, servers=None, fresh=False, against=None,
-                 recorded=False, cures=True):
+                 recorded=False, cures=True, record=False, variant=0):
         self.smoke, self.fresh, self.servers, self.against = smoke, fresh, servers, against
         self.recorded, self.cures = recorded, cures
+        self.record, self.variant = record, variant
         self._rounds, self._seconds = rounds, seconds
         self.repeats = repeats or (1 if smoke else 10)
 

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import random
 import resource
 import signal
 import socket
@@ -288,6 +289,33 @@ def _serving(case, budget):
             yield asked, within, ["--pid", str(pid)] if case.get("named") else []
 
 
+# Sizes of a planted limit: another size is another server with the same limit.
+SIZES = ("sleep_us", "cpu_us", "conns", "threads", "workers", "slots", "shared_us", "answer_us", "rate", "pace", "write_kb")
+
+
+def _variant(name, case, number):
+    """A case with its sizes changed by up to a half, by the number of the variant; 0: as it is."""
+    draw = random.Random(f"{name}/{number}")
+
+    def sized(sizes):
+        return {key: max(1, round(value * draw.uniform(0.6, 1.6))) if number and key in SIZES and value > 1 else value
+                for key, value in sizes.items()}
+    changed = {**case, "set": sized(case["set"]) if isinstance(case["set"], dict) else case["set"]}
+    if isinstance(case.get("store"), dict):
+        changed["store"] = sized(case["store"])
+    return changed
+
+
+def _record(name, case, truth, is_disturbed):
+    """Puts what was recorded of a case into the corpus."""
+    path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
+    words = [name, case["app"], ",".join(truth["names"]), *(["disturbed"] if is_disturbed else [])]
+    done = subprocess.run(["cargo", "run", "--quiet", "-p", "plimsoll-analysis", "--example", "corpus", "--", "record", path, *words],
+                          cwd=measure.ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"{name} cannot be recorded: {(done.stdout + done.stderr).strip()[-300:]}")
+
+
 def _digest(case):
     with open(need("plimsoll"), "rb") as file:
         built = hashlib.sha256(file.read())
@@ -383,7 +411,10 @@ def zoo(settings):
     os.makedirs(report.OUTPUT, exist_ok=True)
     path = os.path.join(report.OUTPUT, "zoo.jsonl")
     kept, done, notes = ({} if settings.fresh else _kept(path)), {}, []
-    cases = {name: case for name, case in _read("cases.json").items() if not settings.servers or name in settings.servers}
+    suffix = f"v{settings.variant}" if settings.variant else ""
+    cases = {name + suffix: _variant(name, case, settings.variant) for name, case in _read("cases.json").items()
+             if not settings.servers or name in settings.servers}
+    truth = {name + suffix: true for name, true in _read("truth.json").items()}
     for name, case in cases.items():
         key = (name, _digest(case))
         if key not in kept:
@@ -395,14 +426,15 @@ def zoo(settings):
                         print(f"  {name}: {done[name]['found']['cause']}: {done[name]['found']['sentence']}", flush=True)
                     continue
                 row = {"case": name, "digest": key[1], "budget_s": budget, "found": _explained(case, name, budget)}
+                if settings.record:
+                    _record(name, case, truth[name], row["found"]["disturbed"])
                 if row["found"]["disturbed"] and not case.get("beside"):
                     notes.append(f"{name} is void, and made again next time: {'; '.join(row['found']['disturbed'])}")
                     continue
             except (Absent, Failure) as missing:
                 notes.append(f"{name} was left out: {missing}")
                 continue
-            # The truth is looked at now, not before.
-            cure = _read("truth.json")[name].get("cure")
+            cure = truth[name].get("cure")
             if cure and row["found"]["doubled_rps"] and settings.cures:
                 row["cured_rps"] = _cured_line(case, cure, min(budget, 60))
             with open(path, "a") as file:
@@ -410,7 +442,6 @@ def zoo(settings):
             kept[key] = row
         done[name] = kept[key]
         print(f"  {name}: {done[name]['found']['cause']}: {done[name]['found']['sentence']}", flush=True)
-    truth = _read("truth.json")
     parts = {"known": {n: r for n, r in done.items() if not truth[n]["held_back"]},
              "held back": {n: r for n, r in done.items() if truth[n]["held_back"]}}
     for part, rows in parts.items():

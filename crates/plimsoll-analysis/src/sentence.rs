@@ -3,10 +3,12 @@
 //!
 //! Not here: what a remedy is called on a command line.
 
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// What can be asked otherwise, so that the next measurement tells more, or something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Remedy {
     /// More time for the whole.
     Budget,
@@ -56,7 +58,8 @@ impl Remedy {
 }
 
 /// A part of a sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SentencePart {
     /// Words, with the spaces around them.
     Words(Cow<'static, str>),
@@ -74,7 +77,7 @@ impl SentencePart {
 /// A sentence, or the words of one, in which remedies have their places.
 ///
 /// It is not text yet: who shows it says how remedies are called ([`Sentence::spelled`]).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sentence(Vec<SentencePart>);
 
 impl Sentence {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod causes;
+mod corpus;
 #[path = "dat/main.rs"]
 mod dat;
 mod find;

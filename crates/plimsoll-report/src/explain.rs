@@ -9,13 +9,68 @@ use crate::format::{duration, rate};
 use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
 use plimsoll_analysis::Doubts;
-use plimsoll_analysis::explain::{Cause, Explanation, Intervened, ShownSignal, VariedSetting, VariedStep, shown_value};
+use plimsoll_analysis::explain::{
+    Cause, Explanation, Intervened, Place, ShownSignal, VariedSetting, VariedStep, shown_value,
+};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_model::Intervention;
 
-/// The answer in one sentence.
+/// The answer in one sentence, with its probability where a cause is named.
 pub(crate) fn explain_answer(explanation: &Explanation) -> String {
-    format!("{}: {}", explanation.cause, spelled(&explanation.sentence))
+    let named = explanation.causes.first().filter(|_| !explanation.abstained);
+    let sure = named.map_or_else(String::new, |named| format!(" ({})", percent(named.probability)));
+    format!("{}{sure}: {}", explanation.cause, spelled(&explanation.sentence))
+}
+
+/// A probability or share as a whole percentage; never 0 % or 100 % of what is neither.
+pub(crate) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent <= 0.0 => "0 %".to_owned(),
+        percent if percent < 1.0 => "<1 %".to_owned(),
+        percent if percent > 99.0 && percent < 100.0 => ">99 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
+/// The headings of the table of places.
+pub(crate) const PLACES: [&str; 4] = ["where requests are", "low load", "at the line", "past it"];
+/// A place with a smaller share than this is left out.
+const PLACE_SHARE_MIN: f64 = 0.02;
+
+/// The places of requests in flight, the fullest past the line first: shares at the low load, at the line and past it.
+fn places(explanation: &Explanation) -> Vec<(Place, [Option<f64>; 3])> {
+    let share = |place: Place| [0, 1, 2].map(|at| Some(explanation.whereabouts[at].as_ref()?.share(place)));
+    let all = Place::ALL.into_iter().map(|place| (place, share(place)));
+    let most = |shares: &[Option<f64>; 3]| shares.iter().flatten().copied().fold(0.0, f64::max);
+    let mut found: Vec<_> = all.filter(|(_, shares)| most(shares) >= PLACE_SHARE_MIN).collect();
+    let last = |shares: &[Option<f64>; 3]| shares.iter().rev().flatten().next().copied().unwrap_or(0.0);
+    found.sort_by(|a, b| last(&b.1).total_cmp(&last(&a.1)));
+    found
+}
+
+/// Rows of the table of places, with a bar of as many blocks as tenths.
+pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
+    let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
+    let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
+    let row = |(place, shares): (Place, [Option<f64>; 3])| {
+        std::iter::once(place.text().to_owned()).chain(shares.map(cell)).collect()
+    };
+    places(explanation).into_iter().map(row).collect()
+}
+
+/// The picture of where requests are.
+fn places_svg(explanation: &Explanation, theme: Theme) -> String {
+    let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
+    let of = |(place, shares): (Place, [Option<f64>; 3])| EvidenceBars {
+        name: place.text().to_owned(),
+        values: shares.map(value),
+    };
+    let bars: Vec<EvidenceBars> = places(explanation).into_iter().map(of).collect();
+    let heading = Heading {
+        title: "Where requests in flight are, from a low load to past the line".into(),
+        subtitle: "shares of all in flight; each bar against the longest of its three".into(),
+    };
+    evidence_chart(&heading, &bars, theme)
 }
 
 /// The headings of the table of evidence.
@@ -108,8 +163,10 @@ fn moved(explanation: &Explanation, counted: &str) -> Option<String> {
     let doubled =
         doubled.map_or_else(String::new, |rps| format!("twice as much of it: about {} {counted}/s; ", rate(rps)));
     Some(format!(
-        "{doubled}without it: about {} {counted}/s, where {} ends ({})",
+        "{doubled}without it: about {} {counted}/s ({} to {}), where {} ends ({})",
         rate(predicted.line_rps),
+        rate(predicted.range_rps.0),
+        rate(predicted.range_rps.1),
         predicted.next_cause.text(),
         predicted.next_cause
     ))
@@ -125,13 +182,13 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
         && !explanation.abstained
-        && also.weight >= first.weight / 2.0
+        && also.probability >= first.probability / 4.0
     {
         facts.push(("beside it", format!("{}: {}", also.cause, also.subject)));
     }
     if explanation.abstained {
         for named in &explanation.causes {
-            facts.push(("possible", format!("{}: {} (weight {:.0})", named.cause, named.subject, named.weight)));
+            facts.push(("possible", format!("{}, {}: {}", named.cause, percent(named.probability), named.subject)));
         }
         facts.extend(explanation.to_tell.iter().map(|text| ("would tell", spelled(text))));
     }
@@ -158,6 +215,10 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         ),
     ));
     report.facts(facts);
+    if explanation.whereabouts.iter().any(Option::is_some) {
+        report.drawn(|theme| places_svg(explanation, theme), &PLACES, place_rows(explanation));
+        report.table(&PLACES, place_rows(explanation));
+    }
     if !explanation.evidence.is_empty() {
         let rows = || explanation.evidence.iter().map(evidence_row).collect();
         report.drawn(|theme| evidence_svg(explanation, theme), &EVIDENCE, rows());

@@ -1,4 +1,4 @@
-//! The document of an explanation: `plimsoll.explain/1`.
+//! The document of an explanation: `plimsoll.explain/2`.
 
 use crate::document::value;
 use crate::json::{FrameFields, LoadLineFields, MadeFields};
@@ -7,7 +7,7 @@ use crate::remedy::spelled;
 use crate::run::RunContext;
 use crate::sampled::SampledFields;
 use crate::server::ServerFields;
-use plimsoll_analysis::explain::{Explanation, Intervened, Named, ShownSignal, VariedSetting, VariedStep};
+use plimsoll_analysis::explain::{Explanation, Intervened, Named, ShownSignal, VariedSetting, VariedStep, Whereabouts};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_analysis::{Doubted, StoppedBy};
@@ -25,6 +25,7 @@ struct ExplainDocument<'a> {
     causes: Vec<CauseFields<'a>>,
     abstained: bool,
     sentence: String,
+    whereabouts: BTreeMap<&'static str, WhereaboutsFields>,
     evidence: Vec<EvidenceFields>,
     ruled_out: Vec<RuledOutFields<'a>>,
     to_tell: Vec<String>,
@@ -59,8 +60,22 @@ fn functions<'a>(explanation: &'a Explanation, profiles: Option<&'a Doubted<Prof
 #[derive(Serialize)]
 struct CauseFields<'a> {
     name: &'static str,
-    weight: f64,
+    probability: f64,
     subject: &'a str,
+}
+
+/// Where the requests in flight of one load are.
+#[derive(Serialize)]
+struct WhereaboutsFields {
+    in_flight: f64,
+    requests: BTreeMap<&'static str, f64>,
+}
+
+impl From<&Whereabouts> for WhereaboutsFields {
+    fn from(of: &Whereabouts) -> WhereaboutsFields {
+        let requests = of.parts.iter().map(|part| (part.place.word(), part.requests)).collect();
+        WhereaboutsFields { in_flight: of.in_flight, requests }
+    }
 }
 
 #[derive(Serialize)]
@@ -105,6 +120,8 @@ struct VariedStepFields {
 #[derive(Serialize)]
 struct PredictedFields {
     line_rps: f64,
+    line_rps_lower: f64,
+    line_rps_upper: f64,
     next_cause: &'static str,
     doubled_rps: Option<f64>,
 }
@@ -118,7 +135,7 @@ struct DemandFields {
 
 impl<'a> From<&'a Named> for CauseFields<'a> {
     fn from(named: &'a Named) -> CauseFields<'a> {
-        CauseFields { name: named.cause.word(), weight: named.weight, subject: &named.subject }
+        CauseFields { name: named.cause.word(), probability: named.probability, subject: &named.subject }
     }
 }
 
@@ -166,12 +183,17 @@ pub(crate) fn explain(
     let Explanation { ruled_out, predicted, demands, load_line_rps, .. } = explanation;
     let made = MadeFields::of(context.plan, context.injectors);
     value(&ExplainDocument {
-        frame: FrameFields::of("plimsoll.explain/1", experiment, Some(made)),
+        frame: FrameFields::of("plimsoll.explain/2", experiment, Some(made)),
         warnings,
         cause: explanation.cause.word(),
         causes: explanation.causes.iter().map(CauseFields::from).collect(),
         abstained: explanation.abstained,
         sentence: spelled(&explanation.sentence),
+        whereabouts: ["low", "line", "past"]
+            .into_iter()
+            .zip(&explanation.whereabouts)
+            .filter_map(|(load, of)| Some((load, of.as_ref()?.into())))
+            .collect(),
         evidence: explanation.evidence.iter().map(EvidenceFields::from).collect(),
         ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.word(), why }).collect(),
         to_tell: explanation.to_tell.iter().map(spelled).collect(),
@@ -179,6 +201,8 @@ pub(crate) fn explain(
         varied: explanation.varied.as_ref().map(VariedFields::from),
         predicted: predicted.map(|predicted| PredictedFields {
             line_rps: predicted.line_rps,
+            line_rps_lower: predicted.range_rps.0,
+            line_rps_upper: predicted.range_rps.1,
             next_cause: predicted.next_cause.word(),
             doubled_rps: predicted.doubled_rps,
         }),

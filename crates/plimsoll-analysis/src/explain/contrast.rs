@@ -4,11 +4,17 @@
 //! Not here: the rules.
 
 use super::demands::{ServiceDemand, UsedResource, demands, used_of_allowed};
-use super::signals::{FULL, LoadSignals, Signal};
-use crate::find::{Failing, FailingHow, Findings, Gone, StoppedBy};
+use super::queues::{allowed_full, in_turns};
+use super::signals::{LoadSignals, Signal};
+use super::thresholds::{
+    AS_FAST, CLEARLY_MORE, FAILS, FELT, FEW, FULL, FULL_IDLE, KEPT_UP, MOST, NEARLY_FULL, ONE_CORE, PART, RISEN, SEVERAL, SLOWER, SPARE_IDLE,
+    THROTTLED, USED_UP, WAKING_NS,
+};
+use crate::find::{FailingHow, Findings, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::{Purpose, Run};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The loads that are looked at; those that there are none of are not known.
@@ -75,19 +81,6 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// So much more than what was held past the line is asked in the step after it, at the most.
-const NEXT_STEP: f64 = 1.5;
-/// Cores are full up to this idle share of them in any case...
-const FULL_IDLE: f64 = 0.1;
-/// ... and to spare from this one on; between the two it depends on whether somebody waits for them.
-const SPARE_IDLE: f64 = 0.15;
-/// Who answers less than this part of what is asked does not keep up.
-const KEPT_UP: f64 = 0.985;
-/// So much of what came of an overload is clearly more than that.
-const CLEARLY_MORE: f64 = 1.3;
-/// A thread that works for this share of the time is full where its helpers work while it stands.
-const NEARLY_FULL: f64 = 0.85;
-
 /// The rate that loads are measured by: the line, or where there is none, what the server can answer at most.
 pub fn level_of(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.rps;
@@ -108,8 +101,17 @@ pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f6
     steady_rps.filter(|rps| !has_line && pushed && *rps > 0.0).unwrap_or(best_rps)
 }
 
-/// Everything that rules look at.
-#[derive(Debug, Clone)]
+/// Requests that fail whatever the load is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailingShare {
+    /// The share of the requests, 0..=1.
+    pub share: f64,
+    /// How it is told.
+    pub text: String,
+}
+
+/// Everything that features look at.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Contrast {
     /// What the loads showed.
     pub low: LoadSignals,
@@ -132,6 +134,7 @@ pub struct Contrast {
     /// Why the search ended.
     pub stopped_by: StoppedBy,
     /// The promise.
+    #[serde(with = "slo_text")]
     pub slo: Slo,
     /// The most that was answered in any load, 1/s.
     pub best_rps: f64,
@@ -141,7 +144,7 @@ pub struct Contrast {
     /// The most that was answered while the line was searched by a server that was asked for more than it could, 1/s.
     pub saturated_rps: Option<f64>,
     /// What is offered: `requests`, or `sessions`, each of so many requests.
-    pub counted: &'static str,
+    pub counted: String,
     /// See `counted`.
     pub requests_each: f64,
     /// Service time of a request that is alone, on average, ns.
@@ -151,10 +154,11 @@ pub struct Contrast {
     /// How long the rest of a short answer waits for an acknowledgement that is put off, if it does, in ns.
     pub held_back_ns: Option<f64>,
     /// Requests that failed whatever the load was while the line was searched.
-    pub failing: Option<Failing>,
-    /// See [`Findings`].
-    pub gone: Option<Gone>,
-    /// What requests demand of each resource.
+    pub failing: Option<FailingShare>,
+    /// Since when nobody takes a connection, in words.
+    pub gone: Option<String>,
+    /// What requests demand of each resource; made anew from the loads.
+    #[serde(skip)]
     pub demands: Vec<ServiceDemand>,
 }
 
@@ -188,6 +192,7 @@ impl Contrast {
         let overloads = findings.trials.iter().filter(|trial| trial.verdict == Verdict::Fail);
         let saturated_rps = overloads.filter_map(|trial| trial.evidence.saturated_rps).reduce(f64::max);
         let demands = demands(&[&low, &half, &line, &past]);
+        let failing = findings.failing.filter(|failing| failing.how == FailingHow::Failed);
         Contrast {
             held_past_rps: loads.held_past.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.rps * requests_each,
@@ -197,13 +202,13 @@ impl Contrast {
             best_rps,
             sustained_rps,
             saturated_rps: saturated_rps.map(|rps| rps * requests_each),
-            counted: findings.counted,
+            counted: findings.counted.to_owned(),
             requests_each,
             alone_ns,
             alone_first_ns,
             held_back_ns,
-            failing: findings.failing.filter(|failing| failing.how == FailingHow::Failed),
-            gone: findings.gone,
+            failing: failing.map(|failing| FailingShare { share: failing.share, text: failing.text() }),
+            gone: findings.gone.map(|gone| gone.text()),
             killed: loads.killed,
             demands,
             low,
@@ -237,7 +242,7 @@ impl Contrast {
     pub fn answers_most(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
         // Who is refused asks again at once, as often as it is answered.
-        let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= 0.01);
+        let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= FAILS);
         (!refuses && answered(&self.closed)? >= answered(&self.past)?).then_some(&self.closed)
     }
 
@@ -273,28 +278,9 @@ impl Contrast {
         Some(written_ns.min(self.alone_ns?))
     }
 
-    /// Whether it is our connections that are few: as many requests are served at a time as we let be under way; or some were not
-    /// sent since no connection was free, while those that were sent took no longer than one that is alone. Arrivals at random
-    /// find all connections taken long before these are in use all the time (Erlang's loss formula).
-    pub fn held_by_our_connections(&self) -> Option<bool> {
-        let most = self.past.under_way_max;
-        let under_way = self.past.get(Signal::InFlight)?;
-        let all = under_way >= 0.95 * most && (self.best_rps * self.alone_ns? / 1e9 / most - 1.0).abs() <= 0.15;
-        let as_alone = self.past.get(Signal::Service)? <= 1.25 * self.alone_ns?;
-        let lost = self.past.unsent_share >= 0.01 && under_way >= 0.5 * most && as_alone;
-        Some(most >= 1.0 && (all || lost))
-    }
-
     /// How much of what did not hold while its line was searched the server holds now, if it holds that: 1 or more (or nearly).
     pub fn holds_upper(&self) -> Option<f64> {
-        Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= 0.98)
-    }
-
-    /// The same; or how much of what came of asking for too much then. Of a wide bracket what lies inside it was never tried, and one without
-    /// an upper end has taken back what did not hold; but all that there was is passed clearly (its scatter is that of one trial).
-    pub fn holds_more(&self) -> Option<f64> {
-        let of_saturated = || Some(self.held_past_rps? / self.saturated_rps?).filter(|share| *share >= CLEARLY_MORE);
-        self.holds_upper().or_else(of_saturated)
+        Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= USED_UP)
     }
 
     /// How much of what came of asking for too much while its line was searched comes now of users who each wait for their answer, none of
@@ -312,9 +298,9 @@ impl Contrast {
         // full long before all are, whatever it is.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
         // Between what was held past the line and the step after it, which was not, the line may be anywhere by now.
-        let next_step = self.held_past_rps.is_some_and(|held| asked <= NEXT_STEP * held);
+        let next_step = self.held_past_rps.is_some_and(|held| asked <= SLOWER * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
-        let most = if anywhere { f64::INFINITY } else { known * 1.12 };
+        let most = if anywhere { f64::INFINITY } else { known * (1.0 + FEW) };
         Some(got < asked * KEPT_UP && got <= most)
     }
 
@@ -322,9 +308,9 @@ impl Contrast {
     /// (connections that are kept stay with the process that accepted them), and some are full before others.
     fn queues_unevenly(&self) -> bool {
         let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
-        let soon = p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= 1.5 * low_ns);
-        let wait = self.past.get(Signal::P99).zip(p50(&self.past)).is_some_and(|(p99, p50)| p99 >= 5.0 * p50);
-        soon && wait && self.held_past_rps.is_none() && self.worker_processes().is_some_and(|count| count >= 2.0)
+        let soon = p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= SLOWER * low_ns);
+        let wait = self.past.get(Signal::P99).zip(p50(&self.past)).is_some_and(|(p99, p50)| p99 >= SEVERAL * p50);
+        soon && wait && self.held_past_rps.is_none() && self.worker_processes().is_some_and(|count| count >= AS_FAST)
     }
 
     /// Whether all cores that there are are in use at or past the line: none is idle, or hardly one, and as many threads of the server
@@ -333,7 +319,7 @@ impl Contrast {
         let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
             let (idle, waiting) = (sight.get(Signal::Idle)?, self.waiting_for_cores(sight)?);
-            Some(idle < SPARE_IDLE * cores && waiting >= idle.max(0.5))
+            Some(idle < SPARE_IDLE * cores && waiting >= idle.max(MOST))
         };
         let wanted = wanted(&self.line) == Some(true) || wanted(&self.past) == Some(true);
         Some(idle <= FULL_IDLE * cores || wanted)
@@ -355,7 +341,7 @@ impl Contrast {
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.top(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(used_of_allowed).reduce(f64::max)?;
-        Some(allowed < self.top(Signal::Cores)? && used >= 0.9 * allowed)
+        Some(allowed < self.top(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
     }
 
     /// Whether the server may run on one core only, and there are others: of a thread that fills it nobody knows whether a second
@@ -368,40 +354,86 @@ impl Contrast {
     pub fn cores_spare(&self) -> Option<bool> {
         let closed = self.answers_most().and_then(|sight| sight.get(Signal::Idle)).unwrap_or(0.0);
         let (idle, cores) = (self.bottom(Signal::Idle)?.max(closed), self.top(Signal::Cores)?);
-        Some(idle >= (SPARE_IDLE * cores).min(0.5) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
+        Some(idle >= (SPARE_IDLE * cores).min(MOST) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
     }
 
     /// Whether a thread of the server has no room: it works all the time, or all the time that it does not stand for its helpers
     /// (collectors and compilers of its runtime), with which it uses one core's worth.
     pub fn thread_full(&self) -> Option<bool> {
         let fullest = self.top(Signal::FullestThread)?;
-        let one_core = || self.top(Signal::ServerCores).is_some_and(|used| (0.95..1.2).contains(&used));
+        let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE.contains(&used));
         let alone = || self.top(Signal::FullThreads).is_some_and(|count| count <= 1.0);
         // What is asked of it waits: who refuses instead, and answers as fast as ever, has room.
         let waits = || {
             let (low, past) = (self.low.get(Signal::Service)?, self.past.get(Signal::Service)?);
-            Some(past >= 3.0 * low && self.plateau()? && self.cores_spare()?)
+            Some(past >= RISEN * low && self.plateau()? && self.cores_spare()?)
         };
         Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
     }
 
-    /// Whether collectors that requests have to stop for take half a core or more: so long nobody else does anything, and whoever waits
-    /// waits for that.
-    pub fn collects_alone(&self) -> Option<bool> {
+    /// Share of the server's CPU time that collects garbage. Of a collector that works beside requests it is that past the line: before
+    /// it, cores that nobody wants may collect, which costs nothing (Go's idle workers do).
+    pub fn collected(&self) -> Option<f64> {
+        let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
+        past.or(self.top(Signal::Gc))
+    }
+
+    /// Whether more is collected than at a low load, or so much that a low load is not answered either.
+    pub fn collects_more(&self) -> bool {
+        let work = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
+        let low = work(&self.low).unwrap_or(0.0);
+        let top = [&self.line, &self.past].into_iter().filter_map(work).fold(0.0, f64::max);
+        let pauses = self.rises(Signal::GcPauses, SLOWER).unwrap_or(false);
+        let unanswered = self.low.get(Signal::Goodput) < self.low.get(Signal::Offered).map(|rps| MOST * rps);
+        // What it took at a low load nobody wanted; of full cores it takes most from requests.
+        let from_requests = self.cores_full() == Some(true) && self.reaches(Signal::Gc, MOST) == Some(true);
+        top > 0.0 && top >= (1.0 + FELT) * low || pauses || from_requests || unanswered && self.collects_alone()
+    }
+
+    /// Whether the collector works beside requests on cores that these do not need.
+    pub fn collects_in_spare_time(&self) -> bool {
+        let beside = self.past.collects_beside || self.line.collects_beside;
+        let full = self.thread_full() == Some(true) || self.cores_spare() != Some(true);
+        let in_turn = allowed_full(self) == Some(true) || in_turns(self) == Some(true);
+        beside && !full && !in_turn
+    }
+
+    /// Whether collectors that requests have to stop for take half a core or more: so long nobody else does anything.
+    pub fn collects_alone(&self) -> bool {
         let alone = !self.past.collects_beside && !self.line.collects_beside;
         let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
-        Some(alone && of(&self.past).or(of(&self.line))? >= 0.5)
+        alone && of(&self.past).or(of(&self.line)).is_some_and(|cores| cores >= MOST)
+    }
+
+    /// Whether a wait reaches `least` and is clearly more than at a low load. Where one waits at a time at least, it cannot become
+    /// twice as much.
+    pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
+        let (top, low) = (self.top(signal)?, self.low.get(signal).unwrap_or(0.0));
+        let one = top >= 1.0 - PART && low <= 1.0 - PART && top >= (1.0 + PART) * low;
+        Some(top >= least && (top >= AS_FAST * low || one))
+    }
+
+    /// Whether more requests are served at a time than cores work on them: who serves them waits for something.
+    pub fn served_and_not_worked_on(&self) -> Option<bool> {
+        let served_ns = self.taken_ns()? - WAKING_NS;
+        Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE * self.top(Signal::ServerCores)?)
     }
 
     /// Whether the server's control group has used up its quota in a noticeable part of its periods.
     pub fn quota_full(&self) -> Option<bool> {
-        self.reaches(Signal::Throttled, 0.05)
+        self.reaches(Signal::Throttled, THROTTLED)
+    }
+
+    /// The same with what requests demand, which a record leaves out.
+    pub fn completed(mut self) -> Contrast {
+        self.demands = demands(&[&self.low, &self.half, &self.line, &self.past]);
+        self
     }
 
     /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota, no collector that all stop for.
     pub fn nothing_full(&self) -> Option<bool> {
         let throttled = self.quota_full().unwrap_or(false);
-        let collecting = self.collects_alone().unwrap_or(false);
+        let collecting = self.collects_alone();
         Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
     }
 
@@ -427,7 +459,7 @@ impl Contrast {
     /// Whether the server asks that peer for requests: a connection that stands idle while thousands are answered holds none.
     pub fn asks(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
-        Some(*sent >= 0.05 * self.top(Signal::Goodput)?)
+        Some(*sent >= THROTTLED * self.top(Signal::Goodput)?)
     }
 
     /// Whom most calls of the server's past the line wait for: the address, and how many on average.
@@ -486,14 +518,14 @@ impl Contrast {
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
         // One that fails by chance is none.
         let now = (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share);
-        now.or(self.failing.map(|failing| failing.share))
+        now.or(self.failing.as_ref().map(|failing| failing.share))
     }
 
     /// What the server answers at a low load, 1/s, where that is not half of what is asked, although its search held more: what was too
     /// much has broken it, and no load afterwards says what holds a server that works.
     pub fn broken_since(&self) -> Option<f64> {
         let (asked, got) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
-        (asked * self.low.seconds >= 10.0 && got < 0.5 * asked && self.lower_rps >= asked).then_some(got)
+        (asked * self.low.seconds >= 10.0 && got < MOST * asked && self.lower_rps >= asked).then_some(got)
     }
 
     /// Whether the low load breaks the latency promised by itself. What answers take by themselves they take at half the line,
@@ -524,14 +556,28 @@ impl Contrast {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];
         let late = half_ns.min(line_ns).min(past_ns) > bound_ns;
-        let alike = past_ns <= 1.25 * half_ns && half_ns <= 1.25 * past_ns;
-        let more = self.past.get(Signal::Goodput)? >= 2.0 * self.half.get(Signal::Goodput)?;
-        let soon = self.past.get(Signal::P50)? <= 2.0 * self.half.get(Signal::P50)?;
-        Some(self.few_when_low() && late && alike && more && soon && self.past.get(Signal::Dispersion)? <= 2.0)
+        let alike = past_ns <= (1.0 + FELT) * half_ns && half_ns <= (1.0 + FELT) * past_ns;
+        let more = self.past.get(Signal::Goodput)? >= AS_FAST * self.half.get(Signal::Goodput)?;
+        let soon = self.past.get(Signal::P50)? <= AS_FAST * self.half.get(Signal::P50)?;
+        Some(self.few_when_low() && late && alike && more && soon && self.past.get(Signal::Dispersion)? <= AS_FAST)
     }
 
     /// Whether the low load has too few answers to tell how late one in a hundred is.
     fn few_when_low(&self) -> bool {
         self.low.get(Signal::Goodput).is_some_and(|rps| rps * self.low.seconds < 100.0)
+    }
+}
+
+/// An SLO as the words in which users write it.
+mod slo_text {
+    use crate::slo::Slo;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(slo: &Slo, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(slo)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Slo, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }

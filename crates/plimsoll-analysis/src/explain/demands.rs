@@ -2,9 +2,10 @@
 //! busy = rate x demand. The demand is the slope of the busy time over the rate of several loads, so that what a resource
 //! does anyhow (background, others) is not taken for the requests'.
 //!
-//! Not here: which of them is the limit (`rules`).
+//! Not here: which of them is the limit (`posterior`).
 
 use super::signals::{LoadSignals, Signal};
+use super::thresholds::{FEW, MOST};
 
 /// A resource that requests use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +96,8 @@ pub struct ServiceDemand {
     pub per_request_s: f64,
     /// The rate at which it is used up, 1/s.
     pub ceiling_rps: f64,
+    /// Between which that lies, as far as single loads agree, 1/s.
+    pub range_rps: (f64, f64),
     /// The largest share of it that was in use in any of the loads.
     pub used_share: f64,
 }
@@ -123,12 +126,17 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
     let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
     let (slope, intercept) = line(&points)?;
     // What is hardly touched tells nothing of where it ends.
-    (slope > 0.0 && used_share >= USED_MIN).then(|| ServiceDemand {
-        resource,
-        per_request_s: slope,
-        ceiling_rps: ((capacity - intercept) / slope).max(0.0),
-        used_share,
-    })
+    if slope <= 0.0 || used_share < USED_MIN {
+        return None;
+    }
+    let ceiling_rps = ((capacity - intercept) / slope).max(0.0);
+    // Each load of half the highest rate or more tells it by itself, too.
+    let highest = points.iter().map(|point| point.0).fold(0.0, f64::max);
+    let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST * highest && *busy > 0.0);
+    let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);
+    let (least, most) = ceilings.fold((f64::INFINITY, 0.0_f64), |range, it| (range.0.min(it), range.1.max(it)));
+    let range_rps = (least * (1.0 - FEW), most * (1.0 + FEW));
+    Some(ServiceDemand { resource, per_request_s: slope, ceiling_rps, range_rps, used_share })
 }
 
 /// Answers a second, whatever they said: the server worked for all of them.

@@ -1,20 +1,23 @@
-//! Changes that tell causes apart: what each cause predicts of each change, written down here and shown before it is made
-//! ([`prediction`]), and which changes are worth making for the causes that still stand ([`worth_making`]).
+//! Changes that tell causes apart: what can be predicted of them ([`Predictions`]), and which are worth making for the causes that
+//! remain ([`worth_making`]).
 //!
 //! All loads are of one kind: as many users as fill the server, each waiting for its answer, so that what is answered is what it
 //! can answer.
 //!
-//! Not here: what became of those that were made (`made_changes`), when they are made (`study::explain`), and how a plan is changed
+//! Not here: what each cause predicts (`causes`), what became of those that were made (`made_changes`), when they are made (`study::explain`), and how a plan is changed
 //! (the binary).
 
 use super::cause::Cause;
 use super::contrast::{Contrast, Loads};
-use super::weigh::Weighed;
+use super::posterior::{CauseProbability, Posterior};
+use super::thresholds::AS_FAST;
 use crate::find::Findings;
 use plimsoll_model::Intervention;
+use serde::{Deserialize, Serialize};
 
-/// What becomes of what is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What becomes of what succeeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// It rises by more than noise, and by a third at least.
     Rises,
@@ -24,236 +27,187 @@ pub enum Effect {
     Falls,
 }
 
-/// What a cause predicts of a change.
+impl Effect {
+    /// All of them.
+    pub const ALL: [Effect; 3] = [Effect::Rises, Effect::Stays, Effect::Falls];
+}
+
+/// What a cause predicts of an intervention: the probability of each effect, in the order of [`Effect::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Prediction {
-    /// What may become of it: one effect, or several that the cause leaves open.
-    pub effects: &'static [Effect],
-    /// How much it speaks for the cause where it comes so, and another cause predicted otherwise.
-    pub speaks: f64,
-    /// How much it speaks against the cause where it does not.
-    pub denies: f64,
-}
+pub struct Prediction([f64; 3]);
 
-use Effect::{Falls, Rises, Stays};
-
-const fn firm(effects: &'static [Effect]) -> Prediction {
-    Prediction { effects, speaks: 2.0, denies: 3.0 }
-}
-
-/// A law with known exceptions: it speaks, but denies little.
-const fn loose(effects: &'static [Effect]) -> Prediction {
-    Prediction { effects, speaks: 2.0, denies: 1.0 }
-}
-
-/// It may matter or not; that it does says something, that it goes the other way says the contrary.
-const fn leaning(effects: &'static [Effect]) -> Prediction {
-    Prediction { effects, speaks: 1.0, denies: 1.0 }
-}
-
+/// A law without known exceptions.
+pub(super) const RISES: Prediction = Prediction([0.92, 0.05, 0.03]);
+/// See [`RISES`].
+pub(super) const STAYS: Prediction = Prediction([0.04, 0.92, 0.04]);
+/// See [`RISES`].
+pub(super) const FALLS: Prediction = Prediction([0.03, 0.05, 0.92]);
+/// A law with known exceptions.
+pub(super) const MOSTLY_RISES: Prediction = Prediction([0.70, 0.24, 0.06]);
+/// See [`MOSTLY_RISES`].
+pub(super) const MOSTLY_STAYS: Prediction = Prediction([0.14, 0.74, 0.12]);
+/// See [`MOSTLY_RISES`].
+pub(super) const MOSTLY_FALLS: Prediction = Prediction([0.06, 0.24, 0.70]);
+/// It may matter or not, and never goes the other way.
+pub(super) const RISES_OR_STAYS: Prediction = Prediction([0.45, 0.48, 0.07]);
+/// See [`RISES_OR_STAYS`].
+pub(super) const STAYS_OR_FALLS: Prediction = Prediction([0.07, 0.48, 0.45]);
+/// Either it is limited together, or not at all.
+pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
 /// Nothing follows from it.
-const OPEN: Prediction = Prediction { effects: &[Rises, Stays, Falls], speaks: 0.0, denies: 0.0 };
+pub(super) const OPEN: Prediction = Prediction([1.0 / 3.0; 3]);
 
-/// What `cause` predicts of what is answered when `intervention` is made.
-pub fn prediction(intervention: Intervention, cause: Cause) -> Prediction {
-    use Cause::*;
-    match (intervention, cause) {
-        // What makes more of a longer body makes less of a shorter one. Memory that is short is so of large bodies first.
-        (Intervention::LargerBody, Memory) => leaning(&[Falls, Stays]),
-        (Intervention::SmallerBody, Memory) => leaning(&[Rises, Stays]),
-        // What is no limit of the server's, or is not known, predicts nothing.
-        (_, None | Unknown | Neighbour | WarmUp | Memory) | (Intervention::Control, _) => OPEN,
-        // A path that does little needs none of what the asked one waits for. Who waits on every path (a session in a store, a
-        // lock around all) is the exception.
-        (Intervention::Reference, Pool | Lock | Downstream | Disk | Delay) => loose(&[Rises]),
-        (Intervention::Reference, Workers | Gc) => loose(&[Rises]),
-        (Intervention::Reference, OneThread | Cpu | CpuQuota | Network | SlowReader) => {
-            Prediction { effects: &[Rises, Stays], speaks: 0.0, denies: 1.0 }
-        }
-        // A limit may be for some paths only.
-        (Intervention::Reference, Limiter) => Prediction { effects: &[Rises, Stays], speaks: 0.0, denies: 1.0 },
-        // The few connections that it has files for carry more of what takes less; ports are missed by whoever asks others, which
-        // such a path may not.
-        (Intervention::Reference, Files | Ports) => OPEN,
-        (Intervention::Reference, Client | AcceptBacklog) => firm(&[Stays]),
-        // What is full answers no more when more ask; who waits for a time answers twice as many.
-        (Intervention::MoreUsers, Delay) => firm(&[Rises]),
-        (Intervention::MoreUsers, SlowReader) => loose(&[Rises]),
-        (Intervention::MoreUsers, Lock | Gc | Downstream | AcceptBacklog) => firm(&[Stays, Falls]),
-        (Intervention::MoreUsers, Files | Ports) => firm(&[Stays, Falls]),
-        (Intervention::MoreUsers, _) => firm(&[Stays]),
-        // Opening connections is work: what has none to spare answers less. Workers that kept connections bind are freed.
-        (Intervention::NewConnections, Workers) => OPEN,
-        (Intervention::NewConnections, Pool | Lock | Downstream | Disk | Limiter | Delay | Network | SlowReader) => {
-            loose(&[Stays])
-        }
-        (Intervention::NewConnections, _) => Prediction { effects: &[Stays, Falls], speaks: 0.0, denies: 1.0 },
-        // Where each request had a new connection.
-        (Intervention::KeptConnections, AcceptBacklog | Ports | Files) => firm(&[Rises]),
-        (Intervention::KeptConnections, OneThread | Cpu | CpuQuota | Client) => {
-            Prediction { effects: &[Rises, Stays], speaks: 0.0, denies: 1.0 }
-        }
-        (Intervention::KeptConnections, Workers) => OPEN,
-        (Intervention::KeptConnections, _) => loose(&[Stays]),
-        (Intervention::Head | Intervention::SmallerAnswer, Network | SlowReader) => firm(&[Rises]),
-        // Many servers make the body all the same; some do not.
-        (Intervention::Head | Intervention::SmallerAnswer, OneThread | Cpu | CpuQuota | Gc | Client) => {
-            Prediction { effects: &[Rises, Stays], speaks: 0.0, denies: 1.0 }
-        }
-        // Of a file only the part is read that is asked for.
-        (Intervention::SmallerAnswer, Disk) => leaning(&[Rises, Stays]),
-        (Intervention::Head | Intervention::SmallerAnswer, Limiter | AcceptBacklog) => firm(&[Stays]),
-        (Intervention::Head | Intervention::SmallerAnswer, _) => loose(&[Stays]),
-        // A body has to be carried, read, kept in memory, and mostly worked at or passed on: who has none of that to spare answers
-        // fewer long ones and more short ones, if the body matters to it at all. It never goes the other way.
-        (
-            Intervention::LargerBody,
-            Network | SlowReader | Gc | OneThread | Cpu | CpuQuota | Disk | Downstream | Lock | Client,
-        ) => leaning(&[Falls, Stays]),
-        (
-            Intervention::SmallerBody,
-            Network | SlowReader | Gc | OneThread | Cpu | CpuQuota | Disk | Downstream | Lock | Client,
-        ) => leaning(&[Rises, Stays]),
-        // Who counts requests counts no bytes.
-        (Intervention::LargerBody | Intervention::SmallerBody, Limiter | AcceptBacklog | Files | Ports) => {
-            firm(&[Stays])
-        }
-        (Intervention::LargerBody | Intervention::SmallerBody, _) => loose(&[Stays]),
-        // Two of plimsoll make twice as much, if there is a core for the other. A server is as full of requests from two processes.
-        (Intervention::SecondGenerator, Client) => Prediction { effects: &[Rises], speaks: 4.0, denies: 1.0 },
-        (Intervention::SecondGenerator, OneThread | Cpu | CpuQuota | Gc) => loose(&[Stays, Falls]),
-        (Intervention::SecondGenerator, _) => firm(&[Stays]),
-        // What is behind is away for a part of the time. If that is what is full, as much is lost; else requests that wait elsewhere
-        // are enough to go on with, and what is behind makes up for it afterwards.
-        (Intervention::Stopped, Downstream) => Prediction { effects: &[Falls], speaks: 3.0, denies: 3.0 },
-        (Intervention::Stopped, Pool) => loose(&[Falls]),
-        // Their requests wait for what is behind as well, with nobody in their place.
-        (Intervention::Stopped, Workers | Lock | Delay | SlowReader) => OPEN,
-        (Intervention::Stopped, _) => loose(&[Stays]),
-        // A limit for each client is another for another client; one for all is not.
-        (Intervention::Identities | Intervention::Sources, Limiter) => {
-            Prediction { effects: &[Rises, Stays], speaks: 4.0, denies: 1.0 }
-        }
-        (Intervention::Identities | Intervention::Sources, _) => firm(&[Stays]),
-        // Just below the line on average: what queues takes a burst in and answers it later, a limit without a bucket refuses it.
-        (Intervention::Bursts, Limiter) => Prediction { effects: &[Falls, Stays], speaks: 2.0, denies: 0.0 },
-        (Intervention::Bursts, Pool | Lock | Downstream | Disk | Workers | OneThread | Cpu | Delay) => loose(&[Stays]),
-        (Intervention::Bursts, _) => OPEN,
-        // Twice as many as are served at a time, by Little's law: of places for so many half have to wait for the others; what lets one
-        // through at a time for a part of its work serves one after the other; and a limit on the rate that saves up for bursts
-        // (a token bucket) lets all of them through.
-        (Intervention::Together, Pool | Workers) => firm(&[Stays]),
-        // Where work before the lock takes now longer, now shorter, requests that were asked at once do not meet at it.
-        (Intervention::Together, Lock) => loose(&[Falls]),
-        (Intervention::Together, Limiter) => Prediction { effects: &[Rises, Falls], speaks: 2.0, denies: 3.0 },
-        (Intervention::Together, _) => OPEN,
-        // As many as there are places find one each; at a lock they meet.
-        (Intervention::Abreast, Pool | Workers) => firm(&[Rises]),
-        (Intervention::Abreast, Lock) => Prediction { effects: &[Falls], speaks: 3.0, denies: 2.0 },
-        (Intervention::Abreast, Limiter) => Prediction { effects: &[Rises, Falls], speaks: 2.0, denies: 0.0 },
-        (Intervention::Abreast, _) => OPEN,
-    }
-}
+/// An effect with this probability is told as predicted.
+const PREDICTED: f64 = 0.3;
 
 impl Prediction {
-    /// As a sentence without a subject, of what is answered with `intervention`.
-    pub fn text(&self, intervention: Intervention) -> String {
-        let word = |effect: &Effect| match (intervention, effect) {
-            (Intervention::Together | Intervention::Abreast, Rises) => "comes as soon as alone",
-            (Intervention::Together, Stays) => "comes in two parts",
-            (Intervention::Together, Falls) => "comes one after the other",
-            (Intervention::Abreast, Falls) => "waits its turn",
-            (_, Rises) => "rises",
-            (_, Stays) => "stays",
-            (_, Falls) => "falls",
-        };
-        let words: Vec<&str> = self.effects.iter().map(word).collect();
-        words.join(" or ")
+    /// How probable an effect is.
+    pub fn probability(&self, effect: Effect) -> f64 {
+        self.0[effect as usize]
     }
 
     /// Whether nothing follows from it.
-    pub(super) fn is_open(&self) -> bool {
-        self.effects.len() == 3
+    pub fn is_open(&self) -> bool {
+        *self == OPEN
     }
 
-    /// Whether no effect agrees with both.
-    fn excludes(&self, other: &Prediction) -> bool {
-        self.effects.iter().all(|effect| !other.effects.contains(effect))
+    /// How far two predictions are apart: half the sum of differences (total variation), 0..=1.
+    fn distance(&self, other: &Prediction) -> f64 {
+        self.0.iter().zip(&other.0).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
+    }
+
+    /// As a sentence without a subject, of what succeeds with `intervention`.
+    pub fn text(&self, intervention: Intervention) -> String {
+        let word = |effect: &Effect| match (intervention, effect) {
+            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "comes as soon as alone",
+            (Intervention::Together, Effect::Stays) => "comes in two parts",
+            (Intervention::Together, Effect::Falls) => "comes one after the other",
+            (Intervention::Abreast, Effect::Falls) => "waits its turn",
+            (_, Effect::Rises) => "rises",
+            (_, Effect::Stays) => "stays",
+            (_, Effect::Falls) => "falls",
+        };
+        let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED);
+        predicted.map(word).collect::<Vec<_>>().join(" or ")
     }
 }
 
-/// So many of the causes that stand are told apart; what comes after them hardly matters.
+/// What a cause predicts of each intervention. There is no default: who adds one says what each cause predicts.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "each is the intervention of its name")]
+pub struct Predictions {
+    pub reference: Prediction,
+    pub more_users: Prediction,
+    pub new_connections: Prediction,
+    pub kept_connections: Prediction,
+    pub head: Prediction,
+    pub smaller_answer: Prediction,
+    pub larger_body: Prediction,
+    pub smaller_body: Prediction,
+    pub second_generator: Prediction,
+    pub stopped: Prediction,
+    pub other_clients: Prediction,
+    pub bursts: Prediction,
+    pub together: Prediction,
+    pub abreast: Prediction,
+}
+
+impl Predictions {
+    /// Of what is no limit of the server's.
+    pub(super) const OPEN: Predictions = Predictions {
+        reference: OPEN,
+        more_users: OPEN,
+        new_connections: OPEN,
+        kept_connections: OPEN,
+        head: OPEN,
+        smaller_answer: OPEN,
+        larger_body: OPEN,
+        smaller_body: OPEN,
+        second_generator: OPEN,
+        stopped: OPEN,
+        other_clients: OPEN,
+        bursts: OPEN,
+        together: OPEN,
+        abreast: OPEN,
+    };
+
+    /// That of an intervention.
+    pub fn of(&self, intervention: Intervention) -> Prediction {
+        match intervention {
+            Intervention::Control => OPEN,
+            Intervention::Reference => self.reference,
+            Intervention::MoreUsers => self.more_users,
+            Intervention::NewConnections => self.new_connections,
+            Intervention::KeptConnections => self.kept_connections,
+            Intervention::Head => self.head,
+            Intervention::SmallerAnswer => self.smaller_answer,
+            Intervention::LargerBody => self.larger_body,
+            Intervention::SmallerBody => self.smaller_body,
+            Intervention::SecondGenerator => self.second_generator,
+            Intervention::Stopped => self.stopped,
+            Intervention::Identities | Intervention::Sources => self.other_clients,
+            Intervention::Bursts => self.bursts,
+            Intervention::Together => self.together,
+            Intervention::Abreast => self.abreast,
+        }
+    }
+}
+
+/// Causes below this probability are not told apart any further.
+const AT_STAKE: f64 = 0.01;
+/// So many of them are told as what stands.
 const CAUSES_MAX: usize = 4;
-/// At most so many changes are made.
+/// At most so many interventions are made.
 const CHANGES_MAX: usize = 4;
+/// An intervention that tells causes apart by less than this is not worth its time.
+const TELLS_MIN: f64 = 0.02;
 
-/// Causes that an experiment could still name or deny.
-pub(super) fn at_stake(weighed: &Weighed) -> Vec<Cause> {
-    weighed.candidates.iter().map(|candidate| candidate.cause).take(CAUSES_MAX).collect()
+/// What a cause predicts of an intervention.
+fn prediction(cause: &CauseProbability, intervention: Intervention) -> Prediction {
+    cause.candidate.card.predicts.of(intervention)
 }
 
-/// Which of the changes that can be made tell the causes apart that stand, the most telling first. Where one stands alone, it
-/// is put to the test; where none does, what a path that does little, or more users, say is a beginning.
-pub fn worth_making(weighed: &Weighed, possible: &[Intervention], flagged: &[Intervention]) -> Vec<Intervention> {
-    let is_asked_for = |change: Intervention| flagged.contains(&change);
-    let standing = at_stake(weighed);
-    // What is held against the standing ones where they are few: every other cause that nothing has ruled out; or, of one for which
-    // too little speaks, every other one.
-    let open = |cause: &Cause| !weighed.named || weighed.ruled_out.iter().all(|(out, ..)| out != cause);
-    let others: Vec<Cause> = Cause::ALL.into_iter().filter(|cause| !standing.contains(cause) && open(cause)).collect();
+/// Causes that an intervention could still name or deny, the most probable first.
+pub(super) fn at_stake(posterior: &Posterior) -> Vec<CauseProbability<'_>> {
+    posterior.causes().into_iter().filter(|it| it.probability >= AT_STAKE).take(CAUSES_MAX).collect()
+}
+
+/// The interventions that can be made and tell apart the causes that remain, the most telling first: by how far their predictions lie
+/// apart, weighted by how probable both causes are. What a flag asks for is made in any case, and first.
+pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &[Intervention]) -> Vec<Intervention> {
+    let causes = posterior.causes();
+    let standing: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= AT_STAKE).collect();
     let score = |intervention: Intervention| {
-        let of = |cause: &Cause| prediction(intervention, *cause);
-        let told: usize = standing
-            .iter()
-            .enumerate()
-            .map(|(at, cause)| {
-                let apart = standing[at + 1..].iter().filter(|other| of(cause).excludes(&of(other))).count();
-                let tested = others.iter().filter(|other| of(cause).excludes(&of(other))).count();
-                // Two that stand told apart are worth more than all that do not.
-                apart * 100 + tested
-            })
-            .sum();
-        // Who was given other clients wants to know of them, and a limit may be for each of them.
-        let clients = matches!(intervention, Intervention::Identities | Intervention::Sources);
-        told + if clients && standing.contains(&Cause::Limiter) { 50 } else { 0 }
+        let apart = standing.iter().enumerate().map(|(at, one)| {
+            let others = &standing[at + 1..];
+            let pair = |other: &&&CauseProbability| {
+                let distance = prediction(one, intervention).distance(&prediction(other, intervention));
+                one.probability * other.probability * distance
+            };
+            others.iter().map(|other| pair(&other)).sum::<f64>()
+        });
+        // One that stands nearly alone is put to the test.
+        let tested = causes.first().map_or(0.0, |one| prediction(one, intervention).distance(&OPEN));
+        apart.sum::<f64>() + TELLS_MIN * tested * AS_FAST
     };
-    // Where nothing stands: what does not need the asked path, then whether it is us, then what waits.
-    let beginning = |intervention: &Intervention| match intervention {
-        _ if !standing.is_empty() => 0,
-        Intervention::Reference => 3,
-        Intervention::SecondGenerator => 2,
-        Intervention::MoreUsers => 1,
-        _ => 0,
-    };
-    // A second process of ours tells of us only: of nothing else is there a doubt that it could take away.
-    let ours = [Cause::Client, Cause::Ports, Cause::Files];
-    let tells = |intervention: &Intervention| {
-        *intervention != Intervention::SecondGenerator
-            || standing.is_empty()
-            || standing.iter().any(|cause| ours.contains(cause))
-    };
-    let mut worth: Vec<(usize, Intervention)> = possible
-        .iter()
-        .filter(|intervention| **intervention != Intervention::Control && tells(intervention))
-        .map(|intervention| (score(*intervention) + beginning(intervention), *intervention))
-        .filter(|(score, intervention)| *score > 0 || is_asked_for(*intervention))
-        .collect();
-    // What somebody gave a flag for is made, and first.
-    worth.sort_by_key(|(score, it)| (!is_asked_for(*it), std::cmp::Reverse(*score), *it));
-    let mut left = CHANGES_MAX.saturating_sub(worth.iter().filter(|(_, it)| is_asked_for(*it)).count());
-    worth.retain(|(_, intervention)| {
-        let kept = is_asked_for(*intervention) || left > 0;
-        left -= usize::from(kept && !is_asked_for(*intervention));
-        kept
-    });
-    worth.into_iter().map(|(_, intervention)| intervention).collect()
+    let is_flagged = |it: &Intervention| flagged.contains(it);
+    // A second process of ours tells of us only.
+    let ours = standing.iter().any(|it| it.cause == Cause::Client) || posterior.named.is_none();
+    let tells = |it: &Intervention| *it != Intervention::SecondGenerator || ours;
+    let made = possible.iter().filter(|it| **it != Intervention::Control && tells(it));
+    let scored = made.map(|it| (score(*it), *it)).filter(|(score, it)| *score >= TELLS_MIN || is_flagged(it));
+    let mut worth: Vec<(f64, Intervention)> = scored.collect();
+    worth.sort_by(|a, b| is_flagged(&b.1).cmp(&is_flagged(&a.1)).then(b.0.total_cmp(&a.0)).then(a.1.cmp(&b.1)));
+    let count = worth.iter().filter(|(_, it)| is_flagged(it)).count().max(CHANGES_MAX);
+    worth.into_iter().take(count).map(|(_, intervention)| intervention).collect()
 }
 
-/// What the causes that stand predict, as far as they predict anything.
-pub fn predictions(weighed: &Weighed, intervention: Intervention) -> Vec<(Cause, String)> {
-    let told = at_stake(weighed).into_iter().map(|cause| (cause, prediction(intervention, cause)));
-    told.filter(|(_, prediction)| !prediction.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
+/// What the causes that remain predict, as far as they predict anything.
+pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
+    let told = at_stake(posterior).into_iter().map(|it| (it.cause, prediction(&it, intervention)));
+    told.filter(|(_, it)| !it.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
 }
+
 /// What a server serves at a time, where it can be asked for so many at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Together {
@@ -284,87 +238,5 @@ impl Together {
             Intervention::Abreast => Some(self.served),
             _ => None,
         }
-    }
-}
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_prediction_leaves_something_open_or_says_something() {
-        for intervention in Intervention::ALL {
-            for cause in Cause::ALL {
-                let prediction = prediction(intervention, cause);
-                assert!((1..=3).contains(&prediction.effects.len()), "{intervention:?} {cause}");
-                assert_eq!(prediction.is_open(), prediction.speaks == 0.0 && prediction.denies == 0.0);
-            }
-        }
-    }
-
-    #[test]
-    fn what_tells_the_standing_apart_is_made() {
-        use Intervention::{Identities, LargerBody, SmallerBody, Stopped};
-        let flags = [Identities, LargerBody, SmallerBody, Stopped];
-        let without_flags: Vec<Intervention> = Intervention::ALL.into_iter().filter(|it| !flags.contains(it)).collect();
-        let all = without_flags.as_slice();
-        for (standing, possible, first) in [
-            (vec![(Cause::Pool, 5.0), (Cause::AcceptBacklog, 5.0)], &all[..4], Some(Intervention::Reference)),
-            (vec![(Cause::Network, 4.0), (Cause::Workers, 4.0)], all, Some(Intervention::Head)),
-            (vec![(Cause::Limiter, 6.0)], &[Intervention::Sources][..], Some(Intervention::Sources)),
-            // A second process of ours where we, or what is ours, may be to blame, and nowhere else.
-            (vec![(Cause::Client, 6.0)], &[Intervention::SecondGenerator][..], Some(Intervention::SecondGenerator)),
-            (vec![], &[Intervention::SecondGenerator], Some(Intervention::SecondGenerator)),
-            (vec![(Cause::Pool, 6.0)], &[Intervention::SecondGenerator], None),
-            (
-                vec![(Cause::Network, 4.0), (Cause::Workers, 4.0)],
-                &[Intervention::SmallerAnswer],
-                Some(Intervention::SmallerAnswer),
-            ),
-            (
-                vec![(Cause::Downstream, 4.0), (Cause::OneThread, 4.0)],
-                &[Intervention::Stopped],
-                Some(Intervention::Stopped),
-            ),
-            // What a flag was given for is made though nothing that stands predicts anything of it.
-            (vec![(Cause::None, 6.0)], &[Intervention::LargerBody], Some(Intervention::LargerBody)),
-            (vec![(Cause::None, 6.0)], &all[1..2], None),
-            (vec![], all, Some(Intervention::Reference)),
-            (vec![(Cause::Pool, 5.0)], &[], None),
-        ] {
-            let chosen = worth_making(&Weighed::standing(&standing), possible, &flags);
-            assert_eq!(chosen.first().copied(), first, "{standing:?}: {chosen:?}");
-            assert!(chosen.len() <= CHANGES_MAX && !chosen.contains(&Intervention::Control));
-        }
-        let standing = Weighed::standing(&[(Cause::Downstream, 5.0), (Cause::Network, 4.0), (Cause::Limiter, 4.0)]);
-        let chosen = worth_making(&standing, &Intervention::ALL, &flags);
-        assert!(flags.iter().all(|it| chosen.contains(it)), "{chosen:?}");
-        // And so is a change that is made without one, where one says with what.
-        let limited = Weighed::standing(&[(Cause::Limiter, 6.0)]);
-        let both = [Intervention::Sources, Intervention::Reference];
-        assert_eq!(worth_making(&limited, &both, &[]).first(), Some(&Intervention::Sources));
-        assert_eq!(worth_making(&limited, &both, &[Intervention::Reference]).first(), Some(&Intervention::Reference));
-    }
-
-    /// What each cause says of the changes that tell of one thing only.
-    #[test]
-    fn what_tells_of_one_thing_is_predicted_by_it_alone() {
-        let effects = |intervention, cause| prediction(intervention, cause).effects;
-        for cause in Cause::ALL {
-            let second = effects(Intervention::SecondGenerator, cause);
-            let is_told = prediction(Intervention::SecondGenerator, cause).is_open() || cause == Cause::Client;
-            assert!(is_told || !second.contains(&Rises), "{cause}");
-            let stopped = prediction(Intervention::Stopped, cause);
-            let behind = matches!(cause, Cause::Downstream | Cause::Pool);
-            assert_eq!(stopped.effects == [Falls], behind, "{cause}");
-            assert!(behind || stopped.is_open() || stopped.effects == [Stays], "{cause}");
-            // No cause answers more of what is longer.
-            let longer = prediction(Intervention::LargerBody, cause);
-            assert!(longer.is_open() || !longer.effects.contains(&Rises), "{cause}");
-            let shorter = prediction(Intervention::SmallerBody, cause);
-            assert!(shorter.is_open() || !shorter.effects.contains(&Falls), "{cause}");
-            assert_eq!(longer.effects.len(), shorter.effects.len(), "{cause}");
-        }
-        assert_eq!(effects(Intervention::SecondGenerator, Cause::Client), [Rises]);
-        assert_eq!(effects(Intervention::SmallerAnswer, Cause::Network), [Rises]);
     }
 }

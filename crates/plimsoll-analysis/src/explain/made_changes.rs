@@ -1,5 +1,5 @@
-//! What changes that were made say: what became of what is answered, for which causes that speaks, and against which
-//! ([`MadeChanges::weights`]).
+//! What changes that were made say: what became of what succeeds ([`MadeChanges::effects`]), for which causes that speaks, and
+//! against which.
 //!
 //! The first and the last load are made without a change; how far they lie apart is the noise that every effect has to exceed. What
 //! plimsoll or others limited says nothing of the server.
@@ -7,16 +7,16 @@
 //! Not here: what causes predict (`interventions`).
 
 use super::cause::Cause;
-use super::interventions::{Effect, at_stake, prediction};
+use super::interventions::{Effect, at_stake};
 use super::signals::{LoadSignals, Signal};
-use super::weigh::Weighed;
+use super::posterior::{CauseProbability, Posterior};
 use crate::format;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
 use plimsoll_model::{Ending, Intervention, Run, Stage, Stop};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 
 /// One change, and what became of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MadeChange {
     /// What was changed.
     pub intervention: Intervention,
@@ -29,7 +29,8 @@ pub struct MadeChange {
 }
 
 /// What was measured without a change, and with it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ChangeFigures {
     /// What was answered, 1/s.
     Answered {
@@ -64,7 +65,7 @@ pub struct ExperimentLoads<'a> {
 }
 
 /// All that was made.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MadeChanges(pub Vec<MadeChange>);
 
 /// An effect is at least as large, as a natural logarithm: a third more, a quarter less.
@@ -145,18 +146,9 @@ impl MadeChanges {
         MadeChanges(loads.changed.iter().map(of).collect())
     }
 
-    /// What they add to each cause that stands, and take from it. `weighed`: without them.
-    pub fn weights(&self, weighed: &Weighed) -> BTreeMap<Cause, f64> {
-        let mut added = BTreeMap::new();
-        for experiment in &self.0 {
-            for cause in experiment.supports(weighed) {
-                *added.entry(cause).or_insert(0.0) += prediction(experiment.intervention, cause).speaks;
-            }
-            for cause in experiment.denies(weighed) {
-                *added.entry(cause).or_insert(0.0) -= prediction(experiment.intervention, cause).denies;
-            }
-        }
-        added
+    /// The effects that can be told.
+    pub fn effects(&self) -> Vec<(Intervention, Effect)> {
+        self.0.iter().filter_map(|made| Some((made.intervention, made.effect?))).collect()
     }
 }
 
@@ -337,39 +329,36 @@ impl MadeChange {
         }
     }
 
-    /// Standing causes that predicted it, where another that stands did not: what all predict tells nothing.
-    pub fn supports(&self, weighed: &Weighed) -> Vec<Cause> {
-        let Some(effect) = self.effect else { return Vec::new() };
-        let predicted = |cause: &Cause| prediction(self.intervention, *cause);
-        let standing = at_stake(weighed);
-        let agrees = |cause: &Cause| predicted(cause).effects.contains(&effect) && !predicted(cause).is_open();
-        // One that stands alone is put to the test by what any other cause would have done.
-        let otherwise = |cause: &Cause| !predicted(cause).effects.contains(&effect);
-        let told = match standing.as_slice() {
-            [_] => Cause::ALL.iter().any(otherwise),
-            _ => standing.iter().any(otherwise),
-        };
-        if !told {
-            return Vec::new();
-        }
-        standing.into_iter().filter(agrees).filter(|cause| predicted(cause).speaks > 0.0).collect()
+    /// Causes that stood and that it makes more probable, against the others that stood. `posterior`: before it was made.
+    pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
+        self.moved(posterior, |ratio| ratio >= SPEAKS)
     }
 
-    /// Standing causes that predicted otherwise.
-    pub fn denies(&self, weighed: &Weighed) -> Vec<Cause> {
+    /// Causes that stood and that it makes less probable.
+    pub fn denies(&self, posterior: &Posterior) -> Vec<Cause> {
+        self.moved(posterior, |ratio| ratio <= 1.0 / SPEAKS)
+    }
+
+    fn moved(&self, posterior: &Posterior, is_so: impl Fn(f64) -> bool) -> Vec<Cause> {
         let Some(effect) = self.effect else { return Vec::new() };
-        let standing = at_stake(weighed).into_iter();
-        standing.filter(|cause| !prediction(self.intervention, *cause).effects.contains(&effect)).collect()
+        let standing = at_stake(posterior);
+        let given = |it: &CauseProbability| it.candidate.card.predicts.of(self.intervention).probability(effect);
+        // One that stands alone is held against what is known of nothing.
+        let weights = standing.iter().map(|it| it.probability).sum::<f64>() + posterior.unknown;
+        let known: f64 = standing.iter().map(|it| it.probability * given(it)).sum();
+        let average = (known + posterior.unknown / Effect::ALL.len() as f64) / weights;
+        let average = if standing.len() == 1 { 1.0 / Effect::ALL.len() as f64 } else { average };
+        standing.iter().filter(|it| is_so(given(it) / average)).map(|it| it.cause).collect()
     }
 }
+
+/// An effect speaks for or against a cause that makes it so many times as probable, or as improbable, as the causes that stood do.
+const SPEAKS: f64 = 1.25;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn made(intervention: Intervention, effect: Effect) -> MadeChanges {
-        let figures = ChangeFigures::Answered { control_rps: 100.0, changed_rps: 100.0 };
-        MadeChanges(vec![MadeChange { intervention, figures, effect: Some(effect), void: None }])
-    }
     #[test]
     fn a_stop_of_what_is_behind_shows_in_proportion() {
         // Change, noise, users, what is answered a second without it.
@@ -407,22 +396,7 @@ mod tests {
         let made = MadeChanges::of(&loads);
         assert_eq!((made.0[0].effect, made.0[0].void.as_deref()), (None, Some("the second process is gone")));
         assert!(made.0[0].measured().contains("the second process is gone"), "{}", made.0[0].measured());
-        assert!(made.weights(&Weighed::standing(&[(Cause::Client, 5.0)])).is_empty());
-    }
-
-    #[test]
-    fn what_was_predicted_speaks_and_what_was_not_denies() {
-        let standing = Weighed::standing(&[(Cause::Pool, 5.0), (Cause::AcceptBacklog, 5.0)]);
-        let weights = made(Intervention::Reference, Effect::Rises).weights(&standing);
-        assert_eq!((weights[&Cause::Pool], weights[&Cause::AcceptBacklog]), (2.0, -3.0));
-        let weights = made(Intervention::Reference, Effect::Stays).weights(&standing);
-        assert_eq!((weights[&Cause::Pool], weights[&Cause::AcceptBacklog]), (-1.0, 2.0));
-        // What both predict tells nothing.
-        assert!(made(Intervention::Identities, Effect::Stays).weights(&standing).is_empty());
-        // A limit for each client shows.
-        let limited = Weighed::standing(&[(Cause::Limiter, 5.0)]);
-        assert_eq!(made(Intervention::Identities, Effect::Rises).weights(&limited)[&Cause::Limiter], 4.0);
-        assert!(made(Intervention::Identities, Effect::Stays).weights(&limited).is_empty());
+        assert_eq!(made.effects(), []);
     }
 
     #[test]
@@ -483,15 +457,6 @@ mod tests {
         };
         assert_eq!(few(10.0, Some(&sight(15.0, 60.0))), None, "too few");
         assert_eq!(few(300.0, None), None, "nothing to hold it against");
-        let standing = Weighed::standing(&[(Cause::Limiter, 2.5), (Cause::Pool, 2.0), (Cause::Lock, 1.0)]);
-        for (effect, expect) in
-            [(Effect::Stays, (2.0, -1.0, -3.0)), (Effect::Falls, (-3.0, 2.0, 2.0)), (Effect::Rises, (-3.0, -1.0, 2.0))]
-        {
-            let weights = made(Intervention::Together, effect).weights(&standing);
-            assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock], weights[&Cause::Limiter]), expect);
-        }
-        let weights = made(Intervention::Abreast, Effect::Falls).weights(&standing);
-        assert_eq!((weights[&Cause::Pool], weights[&Cause::Lock]), (-3.0, 3.0));
     }
 
     #[test]

@@ -1,53 +1,58 @@
-//! What holds a load line ([`explain`]): signals of steady loads at a low rate, at the line and past it, held against a table of
-//! rules; the cause by name, what speaks for it, what was ruled out, and what would move the line. Where the evidence does not
-//! decide, the answer is that it is not known, with what would tell.
+//! What limits a load line ([`explain`]): signals of steady loads at a low rate, at the line and past it become answers to some
+//! forty questions ([`features`]); Bayes' rule turns these, and the effects of interventions, into a probability of each cause
+//! ([`posterior`]). Where none is probable enough, the answer is that it is not known, with what would tell.
 //!
 //! Not here: which loads are made (`study::explain`), and how the answer looks.
 
 pub mod cause;
+pub mod causes;
 pub mod collectors;
 pub mod contrast;
 pub mod demands;
+pub mod features;
 pub mod functions;
 pub mod interventions;
+pub mod likelihoods;
 pub mod made_changes;
-pub mod rules;
+pub mod places;
+pub mod posterior;
 pub mod signals;
 pub mod spinning;
 pub mod vary;
-pub mod weigh;
 
-mod answer;
-mod laws;
+mod not_known;
+mod queues;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 
-pub use answer::value as shown_value;
 pub use cause::Cause;
 pub use contrast::{Contrast, Loads, killed_in, level_of};
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionsSeen};
-pub use interventions::Together;
-pub use made_changes::{ExperimentLoads, MadeChanges};
-pub use signals::{LoadSignals, Signal};
+pub use interventions::{Effect, Together};
+pub use made_changes::{ExperimentLoads, MadeChange, MadeChanges};
+pub use places::{Place, PlaceShare, Whereabouts};
+pub use posterior::{Answers, Posterior};
+pub use signals::{LoadSignals, Signal, shown_value};
 pub use vary::{VariedSetting, VariedStep};
 
 use crate::doubts::{DoubtKind, Doubted, Doubts};
 use crate::find::{Findings, LoadLine};
 use crate::others::Others;
-use crate::sentence::{Remedy, Sentence};
+use crate::sentence::Sentence;
+use features::Feature;
 use plimsoll_model::Intervention;
-use rules::{RuleStage, Sign};
-use std::collections::BTreeMap;
-use weigh::{Candidate, Weighed, weigh};
+use posterior::{CauseProbability, EvidenceTerm};
+use thresholds::{FEW, FULL, PART};
 
-/// A cause with what speaks for it.
+/// A cause with its probability.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
     /// Which.
     pub cause: Cause,
-    /// How much speaks for it.
-    pub weight: f64,
+    /// 0..=1.
+    pub probability: f64,
     /// What it is in this case, such as `4 connections to 127.0.0.1:6379`.
     pub subject: String,
 }
@@ -70,8 +75,10 @@ pub struct ShownSignal {
 /// What is to be expected without the cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Predicted {
-    /// The rate at which the next resource ends, 1/s.
+    /// The rate at which the next resource ends: the least ceiling of the others, 1/s.
     pub line_rps: f64,
+    /// Between which it lies, as far as the loads agree, 1/s.
+    pub range_rps: (f64, f64),
     /// Which that is.
     pub next_cause: Cause,
     /// With twice as much of what holds the line now, where that can be had: not more than the above, 1/s.
@@ -100,8 +107,10 @@ pub struct Explanation {
     pub cause: Cause,
     /// What speaks for what, the strongest first.
     pub causes: Vec<Named>,
-    /// Whether nothing is named although something may hold the line.
+    /// Whether nothing is named although something may limit the line.
     pub abstained: bool,
+    /// Where the requests in flight are at the low load, at the line and past it.
+    pub whereabouts: [Option<Whereabouts>; 3],
     /// The answer in one sentence, without a full stop.
     pub sentence: Sentence,
     /// How it shows, as a clause, where the named cause is a limit of the server's.
@@ -126,137 +135,138 @@ pub struct Explanation {
     pub load_line_rps: LoadLine,
 }
 
-/// What stands of the causes before anything is changed.
-pub fn standing(findings: &Findings, loads: &Loads) -> Weighed {
-    weigh(&Contrast::of(findings, loads), &BTreeMap::new())
+/// The probabilities of the causes before anything is changed.
+pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
+    Posterior::of(&Contrast::of(findings, loads), &[])
 }
 
 /// Explains what a search found by these loads and experiments, with what speaks against that beyond the search's own doubts.
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Doubted<Explanation> {
     let case = Contrast::of(findings, loads);
-    let before = weigh(&case, &BTreeMap::new());
-    let experiments = MadeChanges::of(made);
-    let weighed = weigh(&case, &experiments.weights(&before));
-    let explanation = told(findings, &case, &weighed);
+    let changes = MadeChanges::of(made);
+    let explanation = explained(&case, &changes, findings.load_line_rps);
     let (varied, functions) = (VariedSetting::of(&made.varied), FunctionsSeen::of(&case, loads));
     let mut doubts = doubts(findings, loads, &case);
     if let Some(why) = FunctionsSeen::uncaught(loads).filter(|_| functions.is_none()) {
         doubts.add(DoubtKind::Unmeasured, why);
     }
-    let held = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
-    let sentence = match held {
-        true => explanation.sentence.words("; but it is what the varied setting sets: what is answered follows it"),
+    let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
+    let sentence = match limits {
+        true => explanation.sentence.words("; but it is what the varied setting sets: what succeeds follows it"),
         false => explanation.sentence,
     };
-    let explanation = Explanation { sentence, varied, functions, ..explanation };
-    Doubted::new(doubts, with_experiments(explanation, &before, &weighed, &experiments))
-}
-
-/// The same with what was changed, and what that rules out.
-fn with_experiments(
-    explanation: Explanation,
-    before: &Weighed,
-    weighed: &Weighed,
-    experiments: &MadeChanges,
-) -> Explanation {
-    let stands = |cause: Cause| weighed.candidates.iter().any(|candidate| candidate.cause == cause);
-    let denied = before.candidates.iter().filter(|candidate| !stands(candidate.cause)).filter_map(|candidate| {
-        let cause = candidate.cause;
-        let by = experiments.0.iter().find(|experiment| experiment.denies(before).contains(&cause))?;
-        let predicted = interventions::prediction(by.intervention, cause).text(by.intervention);
-        Some((
-            cause,
-            format!(
-                "with {} it predicts that what is answered {predicted}; measured: {}",
-                by.intervention.text(),
-                by.measured()
-            ),
-        ))
-    });
-    let ruled_out = explanation.ruled_out.into_iter().chain(denied).collect();
-    let intervened = |experiment: &made_changes::MadeChange| Intervened {
-        intervention: experiment.intervention,
-        predictions: interventions::predictions(before, experiment.intervention),
-        measured: experiment.measured(),
-        supports: experiment.supports(before),
-        denies: experiment.denies(before),
-    };
-    Explanation { ruled_out, interventions: experiments.0.iter().map(intervened).collect(), ..explanation }
+    Doubted::new(doubts, Explanation { sentence, varied, functions, ..explanation })
 }
 
 /// Whether a cause may be told of a server that does not come back, or of which requests fail at any load.
-fn may_be_told(case: &Contrast, first: &Candidate) -> bool {
+fn may_be_told(case: &Contrast, cause: Cause) -> bool {
     // What it has used up says why it does not come back; nothing else that is seen afterwards is of a server that works.
-    let is_used_up = matches!(first.cause, Cause::Memory | Cause::Files | Cause::Ports);
-    // What ends with errors of its own names its cause, and what is late by itself may be given up; else no limit is told of what
-    // fails at any load.
-    let by_itself = first.rule.stage <= RuleStage::Errors || first.cause == Cause::Delay;
+    let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
+    let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
 }
 
-fn told(findings: &Findings, case: &Contrast, weighed: &Weighed) -> Explanation {
-    let first = weighed.candidates.first().filter(|first| weighed.named && may_be_told(case, first));
-    let shown: Vec<&Candidate> = match first {
-        // Others are told that are established as well.
-        Some(first) => std::iter::once(first)
-            .chain(weighed.candidates.iter().skip(1).filter(|other| other.is_established()))
-            .take(2)
-            .collect(),
-        None => weighed.candidates.iter().take(3).collect(),
+/// What a case and its changes say.
+pub fn explained(case: &Contrast, changes: &MadeChanges, load_line_rps: LoadLine) -> Explanation {
+    let before = Posterior::of(case, &[]);
+    let posterior = Posterior::of(case, &changes.effects());
+    let causes = posterior.causes();
+    let seen = case.is_seen() && case.gone.is_none();
+    // Of a server that ended the kernel may say why.
+    let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_told(case, cause);
+    let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
+    let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
+    let shown = if first.is_some() { &told[..1] } else { &told[..told.len().min(SHOWN)] };
+    let text = |cause: Cause| causes::card(cause).map(|card| (card.tell)(case));
+    let named = |it: &&CauseProbability| Named {
+        cause: it.cause,
+        probability: it.probability,
+        subject: text(it.cause).map_or_else(String::new, |text| text.subject),
     };
-    let cause = first.map_or(Cause::Unknown, |first| first.cause);
-    let named = |candidate: &&Candidate| Named {
-        cause: candidate.cause,
-        weight: candidate.weight,
-        subject: answer::told(case, candidate.cause).subject,
+    let intervened = |made: &MadeChange| Intervened {
+        intervention: made.intervention,
+        predictions: interventions::predictions(&before, made.intervention),
+        measured: made.measured(),
+        supports: made.supports(&before),
+        denies: made.denies(&before),
     };
+    let names: Vec<Cause> = shown.iter().map(|it| it.cause).collect();
     Explanation {
-        cause,
-        causes: weighed.candidates.iter().map(|candidate| named(&candidate)).collect(),
+        cause: first.map_or(Cause::Unknown, |first| first.cause),
+        causes: told.iter().map(named).collect(),
         abstained: first.is_none(),
-        sentence: match first {
-            Some(first) => answer::sentence(case, first.cause),
-            None => answer::not_known(case, &shown).into(),
+        whereabouts: places::over_loads(case),
+        sentence: match first.and_then(|first| text(first.cause)) {
+            Some(text) => text.answer(case),
+            None => not_known::sentence(case, &names).into(),
         },
-        how: first.and_then(|first| answer::told(case, first.cause).how),
-        evidence: evidence(case, &shown),
+        how: first.and_then(|first| text(first.cause)?.how),
+        evidence: evidence(case, shown),
         // Without a load to look at, what was not seen is not ruled out.
-        ruled_out: weighed
-            .ruled_out
-            .iter()
-            .filter(|_| case.is_seen())
-            .map(|(cause, why, sign)| (*cause, ruled_out(case, why, sign)))
-            .collect(),
-        interventions: Vec::new(),
+        ruled_out: if seen { ruled_out(case, &causes, changes) } else { Vec::new() },
+        interventions: changes.0.iter().map(intervened).collect(),
         varied: None,
-        to_tell: if first.is_some() { Vec::new() } else { to_tell(case, weighed) },
+        to_tell: if first.is_some() { Vec::new() } else { not_known::to_tell(case, &names) },
         predicted: first.and_then(|first| predicted(case, first.cause)),
         demands: case.demands.clone(),
         functions: None,
-        load_line_rps: findings.load_line_rps,
+        load_line_rps,
     }
 }
 
-/// Signals of the signs that hold, each once.
-fn evidence(case: &Contrast, shown: &[&Candidate]) -> Vec<ShownSignal> {
+/// Causes below this probability are not told.
+const TOLD: f64 = 0.01;
+/// So many are told where none is named.
+const SHOWN: usize = 3;
+/// An answer speaks for or against a cause that makes it e times as probable, or as improbable.
+const SPEAKS: f64 = 1.0;
+
+/// Signals of the answers that speak for a cause, the strongest first, each once.
+fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<ShownSignal> {
     let mut told: Vec<ShownSignal> = Vec::new();
-    for candidate in shown {
-        for signal in candidate.signs.iter().flat_map(|sign| sign.signals) {
+    for cause in shown {
+        let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
+        terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
+        // What most servers show as well tells nothing.
+        for signal in terms.iter().filter(|it| it.value > 0).flat_map(|it| it.feature.card().signals) {
             let [low, line, past] = case.over_loads(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
             if known && told.iter().all(|other| other.signal != *signal) {
-                told.push(ShownSignal { signal: *signal, low, line, past, supports: candidate.cause });
+                told.push(ShownSignal { signal: *signal, low, line, past, supports: cause.cause });
             }
         }
     }
     told
 }
 
-/// Why something was ruled out, with the figure behind it.
-fn ruled_out(case: &Contrast, why: &str, sign: &Sign) -> String {
-    let known = sign.signals.iter().find(|signal| case.top(**signal).is_some());
-    let Some(signal) = known else { return why.to_owned() };
-    let value = |value: Option<f64>| value.map(|value| answer::value(*signal, value));
+/// Causes that are not told, each with what speaks most against it.
+fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &MadeChanges) -> Vec<(Cause, String)> {
+    let out = causes.iter().filter(|it| it.probability < TOLD);
+    let why = |it: &CauseProbability| {
+        let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -SPEAKS);
+        // What its own mark says is more to the point than what speaks for another cause.
+        let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
+        let term = against.clone().find(own).or_else(|| against.clone().next())?;
+        Some((it.cause, against_text(case, term.feature, term.value)))
+    };
+    let changed = |it: &CauseProbability| {
+        let denied = changes.0.iter().find(|made| {
+            let given = made.effect.map(|effect| it.candidate.card.predicts.of(made.intervention).probability(effect));
+            given.is_some_and(|given| given <= FEW)
+        })?;
+        let predicted = it.candidate.card.predicts.of(denied.intervention).text(denied.intervention);
+        let change = denied.intervention.text();
+        Some((it.cause, format!("with {change} it predicts that what succeeds {predicted}; measured: {}", denied.measured())))
+    };
+    out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
+}
+
+/// What an answer says, with the figure behind it.
+fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
+    let card = feature.card();
+    let why = card.values[value].text;
+    let Some(signal) = card.signals.iter().find(|signal| case.top(**signal).is_some()) else { return why.to_owned() };
+    let value = |value: Option<f64>| value.map(|value| shown_value(*signal, value));
     let words = signal.text().words;
     let [low, line, past] = case.over_loads(*signal);
     let top = line.into_iter().chain(past).reduce(f64::max);
@@ -264,47 +274,6 @@ fn ruled_out(case: &Contrast, why: &str, sign: &Sign) -> String {
         (Some(low), Some(top)) => format!("{why} ({words}: {low} at a low load, {top} at the line or past it)"),
         (None, Some(top)) => format!("{why} ({words}: {top})"),
         (_, None) => why.to_owned(),
-    }
-}
-
-/// What would tell.
-fn to_tell(case: &Contrast, weighed: &Weighed) -> Vec<Sentence> {
-    let mut told: Vec<Sentence> = Vec::new();
-    for candidate in &weighed.candidates {
-        if !candidate.unseen.is_empty() && !candidate.rule.to_tell.is_empty() {
-            let text = Sentence::from(format!("{}: ", candidate.cause)).then(&candidate.rule.to_tell.into());
-            if !told.contains(&text) {
-                told.push(text);
-            }
-        }
-    }
-    if case.broken_since().is_some() {
-        told = vec![Sentence::from(
-            "the server, started again and asked no more than it bears: plimsoll overload shows how it fails and whether it comes back",
-        )];
-    } else if case.fails_anyhow().is_some() {
-        told = vec![Sentence::from("what fails, and how: plimsoll run at a low rate shows it")];
-    } else if case.best_rps <= 0.0 {
-        told =
-            vec![Sentence::from("a request that the server answers with success: plimsoll run shows what it answers")];
-    } else if !case.is_seen() {
-        let more = Sentence::from("loads at a low rate, at the line and past it: give it more time (");
-        told = vec![more.remedy(Remedy::Budget).words(")")];
-    } else if case.line.get(Signal::ServerCores).is_none() {
-        told.insert(0, format!("the server's own figures were not seen: {}", answer::why_unseen(case)).into());
-    }
-    told
-}
-
-/// Resources that a cause stands for: they do not end what comes after it.
-fn is_resource_of(cause: Cause, resource: UsedResource) -> bool {
-    match resource {
-        UsedResource::Thread => matches!(cause, Cause::OneThread | Cause::Gc | Cause::WarmUp),
-        UsedResource::Cores => matches!(cause, Cause::Cpu | Cause::Gc | Cause::Neighbour | Cause::WarmUp),
-        UsedResource::Allowed => matches!(cause, Cause::Cpu | Cause::Gc | Cause::WarmUp),
-        UsedResource::Quota => cause == Cause::CpuQuota,
-        UsedResource::Downstream => cause == Cause::Downstream,
-        UsedResource::Client => cause == Cause::Client,
     }
 }
 
@@ -318,6 +287,7 @@ fn cause_of(resource: UsedResource) -> Cause {
     }
 }
 
+/// What is to be expected without a cause: the least ceiling of the other resources.
 fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
     if cause == Cause::Gc {
         return without_collecting(case);
@@ -326,34 +296,34 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
-    let next = case.demands.iter().find(|demand| !is_resource_of(cause, demand.resource))?;
-    let line_rps = next.ceiling_rps;
+    let card = causes::card(cause)?;
+    let next = case.demands.iter().find(|demand| !card.resources.contains(&demand.resource))?;
     // A ceiling below what was seen is none.
-    if line_rps < case.sustained_rps {
+    if next.ceiling_rps < case.sustained_rps {
         return None;
     }
-    let countable = matches!(
-        cause,
-        Cause::OneThread | Cause::CpuQuota | Cause::Pool | Cause::Workers | Cause::Limiter | Cause::Cpu
-    );
     // A few users may be answered more often than many are: it is the line that moves.
     let most_rps = case.sustained_rps;
-    let held_rps = if case.lower_rps > 0.0 { most_rps.min(1.1 * case.lower_rps) } else { most_rps };
+    let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + FEW) * case.lower_rps) } else { most_rps };
     // Told as the line is.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
+    let (lower, upper) = next.range_rps;
     Some(Predicted {
-        line_rps: offered(line_rps),
+        line_rps: offered(next.ceiling_rps),
+        range_rps: (offered(lower.max(case.sustained_rps)), offered(upper)),
         next_cause: cause_of(next.resource),
-        doubled_rps: countable.then_some(offered((2.0 * held_rps).min(line_rps))),
+        doubled_rps: card.is_countable.then_some(offered((2.0 * line_rps).min(next.ceiling_rps))),
     })
 }
 
 /// Where the collector fills cores with the work: without it they would be left for requests.
 fn without_collecting(case: &Contrast) -> Option<Predicted> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
-    let share = laws::collected(case).filter(|share| full && (0.0..0.95).contains(share))?;
+    let share = case.collected().filter(|share| full && (0.0..FULL).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
-    Some(Predicted { line_rps, next_cause: Cause::Cpu, doubled_rps: None })
+    // Half of what it takes, or all of it, comes back.
+    let least_rps = case.sustained_rps / (1.0 - share / 2.0) / case.requests_each;
+    Some(Predicted { line_rps, range_rps: (least_rps, line_rps * (1.0 + FEW)), next_cause: Cause::Cpu, doubled_rps: None })
 }
 
 /// What speaks against it beyond the search: what the loads after it met, and what there was none of.
@@ -381,7 +351,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     }
     if let (Some(client), Some(server)) = (case.top(Signal::ClientCores), case.top(Signal::ServerCores))
         && case.cores_full() == Some(true)
-        && client > 0.3 * server
+        && client > PART * server
     {
         let text = format!(
             "plimsoll itself needs {client:.2} cores of the machine that it shares with the server: on one of its own the server would have them"

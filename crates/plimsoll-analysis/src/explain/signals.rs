@@ -1,10 +1,12 @@
 //! What one load showed, as numbers ([`LoadSignals`]): of the load itself, and of all that was watched meanwhile, over the measured
 //! window. What was not seen is not there.
 //!
-//! Not here: what any of it means (`rules`).
+//! Not here: what any of it means (`features`).
 
 use super::collectors::is_collecting;
 use super::spinning::is_spinning;
+use super::thresholds::FULL;
+use crate::format;
 use crate::held_back;
 use crate::profile::sampled_ns;
 use crate::sentence::Sentence;
@@ -12,161 +14,11 @@ use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How far from an edge of the window a reading may be: what is read in turn comes once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
-/// A thread that uses more of a core than this has no room left.
-pub const FULL: f64 = 0.92;
-
-/// A number that a load shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Signal {
-    /// Requests that the schedule asked for.
-    Offered,
-    /// Requests answered with success.
-    Goodput,
-    /// Median response time.
-    P50,
-    /// Response time that 99 % stay below.
-    P99,
-    /// Median service time.
-    Service,
-    /// Median time to first byte.
-    FirstByte,
-    /// Requests in flight, on average.
-    InFlight,
-    /// Share of the requests that failed.
-    Failed,
-    /// Share of the requests that were answered with 429 or 503; of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
-    Refused,
-    /// Median time to a failure that is not a timeout.
-    FailedAfter,
-    /// Time to connect that 99 % stay below.
-    Connect,
-    /// Connections that could not be opened, of those tried.
-    ConnectFailed,
-    /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
-    Dispersion,
-    /// Share of the time in which nobody is answered although some wait, where answers come in lumps of one size at even distances.
-    Lumps,
-    /// Bytes received.
-    BytesIn,
-    /// Share of the time that the fullest worker of plimsoll worked.
-    Generator,
-    /// Cores that plimsoll needs for its work, looking around excluded.
-    ClientCores,
-    /// Cores that the server's processes used.
-    ServerCores,
-    /// CPU time of the server for each answer.
-    ServerCpu,
-    /// Cores that the server's processes may run on.
-    CoresAllowed,
-    /// Share of one core that the fullest thread used.
-    FullestThread,
-    /// Threads without room.
-    FullThreads,
-    /// Threads.
-    Threads,
-    /// Processes.
-    Processes,
-    /// Threads of the server that waited for a core, on average.
-    RunQueue,
-    /// Voluntary switches of the server for each answer.
-    Switches,
-    /// Threads of the server that could not be interrupted, mostly by storage, on average.
-    Blocked,
-    /// Page faults of the server that had to be read from storage.
-    MajorFaults,
-    /// Open files as a share of the limit.
-    Files,
-    /// Connections that wait to be accepted, as a share of the backlog; the most.
-    ListenQueue,
-    /// The same as a number, on average.
-    Unaccepted,
-    /// Connections that were turned away from a full queue.
-    ListenOverflows,
-    /// Connections of the server's, from us; the most.
-    Accepted,
-    /// Bytes waiting to leave the server, on average.
-    SendQueue,
-    /// Share of the sending time in which the reader's window was full.
-    WindowLimited,
-    /// Connections on which more could not be sent for that, on average.
-    WindowWaiting,
-    /// Cores that what is behind the server used on this machine.
-    DownstreamCores,
-    /// Those of them that are cores which the server may use, by processes that may use no others.
-    DownstreamOnItsCores,
-    /// Processes of that.
-    DownstreamProcesses,
-    /// Those of them that say that they wait for a lock of another's.
-    DownstreamInLock,
-    /// Threads of a database behind it, one for each session, that wait to be woken: for another's lock, or with nothing to do.
-    DownstreamThreadsWaiting,
-    /// Share of the periods of a control group of what is behind it in which its quota was used up: of the group held back most.
-    DownstreamThrottled,
-    /// Cores that this group may use.
-    DownstreamQuota,
-    /// The server's connections to others; the most.
-    PeerConnections,
-    /// Those of them that wait for an answer, on average.
-    PeerWaiting,
-    /// Bytes from them that the server has not read, on average.
-    PeerUnread,
-    /// Bytes that the server has written to others than those who ask it, and they have not taken, on average.
-    PeerUnsent,
-    /// Bytes that they have written to it and that have not arrived, on average.
-    PeerOnTheWay,
-    /// Connections that wait to be accepted by one of them, on average.
-    PeerQueued,
-    /// Connections on which their answers come in, piece by piece, on average.
-    PeerComing,
-    /// What comes from them, bytes/s.
-    PeerReceived,
-    /// Share of the server's CPU time that collects garbage.
-    Gc,
-    /// Share of the server's CPU time that waits for locks.
-    Spinning,
-    /// Share of the time in which the runtime stood still for that.
-    GcPauses,
-    /// Share of the server's CPU time that compiles its code.
-    Compiling,
-    /// Cores that nobody used, or that plimsoll only looked around on.
-    Idle,
-    /// Cores of the machine.
-    Cores,
-    /// Share of the time in which some task waited for storage.
-    IoPressure,
-    /// Share of the time in which some task waited for memory.
-    MemoryPressure,
-    /// Cores that neither the server nor plimsoll used.
-    Others,
-    /// Share of the time wanted that the host of the machine took.
-    Steal,
-    /// Share of the quota's periods in which the server was stopped.
-    Throttled,
-    /// The quota.
-    Quota,
-    /// Memory of the control group as a share of its limit.
-    GroupMemory,
-    /// Segments sent again.
-    Retransmits,
-    /// Ports of connections that are over.
-    TimeWait,
-    /// Threads that wait for another, on average.
-    InLock,
-    /// Of these, those that wait at the same place in memory; the most at one place.
-    InSameLock,
-    /// Threads that sleep for a time.
-    InSleep,
-    /// Threads that wait for an answer from a connection.
-    InRead,
-    /// Threads that wait until somebody reads what they write to a pipe or a unix socket.
-    InWrite,
-    /// Threads that wait for storage.
-    InDisk,
-}
 
 /// How a signal is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,123 +33,191 @@ pub struct SignalText {
     pub source: &'static str,
 }
 
-impl Signal {
-    /// How it is told.
-    pub fn text(self) -> SignalText {
-        let (name, unit, words, source) = match self {
-            Signal::Offered => ("offered", "1/s", "requests offered", "the load"),
-            Signal::Goodput => ("goodput", "1/s", "goodput", "the load"),
-            Signal::P50 => ("p50", "ns", "response time p50", "the load"),
-            Signal::P99 => ("p99", "ns", "response time p99", "the load"),
-            Signal::Service => ("service_p50", "ns", "service time p50", "the load"),
-            Signal::FirstByte => ("ttfb_p50", "ns", "time to first byte p50", "the load"),
-            Signal::InFlight => ("in_flight", "", "requests in flight", "the load"),
-            Signal::Failed => ("failed", "share", "requests that failed", "the load"),
-            Signal::Refused => (
-                "refused",
-                "share",
-                "answers that it is too much (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)",
-                "the load",
-            ),
-            Signal::FailedAfter => ("failed_after", "ns", "time to a failure p50", "the load"),
-            Signal::Connect => ("connect_p99", "ns", "time to connect p99", "the load"),
-            Signal::ConnectFailed => ("connect_failed", "share", "connections that failed", "the load"),
-            Signal::Lumps => ("lumps", "share", "silence between lumps of answers", "the load"),
-            Signal::Dispersion => ("dispersion", "", "unevenness of the answers (1: random, 0: a clock)", "the load"),
-            Signal::BytesIn => ("bytes_in", "bytes/s", "bytes received", "the load"),
-            Signal::Generator => ("generator", "share", "plimsoll's fullest worker", "plimsoll"),
-            Signal::ClientCores => ("client_cores", "cores", "cores that plimsoll needs", "plimsoll"),
-            Signal::ServerCores => ("server_cores", "cores", "cores of the server", "the server's processes"),
-            Signal::CoresAllowed => ("cores_allowed", "", "cores that the server may use", "the server's processes"),
-            Signal::ServerCpu => ("server_cpu", "ns", "CPU of the server a request", "the server's processes"),
-            Signal::FullestThread => ("fullest_thread", "share", "the server's fullest thread", "the server's threads"),
-            Signal::FullThreads => ("full_threads", "", "threads without room", "the server's threads"),
-            Signal::Threads => ("threads", "", "threads of the server", "the server's processes"),
-            Signal::Processes => ("processes", "", "processes of the server", "the server's processes"),
-            Signal::RunQueue => ("run_queue", "", "threads that wait for a core", "the server's threads"),
-            Signal::Switches => ("switches", "", "times a thread went to sleep, a request", "the server's threads"),
-            Signal::Blocked => ("blocked", "", "threads stuck in the kernel", "the server's threads"),
-            Signal::MajorFaults => ("major_faults", "1/s", "pages read from storage", "the server's processes"),
-            Signal::Files => ("files", "share", "open files, of the limit", "the server's processes"),
-            Signal::ListenQueue => ("listen_queue", "share", "connections not accepted, of the backlog", "sockets"),
-            Signal::Unaccepted => ("unaccepted", "", "connections not accepted", "sockets"),
-            Signal::ListenOverflows => ("listen_overflows", "1/s", "connections turned away", "the kernel's TCP"),
-            Signal::Accepted => ("accepted", "", "connections accepted", "sockets"),
-            Signal::SendQueue => ("send_queue", "bytes", "bytes waiting to leave the server", "sockets"),
-            Signal::WindowLimited => ("window_limited", "share", "time that the reader's window was full", "sockets"),
-            Signal::WindowWaiting => ("window_waiting", "", "connections whose reader's window is full", "sockets"),
-            Signal::DownstreamCores => ("downstream_cores", "cores", "cores of what is behind it", "processes"),
-            Signal::DownstreamOnItsCores => (
-                "downstream_on_its_cores",
-                "cores",
-                "cores of what is behind it, of those that it may use",
-                "processes",
-            ),
-            Signal::DownstreamProcesses => ("downstream_processes", "", "processes behind it", "processes"),
-            Signal::DownstreamInLock => {
-                ("downstream_in_lock", "", "statements behind it that wait for another's lock", "titles of processes")
+/// Declares the signals: each with its name in documents, its unit, what it is in words, and whence it is known.
+macro_rules! signals {
+    ($($(#[$doc:meta])* $signal:ident: $name:literal, $unit:literal, $words:literal, $source:literal;)*) => {
+        /// A number that a load shows.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Signal {
+            $($(#[$doc])* $signal,)*
+        }
+
+        impl Signal {
+            /// How it is told.
+            pub fn text(self) -> SignalText {
+                let (name, unit, words, source) = match self {
+                    $(Signal::$signal => ($name, $unit, $words, $source),)*
+                };
+                SignalText { name, unit, words, source }
             }
-            Signal::DownstreamThreadsWaiting => (
-                "downstream_threads_waiting",
-                "",
-                "threads of a database behind it that wait to be woken",
-                "what its threads wait in",
-            ),
-            Signal::DownstreamThrottled => (
-                "downstream_throttled",
-                "share",
-                "periods in which the quota of what is behind it was used up",
-                "the control groups of what is behind it",
-            ),
-            Signal::DownstreamQuota => {
-                ("downstream_quota", "cores", "quota of what is behind it", "the control groups of what is behind it")
-            }
-            Signal::PeerConnections => ("peer_connections", "", "connections to what is behind it", "sockets"),
-            Signal::PeerWaiting => ("peer_waiting", "", "calls to what is behind it that are not answered", "sockets"),
-            Signal::PeerUnread => {
-                ("peer_unread", "bytes", "bytes from what is behind it that it has not read", "sockets")
-            }
-            Signal::PeerUnsent => ("peer_unsent", "bytes", "bytes that others have not taken from it", "sockets"),
-            Signal::PeerOnTheWay => {
-                ("peer_on_the_way", "bytes", "bytes on their way from what is behind it", "sockets")
-            }
-            Signal::PeerQueued => {
-                ("peer_queued", "", "connections to what is behind it that wait to be accepted", "sockets")
-            }
-            Signal::PeerComing => ("peer_coming", "", "answers from behind it that come in for long", "sockets"),
-            Signal::PeerReceived => ("peer_received", "bytes/s", "what comes from behind it", "sockets"),
-            Signal::Gc => ("gc", "share", "CPU time that collects garbage", "the runtime, or its functions"),
-            Signal::Spinning => ("spinning", "share", "CPU time that waits for locks", "the server's functions"),
-            Signal::GcPauses => ("gc_pauses", "share", "time stopped by garbage collection", "the runtime"),
-            Signal::Compiling => ("compiling", "share", "CPU time that compiles code", "the runtime's threads"),
-            Signal::Idle => ("idle", "cores", "idle cores", "the machine"),
-            Signal::Cores => ("cores", "cores", "cores of the machine", "the machine"),
-            Signal::IoPressure => ("io_pressure", "share", "time waiting for storage", "the machine"),
-            Signal::MemoryPressure => ("memory_pressure", "share", "time waiting for memory", "the machine"),
-            Signal::Others => ("others", "cores", "cores of others", "the machine"),
-            Signal::Steal => ("steal", "share", "time taken by the machine's host", "the machine"),
-            Signal::Throttled => ("throttled", "share", "periods in which the quota was used up", "the control group"),
-            Signal::Quota => ("quota", "cores", "the quota", "the control group"),
-            Signal::GroupMemory => ("group_memory", "share", "memory, of the limit", "the control group"),
-            Signal::Retransmits => ("retransmits", "share", "segments sent again", "the kernel's TCP"),
-            Signal::TimeWait => {
-                ("time_wait", "share", "ports held by connections that are over, of one peer's", "the kernel's TCP")
-            }
-            Signal::InLock => ("in_lock", "", "threads that wait for another", "what threads wait in"),
-            Signal::InSameLock => ("in_same_lock", "", "threads that wait for the same thing", "what threads wait in"),
-            Signal::InSleep => ("in_sleep", "", "threads that sleep for a time", "what threads wait in"),
-            Signal::InRead => ("in_read", "", "threads that wait for data", "what threads wait in"),
-            Signal::InWrite => {
-                ("in_write", "", "threads that wait until somebody reads what they write", "what threads wait in")
-            }
-            Signal::InDisk => ("in_disk", "", "threads that wait for storage", "what threads wait in"),
-        };
-        SignalText { name, unit, words, source }
+        }
+    };
+}
+
+signals! {
+    /// Requests that the schedule asked for.
+    Offered: "offered", "1/s", "requests offered", "the load";
+    /// Requests answered with success.
+    Goodput: "goodput", "1/s", "goodput", "the load";
+    /// Median response time.
+    P50: "p50", "ns", "response time p50", "the load";
+    /// Response time that 99 % stay below.
+    P99: "p99", "ns", "response time p99", "the load";
+    /// Median service time.
+    Service: "service_p50", "ns", "service time p50", "the load";
+    /// Median time to first byte.
+    FirstByte: "ttfb_p50", "ns", "time to first byte p50", "the load";
+    /// Requests in flight, on average.
+    InFlight: "in_flight", "", "requests in flight", "the load";
+    /// Share of the requests that failed.
+    Failed: "failed", "share", "requests that failed", "the load";
+    /// Share of the requests that were answered with 429 or 503; of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
+    Refused: "refused", "share", "answers that it is too much (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
+    /// Median time to a failure that is not a timeout.
+    FailedAfter: "failed_after", "ns", "time to a failure p50", "the load";
+    /// Time to connect that 99 % stay below.
+    Connect: "connect_p99", "ns", "time to connect p99", "the load";
+    /// Connections that could not be opened, of those tried.
+    ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
+    /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
+    Dispersion: "dispersion", "", "unevenness of the answers (1: random, 0: a clock)", "the load";
+    /// Share of the time in which nobody is answered although some wait, where answers come in lumps of one size at even distances.
+    Lumps: "lumps", "share", "silence between lumps of answers", "the load";
+    /// Bytes received.
+    BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
+    /// Share of the time that the fullest worker of plimsoll worked.
+    Generator: "generator", "share", "plimsoll's fullest worker", "plimsoll";
+    /// Cores that plimsoll needs for its work, looking around excluded.
+    ClientCores: "client_cores", "cores", "cores that plimsoll needs", "plimsoll";
+    /// Cores that the server's processes used.
+    ServerCores: "server_cores", "cores", "cores of the server", "the server's processes";
+    /// CPU time of the server for each answer.
+    ServerCpu: "server_cpu", "ns", "CPU of the server a request", "the server's processes";
+    /// Cores that the server's processes may run on.
+    CoresAllowed: "cores_allowed", "", "cores that the server may use", "the server's processes";
+    /// Share of one core that the fullest thread used.
+    FullestThread: "fullest_thread", "share", "the server's fullest thread", "the server's threads";
+    /// Threads without room.
+    FullThreads: "full_threads", "", "threads without room", "the server's threads";
+    /// Threads.
+    Threads: "threads", "", "threads of the server", "the server's processes";
+    /// Processes.
+    Processes: "processes", "", "processes of the server", "the server's processes";
+    /// Threads of the server that waited for a core, on average.
+    RunQueue: "run_queue", "", "threads that wait for a core", "the server's threads";
+    /// Voluntary switches of the server for each answer.
+    Switches: "switches", "", "times a thread went to sleep, a request", "the server's threads";
+    /// Threads of the server that could not be interrupted, mostly by storage, on average.
+    Blocked: "blocked", "", "threads stuck in the kernel", "the server's threads";
+    /// Page faults of the server that had to be read from storage.
+    MajorFaults: "major_faults", "1/s", "pages read from storage", "the server's processes";
+    /// Open files as a share of the limit.
+    Files: "files", "share", "open files, of the limit", "the server's processes";
+    /// Connections that wait to be accepted, as a share of the backlog; the most.
+    ListenQueue: "listen_queue", "share", "connections not accepted, of the backlog", "sockets";
+    /// The same as a number, on average.
+    Unaccepted: "unaccepted", "", "connections not accepted", "sockets";
+    /// Connections that were turned away from a full queue.
+    ListenOverflows: "listen_overflows", "1/s", "connections turned away", "the kernel's TCP";
+    /// Connections of the server's, from us; the most.
+    Accepted: "accepted", "", "connections accepted", "sockets";
+    /// Bytes waiting to leave the server, on average.
+    SendQueue: "send_queue", "bytes", "bytes waiting to leave the server", "sockets";
+    /// Share of the sending time in which the reader's window was full.
+    WindowLimited: "window_limited", "share", "time that the reader's window was full", "sockets";
+    /// Connections on which more could not be sent for that, on average.
+    WindowWaiting: "window_waiting", "", "connections whose reader's window is full", "sockets";
+    /// Cores that what is behind the server used on this machine.
+    DownstreamCores: "downstream_cores", "cores", "cores of what is behind it", "processes";
+    /// Those of them that are cores which the server may use, by processes that may use no others.
+    DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of what is behind it, of those that it may use", "processes";
+    /// Processes of that.
+    DownstreamProcesses: "downstream_processes", "", "processes behind it", "processes";
+    /// Those of them that say that they wait for a lock of another's.
+    DownstreamInLock: "downstream_in_lock", "", "statements behind it that wait for another's lock", "titles of processes";
+    /// Threads of a database behind it, one for each session, that wait to be woken: for another's lock, or with nothing to do.
+    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database behind it that wait to be woken", "what its threads wait in";
+    /// Share of the periods of a control group of what is behind it in which its quota was used up: of the group held back most.
+    DownstreamThrottled: "downstream_throttled", "share", "periods in which the quota of what is behind it was used up", "the control groups of what is behind it";
+    /// Cores that this group may use.
+    DownstreamQuota: "downstream_quota", "cores", "quota of what is behind it", "the control groups of what is behind it";
+    /// The server's connections to others; the most.
+    PeerConnections: "peer_connections", "", "connections to what is behind it", "sockets";
+    /// Those of them that wait for an answer, on average.
+    PeerWaiting: "peer_waiting", "", "calls to what is behind it that are not answered", "sockets";
+    /// Bytes from them that the server has not read, on average.
+    PeerUnread: "peer_unread", "bytes", "bytes from what is behind it that it has not read", "sockets";
+    /// Bytes that the server has written to others than those who ask it, and they have not taken, on average.
+    PeerUnsent: "peer_unsent", "bytes", "bytes that others have not taken from it", "sockets";
+    /// Bytes that they have written to it and that have not arrived, on average.
+    PeerOnTheWay: "peer_on_the_way", "bytes", "bytes on their way from what is behind it", "sockets";
+    /// Connections that wait to be accepted by one of them, on average.
+    PeerQueued: "peer_queued", "", "connections to what is behind it that wait to be accepted", "sockets";
+    /// Connections on which their answers come in, piece by piece, on average.
+    PeerComing: "peer_coming", "", "answers from behind it that come in for long", "sockets";
+    /// What comes from them, bytes/s.
+    PeerReceived: "peer_received", "bytes/s", "what comes from behind it", "sockets";
+    /// Share of the server's CPU time that collects garbage.
+    Gc: "gc", "share", "CPU time that collects garbage", "the runtime, or its functions";
+    /// Share of the server's CPU time that waits for locks.
+    Spinning: "spinning", "share", "CPU time that waits for locks", "the server's functions";
+    /// Share of the time in which the runtime stood still for that.
+    GcPauses: "gc_pauses", "share", "time stopped by garbage collection", "the runtime";
+    /// Share of the server's CPU time that compiles its code.
+    Compiling: "compiling", "share", "CPU time that compiles code", "the runtime's threads";
+    /// Cores that nobody used, or that plimsoll only looked around on.
+    Idle: "idle", "cores", "idle cores", "the machine";
+    /// Cores of the machine.
+    Cores: "cores", "cores", "cores of the machine", "the machine";
+    /// Share of the time in which some task waited for storage.
+    IoPressure: "io_pressure", "share", "time waiting for storage", "the machine";
+    /// Share of the time in which some task waited for memory.
+    MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
+    /// Cores that neither the server nor plimsoll used.
+    Others: "others", "cores", "cores of others", "the machine";
+    /// Share of the time wanted that the host of the machine took.
+    Steal: "steal", "share", "time taken by the machine's host", "the machine";
+    /// Share of the quota's periods in which the server was stopped.
+    Throttled: "throttled", "share", "periods in which the quota was used up", "the control group";
+    /// The quota.
+    Quota: "quota", "cores", "the quota", "the control group";
+    /// Memory of the control group as a share of its limit.
+    GroupMemory: "group_memory", "share", "memory, of the limit", "the control group";
+    /// Segments sent again.
+    Retransmits: "retransmits", "share", "segments sent again", "the kernel's TCP";
+    /// Ports of connections that are over.
+    TimeWait: "time_wait", "share", "ports held by connections that are over, of one peer's", "the kernel's TCP";
+    /// Threads that wait for another, on average.
+    InLock: "in_lock", "", "threads that wait for another", "what threads wait in";
+    /// Of these, those that wait at the same place in memory; the most at one place.
+    InSameLock: "in_same_lock", "", "threads that wait for the same thing", "what threads wait in";
+    /// Threads that sleep for a time.
+    InSleep: "in_sleep", "", "threads that sleep for a time", "what threads wait in";
+    /// Threads that wait for an answer from a connection.
+    InRead: "in_read", "", "threads that wait for data", "what threads wait in";
+    /// Threads that wait until somebody reads what they write to a pipe or a unix socket.
+    InWrite: "in_write", "", "threads that wait until somebody reads what they write", "what threads wait in";
+    /// Threads that wait for storage.
+    InDisk: "in_disk", "", "threads that wait for storage", "what threads wait in";
+}
+
+/// A figure with its unit.
+pub fn shown_value(signal: Signal, value: f64) -> String {
+    match signal.text().unit {
+        "ns" => format::duration(value),
+        "share" => format::share(value.clamp(0.0, 1.0)),
+        "bytes" => format::bytes(value),
+        "bytes/s" => format!("{}/s", format::bytes(value)),
+        "1/s" => format!("{}/s", format::rate(value)),
+        "cores" => format!("{value:.2}"),
+        _ if value >= 100.0 => format!("{value:.0}"),
+        _ => format!("{}", (value * 100.0).round() / 100.0),
     }
 }
 
 /// What one load showed.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LoadSignals {
     /// Its numbers.
     pub values: BTreeMap<Signal, f64>,

@@ -4,14 +4,14 @@ use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
 use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
 use crate::explain::interventions::worth_making;
-use crate::explain::{Cause, ExperimentLoads, Explanation, Loads, explain, standing};
+use crate::explain::{Cause, Contrast, ExperimentLoads, Explanation, Loads, MadeChanges, explain, standing};
 use crate::find::{LoadLine, refutes};
 use crate::format::{self, unheld};
 use crate::judge::{TrialOutcome, judge};
 use crate::sentence::Sentence;
 use crate::study::explain::{changed, is_unheld, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
-use plimsoll_model::{Experiment, ExplainAsked, Intervention, Purpose, Remark, Tag};
+use plimsoll_model::{Asked, Experiment, ExplainAsked, Intervention, Purpose, Remark, Tag};
 
 /// What holds a load line.
 #[derive(Debug, Clone)]
@@ -47,6 +47,19 @@ pub(super) fn conclude<'a>(
     let untried = untried(experiment, asked, &made, &worth);
     let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, asked)).chain(untried);
     Ok(Doubted::new(doubts.collect(), found))
+}
+
+/// What a recorded explanation rests on: what the corpus keeps of it. `None`: it is no explanation.
+///
+/// # Errors
+/// The recording holds no finding.
+pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, MadeChanges)>, NoFinding> {
+    let Asked::Explain(asked) = &experiment.asked else { return Ok(None) };
+    let searched = search::conclude(experiment, &asked.search)?;
+    let found = searched.open().1;
+    let loads = loads(&experiment.trials, &found.settings.slo);
+    let changes = MadeChanges::of(&changed(&experiment.trials, &asked.varied));
+    Ok(Some((Contrast::of(&found.findings, &loads), changes)))
 }
 
 /// A steady load at the line or below it is longer than any trial of the search: where it breaks the SLO the line is withdrawn.

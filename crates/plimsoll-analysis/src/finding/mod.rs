@@ -15,7 +15,7 @@ pub mod search;
 pub mod sweep;
 
 pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
-pub use explain::{ExplainFinding, HeldBy, held_by};
+pub use explain::{ExplainFinding, HeldBy, case_of, held_by};
 pub use overload::OverloadFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;

@@ -5,7 +5,7 @@
 
 use super::Screen;
 use super::find::{line_sentence, target_words};
-use crate::explain::{evidence_row, explain_answer};
+use crate::explain::{PLACES, evidence_row, explain_answer, percent, place_rows};
 use crate::format::rate;
 use crate::profile::{amount, name_text};
 use crate::remedy::spelled;
@@ -18,6 +18,8 @@ use plimsoll_analysis::{DoubtKind, Doubts};
 
 /// Signals and functions that a screen names.
 const SHOWN: usize = 3;
+/// Places of requests that a screen names.
+const PLACES_SHOWN: usize = 4;
 
 /// How sure the cause is: what else has evidence, and what an experiment showed.
 fn how_sure(explanation: &Explanation) -> Option<String> {
@@ -26,10 +28,10 @@ fn how_sure(explanation: &Explanation) -> Option<String> {
         return None;
     }
     let mut text = match rest.first() {
-        None => "no other cause has evidence".to_owned(),
+        None => format!("{}; no other cause has 1 % or more", percent(first.probability)),
         Some(next) => {
-            let share = format!("{:.0} %", next.weight / first.weight.max(f64::MIN_POSITIVE) * 100.0);
-            format!("the next cause is {} ({}), with {share} of its weight", next.cause, next.subject)
+            let (own, other) = (percent(first.probability), percent(next.probability));
+            format!("{own}; the next cause is {} ({other}: {})", next.cause, next.subject)
         }
     };
     for made in &explanation.interventions {
@@ -63,8 +65,10 @@ fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
         doubled.map_or_else(String::new, |rps| format!("twice as much of it: about {} {counted}/s; ", rate(rps)));
     let (next, text) = (predicted.next_cause, predicted.next_cause.text());
     Some(format!(
-        "{doubled}without it: about {} {counted}/s, then limited by {next} ({text})",
-        rate(predicted.line_rps)
+        "{doubled}without it: about {} {counted}/s ({} to {}), then limited by {next} ({text})",
+        rate(predicted.line_rps),
+        rate(predicted.range_rps.0),
+        rate(predicted.range_rps.1)
     ))
 }
 
@@ -149,8 +153,8 @@ pub(crate) fn explain_screen(
     }
     if explanation.abstained {
         for named in explanation.causes.iter().take(2) {
-            let weight = named.weight;
-            screen.fact(0, "possible", format!("{}: {} (weight {weight:.0})", named.cause, named.subject));
+            let sure = percent(named.probability);
+            screen.fact(0, "possible", format!("{}, {sure}: {}", named.cause, named.subject));
         }
         for text in explanation.to_tell.iter().take(2) {
             screen.fact(1, "would tell", spelled(text));
@@ -186,6 +190,10 @@ pub(crate) fn explain_screen(
         many => {
             screen.fact(1, "ruled out", format!("{many} causes: --verbose"));
         }
+    }
+    let places = place_rows(explanation);
+    if !places.is_empty() {
+        screen.table(1, &PLACES, places, PLACES_SHOWN);
     }
     let rows = strongest(explanation);
     if !rows.is_empty() {

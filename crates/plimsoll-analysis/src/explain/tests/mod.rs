@@ -2,12 +2,11 @@
 //!
 //! Not here: the tests themselves (each cause by its law; laws by themselves; where nothing is named; what is told).
 
-mod causes;
+mod made_up;
 mod laws;
 mod told;
 mod unnamed;
 
-use super::weigh::weigh;
 use super::*;
 use crate::find::StoppedBy;
 use crate::slo::Slo;
@@ -66,7 +65,7 @@ pub(super) fn usual() -> Contrast {
         ..LoadSignals::default()
     };
     Contrast {
-        counted: "requests",
+        counted: "requests".to_owned(),
         requests_each: 1.0,
         low: of(150.0, 150.0, 10.0, 1.5),
         half: of(500.0, 500.0, 10.0, 5.0),
@@ -136,17 +135,33 @@ impl Contrast {
 }
 
 pub(super) fn named(case: &Contrast) -> Cause {
-    let weighed = weigh(case, &BTreeMap::new());
-    weighed.candidates.first().filter(|_| weighed.named).map_or(Cause::Unknown, |first| first.cause)
+    explained(case, &MadeChanges::default(), LoadLine::NONE).cause
+}
+
+/// The answer of a feature, by its word.
+pub(super) fn answer(case: &Contrast, feature: Feature) -> Option<&'static str> {
+    let card = feature.card();
+    (card.read)(case).map(|value| card.values[value].word)
+}
+
+pub(super) fn text(case: &Contrast, cause: Cause) -> causes::CauseText {
+    (causes::card(cause).expect("a cause").tell)(case)
 }
 
 pub(super) fn tell(case: &Contrast) -> String {
-    let weighed = weigh(case, &BTreeMap::new());
-    let candidates: Vec<String> = weighed
-        .candidates
-        .iter()
-        .map(|c| format!("{} {} unseen {:?}", c.cause, c.weight, c.unseen.iter().map(|s| s.yes).collect::<Vec<_>>()))
-        .collect();
-    let out: Vec<String> = weighed.ruled_out.iter().map(|(cause, why, _)| format!("{cause}: {why}")).collect();
-    format!("{candidates:#?}\n{out:#?}")
+    let posterior = Posterior::of(case, &[]);
+    let candidate = |it: &posterior::Candidate| {
+        let terms: Vec<String> = it
+            .terms
+            .iter()
+            .take(4)
+            .map(|term| {
+                let card = term.feature.card();
+                format!("{:+.1} {} {}", term.log_ratio, card.word, card.values[term.value].word)
+            })
+            .collect();
+        format!("  {} {:.2}: {}", it.way.word, it.probability, terms.join(", "))
+    };
+    let candidates: Vec<String> = posterior.candidates.iter().take(3).map(candidate).collect();
+    format!("{}\n  unknown {:.2}", candidates.join("\n"), posterior.unknown)
 }

@@ -17,9 +17,9 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
         let case = usual().with(&[(Goodput, answered, 100.0, 90.0)]);
         let case = Contrast { lower_rps, ..case };
         assert_eq!(case.broken_since(), expect, "{answered} {lower_rps}");
-        let text = answer::not_known(&case, &[]);
+        let text = not_known::sentence(&case, &[]);
         assert_eq!(
-            text.contains("has not come back from its search: it held 1 000 requests/s"),
+            text.contains("has not come back from its search: its line was 1 000 requests/s"),
             expect.is_some(),
             "{text}"
         );
@@ -35,8 +35,8 @@ fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
     ] {
         let case = Contrast { lower_rps: 1000.0, ..usual().with(&signals).with(&[(Goodput, 0.0, 950.0, 0.0)]) };
         assert_eq!(case.broken_since(), Some(0.0));
-        let weighed = weigh(&case, &BTreeMap::new());
-        let first = weighed.candidates.first().map(|first| (first.cause, may_be_told(&case, first)));
+        let posterior = Posterior::of(&case, &[]);
+        let first = posterior.causes().first().map(|first| (first.cause, may_be_told(&case, first.cause)));
         assert_eq!(first, expect, "{}", tell(&case));
     }
 }
@@ -45,9 +45,7 @@ fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
 fn of_what_fails_at_any_load_no_limit_is_told() {
     let slo = Slo::default();
     let told = |case: &Contrast| {
-        let weighed = weigh(case, &BTreeMap::new());
-        let first = weighed.candidates.first().filter(|_| weighed.named);
-        (case.fails_anyhow().is_some(), case.plateau(), first.map(|first| first.cause))
+        (case.fails_anyhow().is_some(), case.plateau(), Some(named(case)).filter(|cause| *cause != Cause::Unknown))
     };
     let failing = |share: f64| {
         let mut case = usual().with(&[(Goodput, 150.0 * (1.0 - share), 950.0 * (1.0 - share), 1100.0 * (1.0 - share))]);
@@ -58,12 +56,13 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert_eq!(told(&failing(0.05)), (true, Some(false), None), "all that is asked is answered as at a low load");
     assert!(!told(&failing(0.0)).0);
     assert!(!told(&failing(0.001)).0, "by chance");
-    let text = answer::not_known(&failing(0.05), &[]);
+    let text = not_known::sentence(&failing(0.05), &[]);
     assert!(text.contains("5.0 % of the requests fail at a low load already (reset)"), "{text}");
     let failing = Failing { how: FailingHow::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
+    let failing = contrast::FailingShare { share: failing.share, text: failing.text() };
     let searched = Contrast { failing: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
-    let text = answer::not_known(&searched, &[]);
+    let text = not_known::sentence(&searched, &[]);
     assert!(text.contains("0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)"), "{text}");
     let short = Contrast {
         low: LoadSignals::default(),
@@ -73,7 +72,7 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
         ..usual()
     };
     assert_eq!(short.at_a_time(), None, "one at a time was asked, and served");
-    assert!(answer::not_known(&short, &[]).contains("the budget was too short"));
+    assert!(not_known::sentence(&short, &[]).contains("the budget was too short"));
 }
 
 /// Of a server that stalls short trials see what it does in between.
@@ -92,7 +91,7 @@ fn without_a_line_what_is_told_is_what_goes_on() {
         assert_eq!(contrast::sustained_rps(has_line, 1600.0, steady_rps, &past), expect, "{has_line} {steady_rps:?}");
     }
     let stalls = Contrast { lower_rps: 0.0, best_rps: 1600.0, ..usual() };
-    let sentence = answer::sentence(&stalls, Cause::Cpu);
+    let sentence = text(&stalls, Cause::Cpu).answer(&stalls);
     assert!(sentence.contains("the server to 1 000 requests/s"), "{sentence:?}");
 }
 
@@ -105,7 +104,7 @@ fn what_looks_alike_from_outside_is_told_as_both() {
         (Cause::Pool, usual().alone(1.0).peers(1.0, 1.0, 1.0), "it, or a lock around it, is in use while"),
         (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all are in use while"),
     ] {
-        let how = answer::told(&case, cause).how.expect("a limit of the server's");
+        let how = text(&case, cause).how.expect("a limit of the server's");
         assert!(how.contains(expect), "{cause}: {how}");
     }
 }
@@ -122,7 +121,7 @@ fn a_pool_is_of_what_is_a_fixed_number() {
         // The others wait for something else.
         (calls(3.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api"),
     ] {
-        assert_eq!(answer::told(&case, Cause::Pool).subject, expect);
+        assert_eq!(text(&case, Cause::Pool).subject, expect);
     }
 }
 
@@ -131,9 +130,9 @@ fn words_are_the_vocabulary() {
     let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
     assert_eq!(unique.len(), Cause::ALL.len());
-    // Each has a row, but for the one that is no cause.
+    // Each has a card, but for the one that is no cause.
     let missing: Vec<&Cause> =
-        Cause::ALL.iter().filter(|cause| rules::rules().all(|rule| rule.cause != **cause)).collect();
+        Cause::ALL.iter().filter(|cause| causes::card(**cause).is_none()).collect();
     assert_eq!(missing, [&Cause::Unknown]);
 }
 
@@ -142,7 +141,7 @@ fn the_sentence_names_what_it_is_about() {
     for (case, expect) in [
         (
             usual().alone(4.5).peers(4.0, 4.0, 4.0),
-            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use while 500 requests are under way; 3.8 of 4 cores are idle",
+            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use while 500 requests are in flight; 3.8 of 4 cores are idle",
         ),
         (
             usual().with(&[
@@ -153,7 +152,8 @@ fn the_sentence_names_what_it_is_about() {
             "one thread of api limits the load line to 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
         ),
     ] {
-        assert_eq!(answer::sentence(&case, named(&case)), crate::sentence::Sentence::from(expect), "{}", tell(&case));
+        let cause = Posterior::of(&case, &[]).causes()[0].cause;
+        assert_eq!(text(&case, cause).answer(&case), crate::sentence::Sentence::from(expect), "{}", tell(&case));
     }
 }
 
@@ -164,7 +164,7 @@ fn without_a_collector_its_cores_are_left_for_requests() {
     assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
     let stops = usual().with(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
     assert_eq!(predicted(&stops, Cause::Gc), None, "it is not cores that are missing");
-    assert!(answer::told(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stands still for it 30")));
+    assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stands still for it 30")));
 }
 
 /// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody looked.

@@ -1,8 +1,7 @@
 //! Nothing is named where signs are missing or speak against each other; what the load alone tells is.
 
 use super::*;
-use crate::find::{Gone, StoppedBy};
-use crate::judge::Offered;
+use crate::find::StoppedBy;
 
 #[test]
 fn too_little_names_nothing() {
@@ -105,10 +104,10 @@ fn of_a_server_that_is_gone_its_end_is_told() {
     let nothing = LoadSignals::default();
     for (killed, expect) in [(None, Cause::Unknown), (Some(0.0), Cause::Unknown), (Some(1.0), Cause::Memory)] {
         let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
-        let gone = Some(Gone { before: 3, under: Offered::Users(4096) });
+        let gone = Some("the server takes no connection any more, since a load of 4 096 users".to_owned());
         let case = Contrast { gone, killed, stopped_by: StoppedBy::Gone, low, half, line, past, ..usual() };
         assert_eq!(named(&case), expect, "{}", tell(&case));
-        let text = answer::not_known(&case, &[]);
+        let text = not_known::sentence(&case, &[]);
         assert_eq!(text, "not known: the server takes no connection any more, since a load of 4 096 users");
     }
 }

@@ -1,0 +1,149 @@
+//! The corpus of `explain`: records cases, fits likelihoods, and prints how often causes are right.
+//!
+//! - `corpus record RUN.plimsoll NAME SET TRUTH[,TRUTH] [disturbed]` writes `corpus/NAME.json`.
+//! - `corpus fit` counts answers, fits the temperature with one set left out at a time, and writes
+//!   `likelihoods.tsv`.
+//! - `corpus expect` writes `corpus/expected.tsv`: what is said of each case.
+//! - `corpus score` prints verdicts by cause, with one set left out at a time, and how well
+//!   probabilities are calibrated.
+//! - `corpus show NAME` prints the answers of one case and the probabilities of its causes.
+
+#![allow(clippy::print_stdout)]
+
+#[path = "../../tests/corpus/mod.rs"]
+mod corpus;
+
+use corpus::{CorpusCase, Said, cases, confusion, expected_text, fit, folder, leave_one_set_out, shares};
+use plimsoll_analysis::explain::{Answers, Cause, Posterior};
+use plimsoll_analysis::finding::case_of;
+use plimsoll_model::codec;
+
+/// Temperatures that are tried.
+const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
+/// Probabilities from which a cause is named that are tried.
+const NAMED_FROM: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
+/// A wrong name is so many times as bad as a right one is good.
+const WRONG_COSTS: f64 = 4.0;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["record", run, name, set, truth, rest @ ..] => record(run, name, set, truth, *rest == ["disturbed"]),
+        ["fit"] => fit_all(),
+        ["expect"] => expect(),
+        ["score"] => {
+            score();
+            Ok(())
+        }
+        ["show", name] => show(name),
+        _ => Err("usage: corpus record|fit|expect|score|show (see the head of examples/corpus/main.rs)".to_owned()),
+    };
+    if let Err(why) = done {
+        println!("{why}");
+        std::process::exit(2);
+    }
+}
+
+fn record(run: &str, name: &str, set: &str, truth: &str, disturbed: bool) -> Result<(), String> {
+    let bytes = std::fs::read(run).map_err(|error| format!("{run}: {error}"))?;
+    let decoded = codec::decode(&bytes).map_err(|error| format!("{run}: {error}"))?;
+    let found = case_of(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
+    let (case, changes) = found.ok_or_else(|| format!("{run}: no explanation was recorded"))?;
+    let truth = truth.split(',').map(str::to_owned).collect();
+    let case = CorpusCase { name: name.to_owned(), set: set.to_owned(), truth, disturbed, case, changes };
+    let mut value = serde_json::to_value(&case).map_err(|error| error.to_string())?;
+    round(&mut value);
+    let path = folder().join(format!("{name}.json"));
+    std::fs::write(&path, format!("{value}\n")).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Figures are kept to four digits: no answer depends on more.
+fn round(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Number(number) if number.is_f64() => {
+            let rounded = format!("{:.3e}", number.as_f64().unwrap_or(0.0)).parse::<f64>().unwrap_or(0.0);
+            *value = serde_json::Number::from_f64(rounded).map_or(serde_json::Value::Null, serde_json::Value::Number);
+        }
+        serde_json::Value::Array(values) => values.iter_mut().for_each(round),
+        serde_json::Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(round);
+        }
+        _ => {}
+    }
+}
+
+fn fit_all() -> Result<(), String> {
+    let cases = cases();
+    let loss = |temperature: f64| {
+        let said = leave_one_set_out(&cases, temperature, NAMED_FROM[0]);
+        said.iter().map(|said| -(said.of_truth.max(1e-4)).ln()).sum::<f64>() / cases.len() as f64
+    };
+    let losses: Vec<(f64, f64)> = TEMPERATURES.into_iter().map(|it| (loss(it), it)).collect();
+    let (_, temperature) = losses.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0)).expect("temperatures");
+    println!("loss by temperature: {losses:.3?}");
+    let gain = |named_from: f64| {
+        let said: Vec<Cause> = causes(&leave_one_set_out(&cases, temperature, named_from));
+        let [right, _, wrong] = shares(&cases, &said);
+        right as f64 - WRONG_COSTS * wrong as f64
+    };
+    let gains: Vec<(f64, f64)> = NAMED_FROM.into_iter().map(|it| (gain(it), it)).collect();
+    let (_, named_from) = gains.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0)).expect("thresholds");
+    println!("gain by threshold: {gains:?}");
+    let fitted = fit(&cases.iter().collect::<Vec<_>>(), temperature, named_from);
+    let path = folder().join("../crates/plimsoll-analysis/src/explain/likelihoods.tsv");
+    std::fs::write(&path, fitted.text()).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn causes(said: &[Said]) -> Vec<Cause> {
+    said.iter().map(|said| said.cause).collect()
+}
+
+fn expect() -> Result<(), String> {
+    let cases = cases();
+    let said: Vec<Cause> = cases.iter().map(CorpusCase::product_says).collect();
+    println!("{}", confusion(&cases, &said));
+    std::fs::write(folder().join("expected.tsv"), expected_text(&cases, &said)).map_err(|error| error.to_string())
+}
+
+fn score() {
+    let cases = cases();
+    let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
+    let said = leave_one_set_out(&cases, fitted.temperature, fitted.named_from);
+    println!("{}", confusion(&cases, &causes(&said)));
+    for (what, of) in [("quiet", false), ("disturbed", true)] {
+        let some: Vec<CorpusCase> = cases.iter().filter(|it| it.disturbed == of).cloned().collect();
+        let told: Vec<Cause> =
+            cases.iter().zip(&said).filter(|(it, _)| it.disturbed == of).map(|(_, said)| said.cause).collect();
+        println!("{what}: right, not known, wrong: {:?} of {}", shares(&some, &told), some.len());
+    }
+    println!("| probability | answers | right | mean probability |\n|---|---|---|---|");
+    for (from, to) in [(0.0, 0.5), (0.5, 0.7), (0.7, 0.85), (0.85, 0.95), (0.95, 1.01)] {
+        let within: Vec<(&CorpusCase, &Said)> =
+            cases.iter().zip(&said).filter(|(_, said)| said.probability >= from && said.probability < to).collect();
+        let right = within.iter().filter(|(case, said)| case.verdict(said.most_probable) as usize == 0).count();
+        let mean = within.iter().map(|(_, said)| said.probability).sum::<f64>() / within.len().max(1) as f64;
+        println!("| {from} to {to} | {} | {right} | {mean:.2} |", within.len());
+    }
+}
+
+fn show(name: &str) -> Result<(), String> {
+    let cases = cases();
+    let case = cases.iter().find(|it| it.name == name).ok_or_else(|| format!("no case is called {name}"))?;
+    let posterior = Posterior::of(&case.case, &case.changes.effects());
+    println!("truth {:?}, said {}", case.truth, case.product_says());
+    for (feature, value) in Answers::of(&case.case).observed().filter(|(_, value)| *value > 0) {
+        println!("  {}: {}", feature.card().word, feature.card().values[value].word);
+    }
+    println!("effects {:?}, served {:?}", case.changes.effects(), case.case.at_a_time());
+    for it in posterior.candidates.iter().take(5) {
+        println!("{} {:.3}", it.way.word, it.probability);
+        for term in it.terms.iter().take(6) {
+            let card = term.feature.card();
+            println!("    {:+.2} {} {}", term.log_ratio, card.word, card.values[term.value].word);
+        }
+    }
+    println!("unknown {:.3}", posterior.unknown);
+    Ok(())
+}

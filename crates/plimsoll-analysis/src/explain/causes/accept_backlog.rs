@@ -1,0 +1,51 @@
+//! The queue of connections to be accepted: new connections come faster than the server takes them.
+
+use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, top, words};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::thresholds::{CONNECTS_LATE_NS, FEW};
+use crate::format;
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::AcceptBacklog,
+    ways: &[Way {
+        word: "accept_backlog",
+        expects: &[
+            (Feature::ConnectsLate, Expect::Is("yes")),
+            (Feature::QueueOverflows, Expect::Mostly("yes")),
+            (Feature::AcceptsLate, Expect::Any),
+            (Feature::ServedAtATime, Expect::Any),
+            (Feature::PlimsollLimited, Expect::Any),
+        ],
+    }],
+    predicts: Predictions {
+        reference: STAYS,
+        more_users: STAYS_OR_FALLS,
+        new_connections: STAYS_OR_FALLS,
+        kept_connections: RISES,
+        head: STAYS,
+        smaller_answer: STAYS,
+        larger_body: STAYS,
+        smaller_body: STAYS,
+        second_generator: STAYS,
+        stopped: MOSTLY_STAYS,
+        other_clients: STAYS,
+        bursts: OPEN,
+        together: OPEN,
+        abreast: OPEN,
+    },
+    resources: &[],
+    is_countable: false,
+    to_tell: &[words("the kernel's counters of the listening socket (probes)")],
+    tell: |case| {
+        // The kernel takes connections at once that the server does not.
+        let is_queued = case.reaches(Signal::Unaccepted, 1.0) == Some(true);
+        let how = match top(case, Signal::Connect) {
+            ns if ns < FEW * CONNECTS_LATE_NS && is_queued => {
+                format!("{:.0} connections wait there{}", top(case, Signal::Unaccepted), idle(case))
+            }
+            ns => format!("connecting took up to {}, responses did not", format::duration(ns)),
+        };
+        CauseText::limit(Cause::AcceptBacklog.text(), how)
+    },
+};

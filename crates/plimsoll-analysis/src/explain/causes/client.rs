@@ -1,0 +1,56 @@
+//! plimsoll itself: it cannot make the load, or reads responses late.
+
+use super::{CauseCard, CauseText, Expect, Feature, Predictions, Remedy, Sentence, Signal, UsedResource, Way, top};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_RISES, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::queues::held_by_our_connections;
+use crate::explain::thresholds::MOST;
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::Client,
+    ways: &[Way {
+        word: "client",
+        expects: &[
+            (Feature::PlimsollLimited, Expect::Is("yes")),
+            (Feature::CoresFull, Expect::Any),
+            (Feature::ThreadsFull, Expect::Any),
+            (Feature::OnTheWay, Expect::Any),
+            (Feature::WorkersAsServed, Expect::Any),
+        ],
+    }],
+    predicts: Predictions {
+        reference: STAYS,
+        more_users: STAYS,
+        new_connections: STAYS_OR_FALLS,
+        kept_connections: RISES_OR_STAYS,
+        head: RISES_OR_STAYS,
+        smaller_answer: RISES_OR_STAYS,
+        larger_body: STAYS_OR_FALLS,
+        smaller_body: RISES_OR_STAYS,
+        second_generator: MOSTLY_RISES,
+        stopped: OPEN,
+        other_clients: STAYS,
+        bursts: OPEN,
+        together: OPEN,
+        abreast: OPEN,
+    },
+    resources: &[UsedResource::Client],
+    is_countable: false,
+    to_tell: &[],
+    tell: |case| {
+        let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
+        let reads_late = case.top(Signal::WindowLimited).is_some_and(|share| share >= MOST);
+        let why = match held_by_our_connections(case) {
+            Some(true) => {
+                let most = case.past.under_way_max;
+                Sentence::from(format!("no more than {most:.0} requests may be in flight, and all are served at once ("))
+                    .remedy(Remedy::MaxConnections)
+                    .words(")")
+            }
+            _ if why.is_none() && reads_late => "it read responses later than the server could send them".into(),
+            _ => why.unwrap_or_else(|| format!("it used {:.2} cores", top(case, Signal::ClientCores)).into()),
+        };
+        let whole = Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
+        CauseText { subject: "plimsoll on this machine".to_owned(), ..CauseText::sentence(Cause::Client, whole) }
+    },
+};

@@ -1,0 +1,68 @@
+//! A limit of CPU time set on a control group: the server's, or a dependency's.
+
+use super::{CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, idle, share, top, words};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{
+    MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+};
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::CpuQuota,
+    ways: &[
+        Way {
+            word: "cpu_quota",
+            expects: &[
+                (Feature::QuotaUsed, Expect::Is("server")),
+                (Feature::ConnectsLate, Expect::Any),
+                (Feature::AcceptsLate, Expect::Any),
+                (Feature::CoresFull, Expect::Any),
+                (Feature::ThreadsFull, Expect::Any),
+                (Feature::TakesTurns, Expect::Any),
+                (Feature::Collects, Expect::Any),
+            ],
+        },
+        Way {
+            word: "cpu_quota_dependency",
+            expects: &[
+                (Feature::QuotaUsed, Expect::Is("dependency")),
+                (Feature::Plateau, Expect::Mostly("yes")),
+                (Feature::CallsPileUp, Expect::Any),
+                (Feature::FixedConnections, Expect::Any),
+                (Feature::CallsAsServed, Expect::Any),
+            ],
+        },
+    ],
+    predicts: Predictions {
+        reference: RISES_OR_STAYS,
+        more_users: STAYS,
+        new_connections: STAYS_OR_FALLS,
+        kept_connections: RISES_OR_STAYS,
+        head: RISES_OR_STAYS,
+        smaller_answer: RISES_OR_STAYS,
+        larger_body: STAYS_OR_FALLS,
+        smaller_body: RISES_OR_STAYS,
+        second_generator: STAYS_OR_FALLS,
+        stopped: MOSTLY_STAYS,
+        other_clients: STAYS,
+        bursts: OPEN,
+        together: OPEN,
+        abreast: OPEN,
+    },
+    resources: &[UsedResource::Quota],
+    is_countable: true,
+    to_tell: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
+    tell: |case| match case.quota_full() {
+        Some(true) => CauseText::limit(
+            format!("the quota of {:.2} cores of the server's control group", top(case, Signal::Quota)),
+            format!("it was used up in {} of its periods{}", share(case, Signal::Throttled), idle(case)),
+        ),
+        _ => CauseText::limit(
+            format!(
+                "the quota of {:.2} cores of the control group of {}, a dependency",
+                top(case, Signal::DownstreamQuota),
+                case.held_back_behind().unwrap_or("what the server calls")
+            ),
+            format!("it was used up in {} of its periods{}", share(case, Signal::DownstreamThrottled), idle(case)),
+        ),
+    },
+};

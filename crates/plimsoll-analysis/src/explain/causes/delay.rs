@@ -1,0 +1,58 @@
+//! Responses take longer than the SLO allows by themselves, where nobody waits.
+
+use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, STAYS};
+use crate::format;
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::Delay,
+    ways: &[Way {
+        word: "delay",
+        expects: &[
+            (Feature::SlowAtLowLoad, Expect::Is("yes")),
+            (Feature::ServedAsFast, Expect::Any),
+            (Feature::WorkersAsServed, Expect::Any),
+            (Feature::FixedConnections, Expect::Any),
+            (Feature::EachHasOne, Expect::Any),
+            (Feature::StorageWaits, Expect::Any),
+            (Feature::ThreadsWait, Expect::Any),
+            (Feature::CallsPileUp, Expect::Any),
+            (Feature::CallsAsServed, Expect::Any),
+            (Feature::CoresFull, Expect::Any),
+            (Feature::ThreadsFull, Expect::Any),
+            (Feature::PlimsollLimited, Expect::Any),
+        ],
+    }],
+    predicts: Predictions {
+        reference: MOSTLY_RISES,
+        more_users: RISES,
+        new_connections: MOSTLY_STAYS,
+        kept_connections: MOSTLY_STAYS,
+        head: MOSTLY_STAYS,
+        smaller_answer: MOSTLY_STAYS,
+        larger_body: MOSTLY_STAYS,
+        smaller_body: MOSTLY_STAYS,
+        second_generator: STAYS,
+        stopped: OPEN,
+        other_clients: STAYS,
+        bursts: MOSTLY_STAYS,
+        together: OPEN,
+        abreast: OPEN,
+    },
+    resources: &[],
+    is_countable: false,
+    to_tell: &[],
+    tell: |case| {
+        let low = case.late_low();
+        let how = match low.get(Signal::P99) {
+            Some(p99) => {
+                // Of few requests that take long none may have been answered in the window.
+                let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
+                format!("p99 is {} at {rate} requests/s, where nobody waits", format::duration(p99))
+            }
+            None => format!("a request alone takes {}", format::duration(case.alone_ns.unwrap_or(0.0))),
+        };
+        CauseText::sentence(Cause::Delay, format!("responses take longer than the SLO allows by themselves: {how}"))
+    },
+};

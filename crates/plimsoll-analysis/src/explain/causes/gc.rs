@@ -1,0 +1,58 @@
+//! The runtime's garbage collection.
+
+use super::{CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, server, share, top, words};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{
+    MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+};
+use crate::explain::thresholds::FEW;
+use crate::format;
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::Gc,
+    ways: &[Way {
+        word: "gc",
+        expects: &[
+            (Feature::Collects, Expect::Is("yes")),
+            (Feature::CoresFull, Expect::Any),
+            (Feature::ThreadsFull, Expect::Any),
+            (Feature::TakesTurns, Expect::Any),
+            (Feature::ConnectsLate, Expect::Any),
+            (Feature::WarmerNow, Expect::Any),
+            (Feature::ThreadsWait, Expect::Any),
+            (Feature::WorkersAsServed, Expect::Any),
+            (Feature::AcceptsLate, Expect::Any),
+            (Feature::SpinsForLocks, Expect::Any),
+            (Feature::Polls, Expect::Any),
+        ],
+    }],
+    predicts: Predictions {
+        reference: MOSTLY_RISES,
+        more_users: STAYS_OR_FALLS,
+        new_connections: STAYS_OR_FALLS,
+        kept_connections: MOSTLY_STAYS,
+        head: RISES_OR_STAYS,
+        smaller_answer: RISES_OR_STAYS,
+        larger_body: STAYS_OR_FALLS,
+        smaller_body: RISES_OR_STAYS,
+        second_generator: STAYS_OR_FALLS,
+        stopped: MOSTLY_STAYS,
+        other_clients: STAYS,
+        bursts: OPEN,
+        together: OPEN,
+        abreast: OPEN,
+    },
+    resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
+    is_countable: false,
+    to_tell: &[words("the runtime's own figures ("), SentencePart::Remedy(Remedy::Metrics), words(")")],
+    tell: |case| {
+        let how = match top(case, Signal::GcPauses) >= FEW {
+            true => format!("the server stands still for it {} of the time", share(case, Signal::GcPauses)),
+            false => {
+                let taken = format::rough_share(case.collected().unwrap_or(0.0).min(1.0));
+                format!("it takes {taken} of the server's CPU time")
+            }
+        };
+        CauseText::limit(format!("garbage collection of {}", server(case)), how)
+    },
+};

@@ -1,0 +1,93 @@
+//! A pool: a fixed number of connections to a dependency, or another fixed number of places.
+
+use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, peer_text, server, top};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, RISES, STAYS};
+use crate::explain::queues::{calls_as_served, fixed_connections};
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::Pool,
+    ways: &[
+        Way {
+            word: "pool_connections",
+            expects: &[
+                (Feature::FixedConnections, Expect::Is("in_use")),
+                (Feature::Plateau, Expect::Is("yes")),
+                (Feature::CallsAsServed, Expect::Any),
+                (Feature::ServedAsFast, Expect::Not("yes")),
+                (Feature::ThreadsWait, Expect::Any),
+                (Feature::WaitsForData, Expect::Any),
+                (Feature::Polls, Expect::Any),
+                (Feature::CallsPileUp, Expect::Any),
+                (Feature::WorkersAsServed, Expect::Any),
+            ],
+        },
+        Way {
+            word: "pool_line",
+            expects: &[
+                (Feature::ThreadsWait, Expect::Is("line")),
+                (Feature::Plateau, Expect::Is("yes")),
+                (Feature::ServedAtATime, Expect::Is("several")),
+                (Feature::WorkersAsServed, Expect::Any),
+                (Feature::CallsAsServed, Expect::Any),
+                (Feature::ServedAsFast, Expect::Not("yes")),
+            ],
+        },
+        Way {
+            word: "pool_calls",
+            expects: &[
+                (Feature::CallsAsServed, Expect::Is("yes")),
+                (Feature::Plateau, Expect::Is("yes")),
+                (Feature::ServedAsFast, Expect::Not("yes")),
+                (Feature::ServedAtATime, Expect::Not("below_one")),
+            ],
+        },
+        Way {
+            word: "pool_unseen",
+            expects: &[
+                (Feature::WaitsUnseen, Expect::Is("yes")),
+                (Feature::Plateau, Expect::Is("yes")),
+                (Feature::ServedAtATime, Expect::Is("several")),
+                (Feature::ServedAsFast, Expect::Not("yes")),
+            ],
+        },
+    ],
+    predicts: Predictions {
+        reference: MOSTLY_RISES,
+        more_users: STAYS,
+        new_connections: MOSTLY_STAYS,
+        kept_connections: MOSTLY_STAYS,
+        head: MOSTLY_STAYS,
+        smaller_answer: MOSTLY_STAYS,
+        larger_body: MOSTLY_STAYS,
+        smaller_body: MOSTLY_STAYS,
+        second_generator: STAYS,
+        stopped: MOSTLY_FALLS,
+        other_clients: STAYS,
+        bursts: MOSTLY_STAYS,
+        together: STAYS,
+        abreast: RISES,
+    },
+    resources: &[],
+    is_countable: true,
+    to_tell: PROBES,
+    tell: |case| {
+        let in_flight = format!("while {:.0} requests are in flight{}", top(case, Signal::InFlight), idle(case));
+        if let Some((peer, count)) = case.peer().filter(|_| fixed_connections(case) == Some(true)) {
+            let several = count.round() != 1.0;
+            let how = match several {
+                true => format!("all are in use {in_flight}"),
+                // From outside one connection that all share looks like a lock that is held for a call.
+                false => format!("it, or a lock around it, is in use {in_flight}"),
+            };
+            let connections = number(count, "connection", "connections");
+            return CauseText::limit(format!("{connections} to {}", peer_text(case, peer)), how).several(several);
+        }
+        let places = format!("a pool of about {:.0} in {}", case.at_a_time().unwrap_or(0.0), server(case));
+        let subject = match case.asked_most().filter(|_| calls_as_served(case) == Some(true)) {
+            Some((peer, _)) => format!("{places}, for calls to {}", peer_text(case, peer)),
+            None => places,
+        };
+        CauseText::limit(subject, format!("all of it is in use {in_flight}"))
+    },
+};

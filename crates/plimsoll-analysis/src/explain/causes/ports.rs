@@ -1,0 +1,54 @@
+//! Local ports for new connections: plimsoll's, or the server's own to a dependency.
+
+use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, server, share};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES, STAYS, STAYS_OR_FALLS};
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::Ports,
+    ways: &[Way {
+        word: "ports",
+        expects: &[
+            (Feature::PortsUsedUp, Expect::Is("yes")),
+            (Feature::PlimsollLimited, Expect::Any),
+            (Feature::ConnectsLate, Expect::Any),
+            (Feature::CoresFull, Expect::Any),
+            (Feature::ThreadsFull, Expect::Any),
+        ],
+    }],
+    predicts: Predictions {
+        reference: OPEN,
+        more_users: STAYS_OR_FALLS,
+        new_connections: STAYS_OR_FALLS,
+        kept_connections: RISES,
+        head: MOSTLY_STAYS,
+        smaller_answer: MOSTLY_STAYS,
+        larger_body: STAYS,
+        smaller_body: STAYS,
+        second_generator: STAYS,
+        stopped: OPEN,
+        other_clients: OPEN,
+        bursts: OPEN,
+        together: OPEN,
+        abreast: OPEN,
+    },
+    resources: &[],
+    is_countable: false,
+    to_tell: &[],
+    tell: |case| {
+        let ours = case.line.no_port + case.past.no_port > 0;
+        let behind = case.past.ports_behind || case.line.ports_behind;
+        let server = server(case);
+        let (subject, how) = match (ours, behind) {
+            (true, _) => ("local ports of this machine".to_owned(), format!("none was left for new connections{}", idle(case))),
+            (false, true) => (format!("local ports of a dependency of {server}"), String::new()),
+            (false, false) => (format!("local ports of {server}"), String::new()),
+        };
+        let held = format!(
+            "{} of those to one peer are held by connections that are over{}",
+            share(case, Signal::TimeWait),
+            idle(case)
+        );
+        CauseText::limit(subject, if ours { how } else { held }).several(true)
+    },
+};

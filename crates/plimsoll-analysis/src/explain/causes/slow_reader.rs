@@ -1,0 +1,95 @@
+//! A slow reader of what the server sends: its clients, a dependency, or a pipe.
+
+use super::{CONNECTIONS, CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, server, share, top};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{
+    MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+};
+use crate::explain::queues::{leaves_unsent, reads_late, writes_wait};
+use crate::explain::thresholds::SLOWER;
+use crate::format;
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::SlowReader,
+    ways: &[
+        Way {
+            word: "slow_reader_window",
+            expects: &[
+                (Feature::ReadsSlowly, Expect::Is("window")),
+                (Feature::Plateau, Expect::Mostly("yes")),
+                (Feature::OnTheWay, Expect::Any),
+                (Feature::ServedAtATime, Expect::Any),
+                (Feature::WorkersAsServed, Expect::Any),
+            ],
+        },
+        Way {
+            word: "slow_reader_dependency",
+            expects: &[
+                (Feature::ReadsSlowly, Expect::Is("dependency")),
+                (Feature::Plateau, Expect::Mostly("yes")),
+                (Feature::OnTheWay, Expect::Any),
+                (Feature::CallsPileUp, Expect::Any),
+                (Feature::FixedConnections, Expect::Any),
+                (Feature::ThreadsWait, Expect::Any),
+                (Feature::WorkersAsServed, Expect::Any),
+                (Feature::EachHasOne, Expect::Any),
+            ],
+        },
+        Way {
+            word: "slow_reader_pipe",
+            expects: &[
+                (Feature::ReadsSlowly, Expect::Is("pipe")),
+                (Feature::Plateau, Expect::Mostly("yes")),
+                (Feature::ThreadsWait, Expect::Any),
+                (Feature::WorkersAsServed, Expect::Any),
+                (Feature::ConnectsLate, Expect::Any),
+                (Feature::AcceptsLate, Expect::Any),
+                (Feature::Polls, Expect::Any),
+            ],
+        },
+    ],
+    predicts: Predictions {
+        reference: RISES_OR_STAYS,
+        more_users: MOSTLY_RISES,
+        new_connections: MOSTLY_STAYS,
+        kept_connections: MOSTLY_STAYS,
+        head: RISES,
+        smaller_answer: RISES,
+        larger_body: STAYS_OR_FALLS,
+        smaller_body: RISES_OR_STAYS,
+        second_generator: STAYS,
+        stopped: OPEN,
+        other_clients: STAYS,
+        bursts: OPEN,
+        together: OPEN,
+        abreast: OPEN,
+    },
+    resources: &[],
+    is_countable: false,
+    to_tell: CONNECTIONS,
+    tell: |case| {
+        let (server, idle) = (server(case), idle(case));
+        if leaves_unsent(case) == Some(true) {
+            let bytes = format::bytes(top(case, Signal::PeerUnsent));
+            let how = format!("{bytes} that it has written to them are not taken{idle}");
+            return CauseText::limit(format!("who {server} sends to besides"), how);
+        }
+        if reads_late(case) == Some(true) {
+            let how = format!("{} of responses lie unread{idle}", format::bytes(top(case, Signal::PeerUnread)));
+            return CauseText::limit(format!("late reading by {server} of what its dependencies send"), how);
+        }
+        if writes_wait(case) == Some(true) {
+            let waits = match top(case, Signal::InWrite) {
+                count if count < SLOWER => format!("a thread waits for {} of the time", share(case, Signal::InWrite)),
+                count => format!("{count:.0} threads wait"),
+            };
+            let subject = format!("who reads what {server} writes besides, to a pipe or a unix socket");
+            return CauseText::limit(subject, format!("{waits} until there is room for more{idle}"));
+        }
+        let how = format!(
+            "for {} of the time it takes no more of what is ready to be sent{idle}",
+            share(case, Signal::WindowLimited)
+        );
+        CauseText::limit(Cause::SlowReader.text(), how)
+    },
+};

@@ -1,0 +1,40 @@
+//! The server was not warm while its line was searched.
+
+use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, UsedResource, Way};
+use crate::explain::cause::Cause;
+use crate::explain::queues::holds_more;
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::WarmUp,
+    ways: &[Way {
+        word: "warm_up",
+        expects: &[
+            (Feature::WarmerNow, Expect::Is("yes")),
+            (Feature::Plateau, Expect::Any),
+            (Feature::CoresFull, Expect::Any),
+            (Feature::ThreadsFull, Expect::Any),
+            (Feature::PlimsollLimited, Expect::Any),
+            (Feature::WorkersAsServed, Expect::Any),
+            (Feature::ServedAsFast, Expect::Any),
+            (Feature::FixedConnections, Expect::Any),
+            (Feature::CallsPileUp, Expect::Any),
+        ],
+    }],
+    predicts: Predictions::OPEN,
+    resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
+    is_countable: false,
+    to_tell: &[],
+    tell: |case| {
+        let past = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
+        let then = case.offered_text(case.saturated_rps.unwrap_or(0.0));
+        let closed = case.answers_most().and_then(|sight| sight.get(Signal::Goodput));
+        let now = match (case.holds_upper(), holds_more(case), closed) {
+            (Some(_), ..) => format!("{past}, which did not meet the SLO then, do now"),
+            (None, None, Some(closed)) => {
+                format!("{then} were all that it could then, and {} succeed now", case.offered_text(closed))
+            }
+            (None, ..) => format!("{then} were all that it could then, and {past} meet the SLO now"),
+        };
+        CauseText::sentence(Cause::WarmUp, format!("the server was not warm while its line was searched: {now}"))
+    },
+};

@@ -1,0 +1,93 @@
+//! Workers of the server, or of a dependency: processes or threads, each with one request at a
+//! time.
+
+use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, peer_text, server, top};
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, STAYS};
+use crate::explain::queues::queues_before;
+use crate::explain::thresholds::AS_FAST;
+
+pub(super) static CARD: CauseCard = CauseCard {
+    cause: Cause::Workers,
+    ways: &[
+        Way {
+            word: "workers",
+            expects: &[
+                (Feature::WorkersAsServed, Expect::Mostly("yes")),
+                (Feature::AcceptsLate, Expect::Mostly("yes")),
+                (Feature::Plateau, Expect::Is("yes")),
+                (Feature::ServedAtATime, Expect::Not("below_one")),
+                (Feature::ThreadEach, Expect::Not("yes")),
+                (Feature::EachHasOne, Expect::Any),
+                (Feature::FixedConnections, Expect::Any),
+                (Feature::CallsAsServed, Expect::Any),
+                (Feature::WaitsUnseen, Expect::Not("yes")),
+                (Feature::QueueOverflows, Expect::Any),
+                (Feature::ComesInLumps, Expect::Any),
+                (Feature::CallsPileUp, Expect::Any),
+            ],
+        },
+        Way {
+            word: "workers_full_threads",
+            expects: &[
+                (Feature::ThreadsFull, Expect::Is("several")),
+                (Feature::CoresFull, Expect::Is("no")),
+                (Feature::WorkersAsServed, Expect::Any),
+                (Feature::AcceptsLate, Expect::Any),
+            ],
+        },
+        Way {
+            word: "workers_dependency",
+            expects: &[
+                (Feature::QueuesBefore, Expect::Is("yes")),
+                (Feature::Plateau, Expect::Is("yes")),
+                (Feature::CallsPileUp, Expect::Any),
+                (Feature::CallsAsServed, Expect::Any),
+                (Feature::FixedConnections, Expect::Any),
+                (Feature::WorkersAsServed, Expect::Any),
+                (Feature::ReadsSlowly, Expect::Any),
+            ],
+        },
+    ],
+    predicts: Predictions {
+        reference: MOSTLY_RISES,
+        more_users: STAYS,
+        new_connections: OPEN,
+        kept_connections: OPEN,
+        head: MOSTLY_STAYS,
+        smaller_answer: MOSTLY_STAYS,
+        larger_body: MOSTLY_STAYS,
+        smaller_body: MOSTLY_STAYS,
+        second_generator: STAYS,
+        stopped: OPEN,
+        other_clients: STAYS,
+        bursts: MOSTLY_STAYS,
+        together: STAYS,
+        abreast: RISES,
+    },
+    resources: &[],
+    is_countable: true,
+    to_tell: PROBES,
+    tell: |case| {
+        let idle = idle(case);
+        let count = case.at_a_time().unwrap_or(0.0).max(1.0);
+        if top(case, Signal::FullThreads) >= AS_FAST {
+            let threads = number(top(case, Signal::FullThreads), "thread", "threads");
+            return CauseText::limit(format!("{threads} of {}", server(case)), format!("they have no room left{idle}"))
+                .several(true);
+        }
+        if queues_before(case) == Some(true) {
+            let who = case.queued_most().map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
+            let served = number(count, "request", "requests");
+            let queued = number(top(case, Signal::PeerQueued), "connection", "connections");
+            let how = format!("about {served} are served there at a time, and {queued} wait to be accepted{idle}");
+            return CauseText::limit(format!("the workers of {who}"), how).several(true);
+        }
+        let in_flight = top(case, Signal::InFlight);
+        CauseText::limit(
+            format!("{} of {}", number(count, "worker", "workers"), server(case)),
+            format!("each serves one request at a time, and {in_flight:.0} are in flight{idle}"),
+        )
+        .several(count.round() > 1.0)
+    },
+};

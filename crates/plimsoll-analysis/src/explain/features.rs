@@ -1,0 +1,428 @@
+//! What is observed of a server under load, as answers to questions ([`Feature`]): each is asked
+//! once, of all loads together, and an answer that was not observed is none.
+//!
+//! Not here: what an answer says of a cause (`causes`, `likelihoods`), and the numbers by which a
+//! figure becomes an answer (`thresholds`).
+
+use super::contrast::Contrast;
+use super::queues::{
+    allowed_full, calls_are_few, calls_as_served, calls_pile_up, comes_in_for_long, connects_late, cores_full,
+    database_locks, dependency_full, each_has_one, fixed_connections, held_by_our_connections, holds_more, in_turns,
+    interpreter, is_proxy, leaves_unsent, locked, on_the_way, plimsoll_limited, polls, ports_used_up, queues_before,
+    reads_late, risen, slow_at_low_load, taken_by_others, thread_each, waits_for_data, waits_unseen, was_slower,
+    window_full, workers_as_served, writes_wait,
+};
+use super::signals::Signal;
+use super::thresholds::{
+    AS_FAST, BELOW_ONE, CLOCK, COLLECTING_CORES, FAILS, FELT, FEW, IO_PRESSURE, LOSSY, MORE_THAN_ONE, MOST,
+    ONE_AT_A_TIME, PAGING, PART, QUEUED, RISEN, SEVERAL, THROTTLED, USED_UP, WARMER, WINDOW,
+};
+use crate::find::StoppedBy;
+use plimsoll_model::units::MS;
+
+/// One of the answers to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeatureValue {
+    /// Its name in the file of likelihoods.
+    pub word: &'static str,
+    /// What it says, as a sentence without a full stop.
+    pub text: &'static str,
+}
+
+/// How a feature is told, and how it is read.
+#[derive(Clone, Copy)]
+pub struct FeatureCard {
+    /// Its name in the file of likelihoods.
+    pub word: &'static str,
+    /// Its answers; the first is what most servers give.
+    pub values: &'static [FeatureValue],
+    /// The figures behind it, the most telling first.
+    pub signals: &'static [Signal],
+    /// Whether a cause that says nothing of it holds any answer but the first improbable: it is
+    /// the mark of the causes that name it.
+    pub is_mark: bool,
+    /// The answer, by its place among `values`; `None`: it was not observed.
+    pub read: fn(&Contrast) -> Option<usize>,
+}
+
+/// Declares the features: each with its answers, its signals and how it is read.
+macro_rules! features {
+    ($($(#[$doc:meta])* $feature:ident: $word:literal, $mark:literal,
+        [$($value:literal: $text:literal),+], [$($signal:ident),*], $read:expr;)*) => {
+        /// A question about a server under load.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Feature {
+            $($(#[$doc])* $feature,)*
+        }
+
+        impl Feature {
+            /// All of them.
+            pub const ALL: &[Feature] = &[$(Feature::$feature,)*];
+
+            /// How it is told, and how it is read.
+            pub fn card(self) -> FeatureCard {
+                match self {
+                    $(Feature::$feature => FeatureCard {
+                        word: $word,
+                        values: &[$(FeatureValue { word: $value, text: $text },)+],
+                        signals: &[$(Signal::$signal,)*],
+                        is_mark: $mark,
+                        read: $read,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+/// The place of an answer among no and yes.
+fn yes(answer: Option<bool>) -> Option<usize> {
+    answer.map(usize::from)
+}
+
+/// The same of a question about dependencies: where the server was watched and none was observed, it is no.
+fn watched(case: &Contrast, answer: Option<bool>) -> Option<usize> {
+    yes(answer.or_else(|| case.top(Signal::ServerCores).map(|_| false)))
+}
+
+/// The first of some answers that holds, counted from 1; 0 if none does, and `None` if none was
+/// observed.
+fn first<const N: usize>(answers: [Option<bool>; N]) -> Option<usize> {
+    match answers.iter().position(|answer| *answer == Some(true)) {
+        Some(at) => Some(at + 1),
+        None => answers.iter().any(Option::is_some).then_some(0),
+    }
+}
+
+features! {
+    /// Whether plimsoll was the limit.
+    PlimsollLimited: "plimsoll_limited", true,
+        ["no": "plimsoll had room",
+         "yes": "plimsoll could not make the load, or takes responses later than the server sends them"],
+        [Generator, ClientCores, InFlight, WindowLimited],
+        |case| yes(Some(plimsoll_limited(case) || held_by_our_connections(case) == Some(true)));
+    /// Whether the highest rate allowed met the SLO.
+    HighestRateMet: "highest_rate_met", true,
+        ["no": "the highest rate allowed was not what ended the search",
+         "yes": "the highest rate allowed still meets the SLO"],
+        [Goodput],
+        |case| yes(Some(case.stopped_by == StoppedBy::MaxRate && case.upper_rps.is_none()));
+    /// Whether other processes took cores that the server's threads waited for.
+    OthersTookCores: "others_took_cores", true,
+        ["no": "the server's threads did not wait for cores that others used",
+         "yes": "the server's threads waited for cores that others used"],
+        [Others, RunQueue, Steal, Idle],
+        |case| yes(taken_by_others(case));
+    /// Whether connections found no local port.
+    PortsUsedUp: "ports_used_up", true,
+        ["no": "connections found local ports", "yes": "connections found no local port"],
+        [TimeWait, ConnectFailed],
+        |case| yes(Some(ports_used_up(case)));
+    /// Whether the server has as many files open as it may.
+    FilesUsedUp: "files_used_up", true,
+        ["no": "the server may open more files", "yes": "the server has as many files open as it may"],
+        [Files],
+        |case| yes(Some(case.reaches(Signal::Files, USED_UP)? && case.low.get(Signal::Files)? < USED_UP));
+    /// Whether new connections wait while nothing else does.
+    ConnectsLate: "connects_late", true,
+        ["no": "connections were opened quickly, and accepted",
+         "yes": "new connections waited or failed, while requests on open ones did not"],
+        [Connect, ConnectFailed, Unaccepted, Service],
+        |case| yes(connects_late(case));
+    /// Whether the kernel turned connections away.
+    QueueOverflows: "queue_overflows", false,
+        ["no": "no connection was turned away from a full queue",
+         "yes": "the kernel turned connections away from a full queue"],
+        [ListenOverflows],
+        |case| yes(risen(case, Signal::ListenOverflows, QUEUED, MOST));
+    /// Whether memory was short.
+    MemoryShort: "memory_short", true,
+        ["no": "no page was read back, and no limit of memory was near",
+         "yes": "the server waited for memory",
+         "killed": "the kernel ended processes of the server's control group for want of memory"],
+        [MajorFaults, MemoryPressure, GroupMemory],
+        |case| {
+            let pages = risen(case, Signal::MajorFaults, SEVERAL, PAGING);
+            let waits = risen(case, Signal::MemoryPressure, RISEN, FEW);
+            let limit = case.reaches(Signal::GroupMemory, USED_UP).map(|near| {
+                near && case.reaches(Signal::MajorFaults, QUEUED).unwrap_or(false)
+            });
+            match case.killed.is_some_and(|count| count >= 1.0) {
+                true => Some(2),
+                false => yes([pages, waits, limit].into_iter().flatten().reduce(|a, b| a || b)),
+            }
+        };
+    /// Whether a CPU quota stopped the server, or what is behind it.
+    QuotaUsed: "quota_used", true,
+        ["no": "no quota stopped the server",
+         "server": "the server's control group used up its quota",
+         "dependency": "the control group of a dependency used up its quota"],
+        [Throttled, Quota, DownstreamThrottled, DownstreamQuota],
+        |case| {
+            let found = first([
+                risen(case, Signal::Throttled, AS_FAST, THROTTLED),
+                risen(case, Signal::DownstreamThrottled, AS_FAST, PART),
+            ]);
+            // A server without a quota has no periods to count.
+            found.or_else(|| case.top(Signal::ServerCores).map(|_| 0))
+        };
+    /// Whether what is too much is refused.
+    Refuses: "refuses", true,
+        ["no": "nothing was refused", "yes": "what is too much is refused, and nothing was at a low load"],
+        [Refused, Failed],
+        |case| yes(Some(
+            case.top(Signal::Refused)? > FAILS && case.low.get(Signal::Refused)? <= FEW * case.top(Signal::Refused)?,
+        ));
+    /// Whether responses come as fast as at a low load.
+    ServedAsFast: "served_as_fast", false,
+        ["no": "responses past the line take longer than at a low load",
+         "yes": "responses past the line come as fast as at a low load"],
+        [Service],
+        |case| {
+            let low = case.low.get(Signal::Service)?;
+            let past = case.past.get(Signal::Service).or(case.line.get(Signal::Service))?;
+            yes(Some(past <= AS_FAST * low + PART * MS as f64))
+        };
+    /// Whether responses break the SLO where nobody waits.
+    SlowAtLowLoad: "slow_at_low_load", true,
+        ["no": "at a low load responses are in time",
+         "yes": "responses are late even at a low load, where nobody waits"],
+        [P99, P50],
+        |case| yes(slow_at_low_load(case));
+    /// Whether threads have no room.
+    ThreadsFull: "threads_full", true,
+        ["no": "no thread works all the time",
+         "one": "one thread works all the time",
+         "several": "several threads work all the time"],
+        [FullestThread, FullThreads, ServerCores],
+        |case| {
+            let full = case.thread_full()?;
+            let several = case.top(Signal::FullThreads).is_some_and(|count| count > 1.0);
+            Some(if !full { 0 } else { 1 + usize::from(several) })
+        };
+    /// Whether cores are full.
+    CoresFull: "cores_full", true,
+        ["no": "cores are idle",
+         "machine": "all cores of the machine are in use",
+         "allowed": "all cores that the server may use are in use"],
+        [Idle, ServerCores, CoresAllowed, RunQueue],
+        |case| first([cores_full(case), allowed_full(case)]);
+    /// Whether the server's threads use one core's worth.
+    TakesTurns: "takes_turns", true,
+        ["no": "its threads do not take turns at one core",
+         "interpreter": "its interpreter runs one thread at a time, and that one works all the time",
+         "lock": "all its threads together use one core's worth"],
+        [ServerCores, FullestThread, InLock],
+        |case| {
+            let turns = in_turns(case)?;
+            let one = case.worker_processes()? <= 1.0;
+            Some(if !turns || !one { 0 } else if interpreter(case) { 1 } else { 2 })
+        };
+    /// Whether a collector takes CPU time from requests.
+    Collects: "collects", true,
+        ["no": "little of its CPU time collects garbage, or cores are to spare for it",
+         "yes": "a quarter or more of its CPU time collects garbage, or it stands still for that"],
+        [Gc, GcPauses, Idle],
+        |case| {
+            let pauses = case.top(Signal::GcPauses).map(|share| share >= FEW && case.collects_more());
+            let share = case.collected();
+            let cores = share.zip(case.top(Signal::ServerCores)).map(|(share, cores)| share * cores);
+            let felt = share.map(|share| {
+                let much = share >= FELT && cores.is_some_and(|cores| cores >= COLLECTING_CORES);
+                much && case.collects_more() && !case.collects_in_spare_time()
+            });
+            yes([pauses, felt].into_iter().flatten().reduce(|a, b| a || b))
+        };
+    /// Whether CPU time is spent waiting for locks.
+    SpinsForLocks: "spins_for_locks", true,
+        ["no": "little of its CPU time waits for locks", "yes": "a quarter or more of its CPU time waits for locks"],
+        [Spinning, ServerCpu],
+        |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= FELT));
+    /// Whether the server meets now what it did not meet in the search.
+    WarmerNow: "warmer_now", true,
+        ["no": "what did not meet the SLO in the search does not now",
+         "yes": "the server meets more after the search than during it, and one request was slower then"],
+        [Goodput, Service, Compiling],
+        |case| {
+            let more = holds_more(case).unwrap_or(0.0);
+            let closed = case.answers_more().unwrap_or(0.0);
+            let warmer = more.max(closed) >= WARMER || more > 0.0 && case.plateau() != Some(true);
+            yes(Some(warmer && was_slower(case)?))
+        };
+    /// Whether more load brings more responses.
+    Plateau: "plateau", false,
+        ["no": "more load brought more responses", "yes": "more load brings no more responses"],
+        [Goodput, Offered],
+        |case| yes(case.plateau());
+    /// How many requests are served at a time, by Little's law.
+    ServedAtATime: "served_at_a_time", false,
+        ["several": "several requests are served at a time",
+         "one": "one request is served at a time",
+         "below_one": "less than one request is served at a time"],
+        [Service, Goodput],
+        |case| match case.at_a_time()? {
+            count if count < BELOW_ONE => Some(2),
+            count if ONE_AT_A_TIME.contains(&count) => Some(1),
+            count if count >= MORE_THAN_ONE => Some(0),
+            _ => None,
+        };
+    /// Whether connections to a dependency are a fixed number.
+    FixedConnections: "fixed_connections", true,
+        ["no": "connections to a dependency are not a fixed number, or it is not asked",
+         "in_use": "connections to a dependency are a fixed number, and as many requests are served at a time",
+         "to_spare": "connections to a dependency are a fixed number, and fewer requests are served at a time"],
+        [PeerConnections, InFlight, Service],
+        |case| {
+            let (_, count) = case.peer().unwrap_or_default();
+            match fixed_connections(case) {
+                Some(true) => Some(1 + usize::from(case.at_a_time()? < (1.0 - FELT) * count)),
+                answer => watched(case, answer),
+            }
+        };
+    /// Whether each worker has a connection of its own.
+    EachHasOne: "each_has_one", true,
+        ["no": "workers share their connections", "yes": "each worker has a connection of its own"],
+        [Processes, Threads, PeerConnections],
+        |case| watched(case, each_has_one(case));
+    /// Whether as many workers are at a request as are served at a time.
+    WorkersAsServed: "workers_as_served", true,
+        ["no": "the server's workers are not as many as requests are served at a time",
+         "yes": "as many workers are at a request as are served at a time"],
+        [Processes, Threads, InSleep, InRead, InDisk, InLock],
+        |case| yes(workers_as_served(case));
+    /// Whether connections wait to be accepted while workers have others.
+    AcceptsLate: "accepts_late", true,
+        ["no": "connections are accepted at once",
+         "yes": "connections wait to be accepted while workers are at other requests"],
+        [ListenQueue, Unaccepted],
+        |case| {
+            let few = (FAILS * AS_FAST * case.past.get(Signal::InFlight)?).max(1.0);
+            let waits = risen(case, Signal::Unaccepted, RISEN, few)?;
+            yes(Some(waits && case.at_a_time()? >= BELOW_ONE && case.served_and_not_worked_on()?))
+        };
+    /// Whether the server makes a thread for each connection.
+    ThreadEach: "thread_each", false,
+        ["no": "the server has no thread for each connection", "yes": "the server has a thread for each connection"],
+        [Threads, Accepted],
+        |case| yes(thread_each(case));
+    /// Whether threads wait for each other.
+    ThreadsWait: "threads_wait", true,
+        ["no": "threads do not wait for each other",
+         "lock": "threads wait for each other",
+         "line": "threads wait in a line, each to be let in by itself"],
+        [InLock, InSameLock],
+        |case| {
+            let server = case.past.server.as_deref()?;
+            // These runtimes park each thread at a place of its own, also for one lock.
+            let parks = ["java", "dotnet"].iter().any(|name| server.starts_with(name));
+            let waiting = case.past.get(Signal::InLock)?;
+            let same = case.past.get(Signal::InSameLock).unwrap_or(waiting);
+            let line = !parks && waiting >= SEVERAL && same <= FELT * waiting;
+            let several = case.at_a_time().is_some_and(|count| count >= MORE_THAN_ONE);
+            Some(if !locked(case)? { 0 } else { 1 + usize::from(line && several) })
+        };
+    /// Whether threads look again and again whether it is their turn.
+    Polls: "polls", true,
+        ["no": "threads do not sleep for moments", "yes": "threads sleep for moments, many more than are served"],
+        [InSleep, InFlight],
+        |case| yes(polls(case));
+    /// Whether nothing shows what requests wait for.
+    WaitsUnseen: "waits_unseen", false,
+        ["no": "it was observed what requests wait for", "yes": "nothing shows what requests wait for"],
+        [InLock, InSleep, PeerWaiting, Unaccepted],
+        |case| yes(waits_unseen(case));
+    /// Whether threads wait for data.
+    WaitsForData: "waits_for_data", false,
+        ["no": "threads do not wait for data", "yes": "as many threads wait for data as requests are in flight"],
+        [InRead, InFlight],
+        |case| yes(waits_for_data(case));
+    /// Whether statements wait for each other in a database.
+    DatabaseLocks: "database_locks", true,
+        ["no": "no statement waits for another in a database",
+         "yes": "statements wait for each other in a database"],
+        [DownstreamInLock, DownstreamThreadsWaiting, PeerWaiting, DownstreamCores],
+        |case| yes(Some(database_locks(case).unwrap_or(false)));
+    /// Whether threads wait for storage.
+    StorageWaits: "storage_waits", true,
+        ["no": "no thread waits for storage", "yes": "threads wait for storage"],
+        [Blocked, InDisk, IoPressure],
+        |case| {
+            let own = [Signal::Blocked, Signal::InDisk].map(|signal| case.waits_more(signal, PART + FEW));
+            let machine = case.waits_more(Signal::IoPressure, IO_PRESSURE);
+            let seen = own.into_iter().chain([machine]).flatten().reduce(|a, b| a || b)?;
+            yes(Some(seen && case.cores_spare() != Some(false)))
+        };
+    /// Whether a dependency has no core left.
+    DependencyFull: "dependency_full", true,
+        ["no": "no dependency is full", "yes": "a dependency has no core left, and the server has"],
+        [DownstreamCores, ServerCores],
+        |case| watched(case, dependency_full(case));
+    /// Whether calls to a dependency take longer under load.
+    CallsPileUp: "calls_pile_up", true,
+        ["no": "calls to a dependency do not become more", "yes": "calls to a dependency take longer under load"],
+        [PeerWaiting, PeerConnections],
+        |case| yes(Some(calls_pile_up(case).unwrap_or(false)));
+    /// Whether connections wait before a dependency.
+    QueuesBefore: "queues_before", true,
+        ["no": "a dependency accepts its connections",
+         "yes": "connections wait to be accepted by a dependency that has cores to spare"],
+        [PeerQueued, InFlight],
+        |case| yes(Some(queues_before(case).unwrap_or(false)));
+    /// Whether as many calls are under way as requests are served.
+    CallsAsServed: "calls_as_served", true,
+        ["no": "calls under way are not as many as requests are served at a time",
+         "yes": "as many calls to a dependency are under way as requests are served at a time"],
+        [PeerWaiting, PeerComing, Service],
+        |case| watched(case, calls_as_served(case));
+    /// Whether hardly a request waits for a dependency.
+    CallsAreFew: "calls_are_few", false,
+        ["no": "requests wait for a dependency", "yes": "hardly a request waits for a dependency"],
+        [PeerWaiting, InFlight],
+        |case| yes(calls_are_few(case));
+    /// Whether a reader leaves what it is sent.
+    ReadsSlowly: "reads_slowly", true,
+        ["no": "readers took what was sent",
+         "window": "the reader's window was full for most of the time",
+         "dependency": "what a dependency sends lies unread, or what it is sent is not taken",
+         "pipe": "threads wait until somebody reads what they write to a pipe or a unix socket"],
+        [WindowLimited, WindowWaiting, PeerUnread, PeerUnsent, InWrite],
+        |case| {
+            let by_others = case.line.read_by_others || case.past.read_by_others;
+            let unread = [reads_late(case), leaves_unsent(case)].into_iter().flatten().reduce(|a, b| a || b);
+            first([window_full(case).map(|full| full && by_others), unread, writes_wait(case)])
+        };
+    /// Whether the network holds responses.
+    OnTheWay: "on_the_way", true,
+        ["no": "what is sent arrives",
+         "server": "responses lie ready to leave the server",
+         "dependency": "responses of a dependency are on their way for long",
+         "lossy": "segments are sent again and again"],
+        [SendQueue, PeerOnTheWay, PeerComing, Retransmits],
+        |case| {
+            let send = risen(case, Signal::SendQueue, QUEUED, WINDOW).map(|queued| {
+                let much = case.top(Signal::SendQueue) >= case.top(Signal::BytesIn).map(|bytes| LOSSY * bytes);
+                queued && much && case.reaches(Signal::WindowLimited, MOST) != Some(true)
+            });
+            let behind = [on_the_way(case), comes_in_for_long(case)].into_iter().flatten().reduce(|a, b| a || b);
+            let overflows = risen(case, Signal::ListenOverflows, QUEUED, MOST) == Some(true);
+            let lossy = risen(case, Signal::Retransmits, RISEN, LOSSY)
+                .map(|lossy| lossy && !overflows && reads_late(case) != Some(true));
+            first([send, behind, lossy])
+        };
+    /// Whether responses come in lumps.
+    ComesInLumps: "comes_in_lumps", true,
+        ["no": "responses do not come in lumps of one size",
+         "yes": "responses come in lumps of one size at even distances"],
+        [Lumps, Goodput],
+        |case| yes(Some(case.past.get(Signal::Lumps)? >= PART && case.low.get(Signal::Lumps).unwrap_or(0.0) < FEW));
+    /// Whether responses come as evenly as a clock.
+    ComesEvenly: "comes_evenly", false,
+        ["no": "responses do not come as evenly as a clock", "yes": "responses come as evenly as a clock"],
+        [Dispersion],
+        |case| yes(Some(case.past.get(Signal::Dispersion)? < CLOCK));
+    /// Whether the server is a proxy by its name.
+    IsProxy: "is_proxy", false,
+        ["no": "the server is no proxy by its name", "yes": "the server is a proxy by its name"],
+        [PeerConnections],
+        |case| yes(Some(is_proxy(case)));
+}

@@ -1,0 +1,77 @@
+//! That the cause is not known, and what would tell it.
+
+use super::cause::Cause;
+use super::causes::card;
+use super::contrast::Contrast;
+use super::signals::Signal;
+use crate::format;
+use crate::sentence::{Remedy, Sentence};
+
+/// That it is not known, and what may be.
+pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
+    if let Some(gone) = &case.gone {
+        return format!("not known: {gone}");
+    }
+    if let Some(answered_rps) = case.broken_since() {
+        return format!(
+            "not known: the server has not come back from its search: its line was {}, and {} of {} succeed now",
+            case.offered_text(case.lower_rps),
+            format::rate(answered_rps),
+            case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
+        );
+    }
+    if let Some(failing) = &case.failing {
+        return format!("not known: {}: that breaks the SLO before any limit does", failing.text);
+    }
+    if let Some(share) = case.fails_anyhow() {
+        let most = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
+        return format!(
+            "not known: {} of the requests fail at a low load already ({most}), where nobody waits: that breaks the SLO before any limit does",
+            format::share(share)
+        );
+    }
+    if case.best_rps > 0.0 && !case.is_seen() {
+        return "not known: the budget was too short for the steady loads that tell".to_owned();
+    }
+    if let Some(held_rps) = case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.plateau() == Some(false)) {
+        let held = case.offered_text(held_rps);
+        return format!("not known: the SLO was met up to {held}, and the budget left no time for more");
+    }
+    match possible {
+        [] if case.best_rps <= 0.0 => "not known: no request succeeded".to_owned(),
+        [] => "not known: no resource that was observed is full".to_owned(),
+        [one] => format!("not known; it may be {one}, but too little speaks for it"),
+        [one, other, ..] => format!("not known: {one} and {other} are possible, and what was observed does not tell them apart"),
+    }
+}
+
+/// What would tell.
+pub(super) fn to_tell(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
+    if case.broken_since().is_some() {
+        return vec![Sentence::from(
+            "the server, started again and loaded below its line: plimsoll overload shows how it fails and whether it comes back",
+        )];
+    }
+    if case.fails_anyhow().is_some() {
+        return vec![Sentence::from("what fails, and how: plimsoll run at a low rate shows it")];
+    }
+    if case.best_rps <= 0.0 {
+        return vec![Sentence::from("a request that succeeds: plimsoll run shows what the server answers")];
+    }
+    if !case.is_seen() {
+        let more = Sentence::from("loads at a low rate, at the line and past it: give it more time (");
+        return vec![more.remedy(Remedy::Budget).words(")")];
+    }
+    let of = |cause: &Cause| {
+        let card = card(*cause).filter(|card| !card.to_tell.is_empty())?;
+        Some(Sentence::from(format!("{cause}: ")).then(&card.to_tell.into()))
+    };
+    let mut told: Vec<Sentence> = possible.iter().filter_map(of).collect();
+    told.dedup();
+    if case.line.get(Signal::ServerCores).is_none() {
+        let reasons = case.line.unseen.iter().chain(&case.low.unseen).chain(&case.past.unseen);
+        let why = reasons.into_iter().next().cloned().unwrap_or_else(|| "nothing was watched".to_owned());
+        told.insert(0, format!("the server's own figures were not seen: {why}").into());
+    }
+    told
+}

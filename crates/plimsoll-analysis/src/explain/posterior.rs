@@ -1,0 +1,137 @@
+//! How probable each cause is after what was observed ([`Posterior`]): Bayes' rule over the
+//! answers of all features and the effects of all interventions.
+//!
+//! Not here: the probabilities of answers (`likelihoods`), and words.
+
+use super::cause::Cause;
+use super::causes::{CauseCard, Way, ways};
+use super::contrast::Contrast;
+use super::features::Feature;
+use super::interventions::Effect;
+use super::likelihoods::Likelihoods;
+use plimsoll_model::Intervention;
+
+/// The answers of all features, in the order of [`Feature::ALL`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answers(pub Vec<Option<usize>>);
+
+impl Answers {
+    /// Those of a case.
+    pub fn of(case: &Contrast) -> Answers {
+        Answers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
+    }
+
+    /// The observed ones.
+    pub fn observed(&self) -> impl Iterator<Item = (Feature, usize)> {
+        Feature::ALL.iter().zip(&self.0).filter_map(|(feature, answer)| Some((*feature, (*answer)?)))
+    }
+}
+
+/// What an answer adds to a cause, against any server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EvidenceTerm {
+    /// The question.
+    pub feature: Feature,
+    /// The answer.
+    pub value: usize,
+    /// Logarithm of how much more probable it is under the cause.
+    pub log_ratio: f64,
+}
+
+/// A way in which a cause shows, after what was observed.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The cause.
+    pub card: &'static CauseCard,
+    /// The way.
+    pub way: &'static Way,
+    /// Its probability, 0..=1.
+    pub probability: f64,
+    /// What speaks for it and against it, the strongest first.
+    pub terms: Vec<EvidenceTerm>,
+}
+
+/// A cause with the probability of all its ways.
+#[derive(Debug, Clone, Copy)]
+pub struct CauseProbability<'a> {
+    /// Which.
+    pub cause: Cause,
+    /// 0..=1.
+    pub probability: f64,
+    /// Its most probable way.
+    pub candidate: &'a Candidate,
+}
+
+/// The probabilities of all causes.
+#[derive(Debug, Clone)]
+pub struct Posterior {
+    /// All ways, the most probable first.
+    pub candidates: Vec<Candidate>,
+    /// The probability that it is none of them, 0..=1.
+    pub unknown: f64,
+    /// The cause that is named; `None`: none is probable enough.
+    pub named: Option<Cause>,
+}
+
+/// Before anything is observed it is none of the causes with this probability.
+const UNKNOWN_PRIOR: f64 = 0.1;
+
+impl Posterior {
+    /// That of a case with these effects of interventions.
+    pub fn of(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
+        Posterior::with(Likelihoods::fitted(), &Answers::of(case), effects)
+    }
+
+    /// That of some answers, by other likelihoods.
+    pub fn with(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
+        let temperature = likelihoods.temperature;
+        let prior = (1.0 - UNKNOWN_PRIOR) / ways().count() as f64;
+        let mut candidates: Vec<Candidate> = ways()
+            .map(|(card, way)| {
+                let term = |(feature, value): (Feature, usize)| {
+                    let log_ratio =
+                        (likelihoods.given(way, feature)[value] / likelihoods.background(feature)[value]).ln();
+                    EvidenceTerm { feature, value, log_ratio }
+                };
+                let mut terms: Vec<EvidenceTerm> = answers.observed().map(term).collect();
+                terms.sort_by(|a, b| b.log_ratio.abs().total_cmp(&a.log_ratio.abs()));
+                let of = |(intervention, effect): &(Intervention, Effect)| {
+                    (card.predicts.of(*intervention).probability(*effect) * Effect::ALL.len() as f64).ln()
+                };
+                let observed: f64 = terms.iter().map(|term| term.log_ratio).sum();
+                let changed: f64 = effects.iter().map(of).sum();
+                let probability = prior.ln() + temperature * (observed + changed);
+                Candidate { card, way, probability, terms }
+            })
+            .collect();
+        let most = candidates.iter().map(|it| it.probability).fold(UNKNOWN_PRIOR.ln(), f64::max);
+        let sum: f64 = candidates.iter().map(|it| (it.probability - most).exp()).sum();
+        let unknown = (UNKNOWN_PRIOR.ln() - most).exp();
+        for candidate in &mut candidates {
+            candidate.probability = (candidate.probability - most).exp() / (sum + unknown);
+        }
+        candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        let mut found = Posterior { candidates, unknown: unknown / (sum + unknown), named: None };
+        found.named = found.causes().first().filter(|it| it.probability >= likelihoods.named_from).map(|it| it.cause);
+        found
+    }
+
+    /// The causes, the most probable first.
+    pub fn causes(&self) -> Vec<CauseProbability<'_>> {
+        let mut found: Vec<CauseProbability> = Vec::new();
+        for candidate in &self.candidates {
+            let cause = candidate.card.cause;
+            match found.iter_mut().find(|other| other.cause == cause) {
+                Some(other) => other.probability += candidate.probability,
+                None => found.push(CauseProbability { cause, probability: candidate.probability, candidate }),
+            }
+        }
+        found.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        found
+    }
+
+    /// A cause's most probable way.
+    pub fn way_of(&self, cause: Cause) -> Option<&Candidate> {
+        self.candidates.iter().find(|candidate| candidate.card.cause == cause)
+    }
+}

@@ -1,0 +1,544 @@
+//! Laws of queues and of threads behind the features: each a pure function of what the loads
+//! showed. `None`: what it needs was not observed.
+//!
+//! Not here: which cause an answer speaks for (`causes`).
+
+use super::contrast::Contrast;
+use super::signals::{LoadSignals, Signal};
+use super::thresholds::{
+    AGREE, AGREE_ROUGHLY, AS_FAST, BELOW_ONE, CLEARLY_MORE, CONNECTS_LATE_NS, FAILS, FELT, FEW, MOST,
+    ONE_CORE, OTHERS_CORES, PART, PORTS_HELD, QUEUED, RISEN, SEVERAL, SLOWER, USED_UP, WINDOW,
+};
+use crate::find::StoppedBy;
+
+/// Whether two counts agree within a share of the second.
+fn agree(count: f64, other: f64, within: f64) -> bool {
+    other > 0.0 && (count / other - 1.0).abs() <= within
+}
+
+/// How much more a signal is past the line than at a low load.
+fn more(case: &Contrast, signal: Signal) -> Option<f64> {
+    Some(case.past.get(signal)? - case.low.get(signal)?)
+}
+
+/// Whether a signal at the line or past it reaches `least` and has risen by `times` since the low
+/// load.
+pub(super) fn risen(case: &Contrast, signal: Signal, times: f64, least: f64) -> Option<bool> {
+    let top = case.top(signal)?;
+    Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
+}
+
+/// Whether plimsoll could not make the load, with the machine not used up by others.
+pub(super) fn plimsoll_limited(case: &Contrast) -> bool {
+    let of = |sight: &LoadSignals| {
+        let crowded_out = crowded_out(sight).unwrap_or(false);
+        sight.limited.is_some() && sight.disturbed.is_none() && !crowded_out
+    };
+    let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
+    let whole = case.stopped_by == StoppedBy::Client && case.line.disturbed.is_none();
+    let reads = !case.line.read_by_others && window_full(case).unwrap_or(false);
+    whole || here || reads && case.nothing_full() == Some(true) && case.plateau() == Some(true)
+}
+
+/// Whether plimsoll was late for want of a core on the machine of a server that uses up its cores.
+fn crowded_out(sight: &LoadSignals) -> Option<bool> {
+    let cores = sight.get(Signal::Cores)?;
+    let (idle, ours) = (sight.get(Signal::Idle)?, sight.get(Signal::ClientCores)?);
+    let is_busy = sight.get(Signal::Generator)? >= 1.0 - FELT;
+    Some(idle <= FEW * cores && ours <= PART * cores && !is_busy && sight.get(Signal::ServerCores)? >= ours)
+}
+
+/// Whether it is our connections that are few: as many requests are served at a time as we let be
+/// in flight, or some were not sent although those sent took no longer than one alone. Random
+/// arrivals find all connections taken long before these are in use all the time (Erlang's loss
+/// formula).
+pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
+    let most = case.past.under_way_max;
+    let in_flight = case.past.get(Signal::InFlight)?;
+    let all = in_flight >= (1.0 - FEW) * most && agree(case.best_rps * case.alone_ns? / 1e9, most, AGREE);
+    let as_alone = case.past.get(Signal::Service)? <= (1.0 + FELT) * case.alone_ns?;
+    let lost = case.past.unsent_share >= FAILS && in_flight >= MOST * most && as_alone;
+    Some(most >= 1.0 && (all || lost))
+}
+
+/// Whether others took cores that the server's threads waited for: the cores are full, others used
+/// a good part of one whatever the load was, and threads of the server waited.
+pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
+    let near = if case.line.is_seen() { &case.line } else { &case.past };
+    let cores = near.get(Signal::Cores)?;
+    let taken = |sight: &LoadSignals| {
+        Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * cores)
+    };
+    let at_line = taken(near)?;
+    // What grows with the load works for the server.
+    let is_own = taken(&case.low).is_some_and(|low| at_line >= RISEN * low);
+    let waited = near.get(Signal::RunQueue).is_none_or(|waiting| waiting >= PART);
+    let full = near.get(Signal::Idle)? <= FEW * cores.max(AS_FAST);
+    Some(at_line >= OTHERS_CORES && !is_own && waited && full)
+}
+
+/// How long the kernel holds a port of a connection that is over, s: a minute, or a second to
+/// addresses of this machine (Linux, `tcp_tw_reuse`).
+const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
+
+/// Whether connections found no local port: ours, or the server's own to a peer, where all ports
+/// are held and as many come free as are answered.
+pub(super) fn ports_used_up(case: &Contrast) -> bool {
+    let ours = case.line.no_port + case.past.no_port > 0;
+    let fails = || case.reaches(Signal::Failed, FAILS).unwrap_or(false);
+    let asks = !case.line.peers.is_empty() || !case.past.peers.is_empty();
+    let rise = asks && risen(case, Signal::TimeWait, AS_FAST, PORTS_HELD) == Some(true) && fails();
+    // Ports are held for a minute: what the search used up is missed at the first load, too.
+    let first = [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
+    let stay = first.is_some_and(|sight| {
+        let reaches = |signal: Signal, least: f64| sight.get(signal).is_some_and(|value| value >= least);
+        reaches(Signal::TimeWait, USED_UP) && reaches(Signal::Failed, FAILS) && sight.opened > 0
+    });
+    ours || rise || stay || ports_in_turn(case).unwrap_or(false)
+}
+
+fn ports_in_turn(case: &Contrast) -> Option<bool> {
+    let is_held = |sight: &LoadSignals| sight.get(Signal::TimeWait).is_some_and(|share| share >= PORTS_HELD);
+    let sight = if is_held(&case.past) { &case.past } else { &case.line };
+    let (ports, answered) = (sight.local_ports?, sight.get(Signal::Goodput)? * sight.seconds);
+    let as_many = PORT_HELD_S.iter().any(|held_s| {
+        let turns = sight.seconds / held_s;
+        // Those that came free in the second before are taken once besides.
+        let free = if *held_s <= 1.0 { 1.0 } else { 0.0 };
+        ((1.0 - PART) * turns..(1.0 + PART) * (turns + free)).contains(&(answered / ports))
+    });
+    let fails = case.past.get(Signal::Failed)? >= FAILS + RISEN * case.low.get(Signal::Failed)?;
+    Some(is_held(sight) && as_many && fails)
+}
+
+/// Whether new connections wait or fail while requests on open ones come as fast as ever, and the
+/// server has room to accept them.
+pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
+    let waits = unaccepted(case).unwrap_or(false);
+    let late = case.reaches(Signal::Connect, CONNECTS_LATE_NS).unwrap_or(false);
+    let failed = case.reaches(Signal::ConnectFailed, FAILS).unwrap_or(false);
+    // Connections that are made all at once for a load may overflow a short queue, too.
+    let none_turned_away = case.low.get(Signal::ListenOverflows) == Some(0.0);
+    let before = case.low.get(Signal::Connect).is_some_and(|ns| ns >= CONNECTS_LATE_NS) && !none_turned_away;
+    case.top(Signal::Connect).or(case.top(Signal::ConnectFailed)).or(case.top(Signal::Unaccepted))?;
+    let alone_ns = case.alone_ns.or(case.low.get(Signal::Service));
+    let service_ns = case.past.get(Signal::Service).or(case.line.get(Signal::Service));
+    let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= AS_FAST * alone_ns);
+    let is_idle = case.at_a_time().is_some_and(|count| count < BELOW_ONE);
+    let is_busy = case.reaches(Signal::FullestThread, 1.0 - FELT).unwrap_or(false)
+        || cores_full(case).unwrap_or(false)
+        || case.quota_full().unwrap_or(false)
+        || writes_wait(case).unwrap_or(false);
+    Some((waits || late || failed) && !before && (as_fast || is_idle) && !is_busy)
+}
+
+/// Whether half of what is in flight waits for its connection to be accepted, while hardly
+/// anything is worked on.
+pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
+    let in_flight = case.past.get(Signal::InFlight)?;
+    Some(past >= SEVERAL && past >= MOST * in_flight && low <= FEW * past && case.at_a_time()? < BELOW_ONE)
+}
+
+/// Whether a low load breaks the SLO although the server is not busy with it.
+pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
+    let is_busy = case.low.get(Signal::FullestThread).is_some_and(|share| share >= 1.0 - PART);
+    Some(case.slow_when_low()? && !is_busy)
+}
+
+/// Whether all cores of the machine are in use.
+pub(super) fn cores_full(case: &Contrast) -> Option<bool> {
+    case.cores_full()
+}
+
+/// Whether all cores that the server may use are in use: by its affinity, or because its threads
+/// wait for cores while others are idle.
+pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
+    let allowed = case.allowed_full();
+    let held = held_to_cores(case);
+    [allowed, held].into_iter().flatten().reduce(|a, b| a || b)
+}
+
+fn held_to_cores(case: &Contrast) -> Option<bool> {
+    let used = case.top(Signal::ServerCores)?;
+    let whole = |used: f64| used.round() >= 1.0 && agree(used, used.round(), FEW);
+    let most = case.answers_most().and_then(|sight| sight.get(Signal::ServerCores));
+    let waiting = case.top(Signal::RunQueue)?;
+    let for_each_other = more(case, Signal::InLock).unwrap_or(0.0);
+    let in_turn = in_turns(case)? && interpreter(case);
+    // As many wait where cores are nearly all in use, by chance.
+    let by_chance = [&case.line, &case.past].into_iter().filter_map(wait_by_chance).reduce(f64::max)?;
+    let waits = waiting >= by_chance + MOST && for_each_other < waiting;
+    Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.cores_spare()?)
+}
+
+/// Threads that wait for a core by chance where cores are as busy as in this load: Lq of M/M/c by
+/// Sakasegawa's approximation (Ann. Inst. Stat. Math. 29, 1977).
+fn wait_by_chance(sight: &LoadSignals) -> Option<f64> {
+    let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
+    let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - FAILS);
+    Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
+}
+
+/// Whether several threads use one core's worth together, none full and cores idle.
+pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
+    let used = case.top(Signal::ServerCores)?;
+    let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
+    // Being woken in vain looks like waiting for a core.
+    let in_turn = waits < MOST || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= AS_FAST * waits);
+    let many = case.top(Signal::Threads)? >= RISEN;
+    Some(ONE_CORE.contains(&used) && in_turn && many && !case.thread_full()? && case.cores_spare()?)
+}
+
+/// Programs by the names of their processes: a prior, and nothing that decides alone.
+const PROGRAMS: &str = include_str!("programs.tsv");
+
+/// Whether a process is of a kind of program, by its name or by that of the program that runs it:
+/// a script that is started by its name runs as `flask (python3.12)`.
+fn is_program(kind: &str, process: &str) -> bool {
+    let (name, program) = process.trim_end_matches(')').split_once(" (").unwrap_or((process, process));
+    // Builds of Python without a lock around the interpreter end in t (PEP 703).
+    if kind == "interpreter" && program.starts_with("python3.") && program.ends_with('t') {
+        return false;
+    }
+    let known = PROGRAMS.lines().filter_map(|line| line.split_once('\t')).filter(|(of, _)| *of == kind);
+    known.into_iter().any(|(_, known)| name.starts_with(known) || program.starts_with(known))
+}
+
+fn server(case: &Contrast) -> &str {
+    case.past.server.as_deref().or(case.line.server.as_deref()).unwrap_or_default()
+}
+
+/// Whether the server's threads share an interpreter, by its name.
+pub(super) fn interpreter(case: &Contrast) -> bool {
+    is_program("interpreter", server(case))
+}
+
+/// Whether the server hands requests on, by its name.
+pub(super) fn is_proxy(case: &Contrast) -> bool {
+    case.peer().is_some() && is_program("proxy", server(case))
+}
+
+/// Whether more was met after the search than in it: as a share of what was not met then.
+pub(super) fn holds_more(case: &Contrast) -> Option<f64> {
+    let of_saturated = || Some(case.held_past_rps? / case.saturated_rps?).filter(|share| *share >= CLEARLY_MORE);
+    case.holds_upper().or_else(of_saturated)
+}
+
+/// Whether a request alone took longer at the beginning, or the runtime compiled code.
+pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
+    let compiled = [&case.low, &case.half].map(|sight| sight.get(Signal::Compiling).unwrap_or(0.0));
+    // On average: a few that take long, as those that meet a collector, are in both.
+    let mean_ns = |sight: &LoadSignals| sight.service_mean_ns.or(sight.get(Signal::Service));
+    let all = if case.held_back_ns.is_some() { 1 } else { 4 };
+    let loads = [&case.low, &case.half, &case.line, &case.past].into_iter().take(all);
+    let now_ns = loads.filter_map(mean_ns).reduce(f64::min)?;
+    Some(case.alone_first_ns? >= SLOWER * now_ns || compiled[0].max(compiled[1]) >= FEW)
+}
+
+/// Whether the server's connections to its main peer are a fixed number while more requests wait.
+pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
+    let (line, past) = case.peer_counts()?;
+    let (_, count) = case.peer()?;
+    let waiting = case.past.get(Signal::InFlight)?;
+    let asked = case.asks(case.peer()?.0).unwrap_or(true);
+    // Those who would use them may wait for each other instead, or share none of them.
+    let behind_a_lock = || {
+        let left = case.past.get(Signal::Threads)? - case.past.get(Signal::InLock)?;
+        Some(more(case, Signal::InLock)? >= MOST * count && left < MOST * count)
+    };
+    let (threads, processes) = (case.past.get(Signal::Threads), case.past.get(Signal::Processes));
+    let of_processes = threads.zip(processes).is_some_and(|(threads, count)| count >= RISEN && threads <= count);
+    let apart = of_processes && locked(case).unwrap_or(false);
+    let is_fixed = past >= 1.0 && (past - line).abs() <= (AS_FAST * FAILS * past).max(MOST);
+    let shared = !behind_a_lock().unwrap_or(false) && !apart;
+    Some(asked && shared && is_fixed && waiting >= SLOWER * past)
+}
+
+/// Whether each worker has a connection to the main peer of its own.
+pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
+    let (_, connections) = case.peer()?;
+    let served = case.at_a_time()?;
+    let threads = none_left_idle(case).unwrap_or(false) && connections >= (1.0 - AGREE) * served;
+    let workers = case.worker_processes()?;
+    let processes = workers > 1.0 && connections >= workers && agree(served, workers, AGREE);
+    let named = alike(case).any(|count| (count - connections).abs() < MOST);
+    Some(processes || threads || named)
+}
+
+/// Whether the server has a process or a thread at each request that is served at a time.
+pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
+    let served = case.at_a_time()?;
+    let processes = case.worker_processes().map(|workers| {
+        let all = case.top(Signal::Processes).unwrap_or(workers);
+        let alone = workers > 1.0 || case.top(Signal::Threads).is_some_and(|threads| threads <= AS_FAST);
+        let near = agree(served, workers, AGREE) && alone || all > 1.0 && agree(served, all, AGREE);
+        near && !takes_all(case).unwrap_or(false)
+    });
+    let named = alike(case).any(|count| agree(served, count, AGREE));
+    let several = served >= super::thresholds::MORE_THAN_ONE;
+    let at_work = [threads_at_work(case), none_left_idle(case), Some(named)];
+    let threads = at_work.into_iter().flatten().reduce(|a, b| a || b).map(|it| it && several);
+    let seen = [processes, threads].into_iter().flatten().reduce(|a, b| a || b)?;
+    let grows = case.past.get(Signal::Threads).zip(case.line.get(Signal::Threads));
+    let grows = grows.is_some_and(|(past, line)| past > (1.0 + FEW) * line + 1.0);
+    Some(seen && !grows && !thread_each(case).unwrap_or(false))
+}
+
+/// How many threads of the server are called alike where that was a fixed number, more than a loop
+/// or two for each core.
+fn alike(case: &Contrast) -> impl Iterator<Item = f64> {
+    let cores = case.top(Signal::Cores).unwrap_or(f64::INFINITY);
+    let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
+    case.past.alike.iter().filter_map(fixed).filter(move |count| *count > AS_FAST * cores)
+}
+
+/// Whether as many more threads than at a low load sleep or wait for storage as more requests are
+/// served at a time (Little's law): threads that always sleep cancel out.
+pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
+    let at_work = |sight: &LoadSignals| {
+        [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|it| sight.get(it)).reduce(|a, b| a + b)
+    };
+    let low = (at_work(&case.low)?, served(case, &case.low)?);
+    let beyond = |sight: &LoadSignals| Some((at_work(sight)? - low.0, served(case, sight)? - low.1));
+    let (line, past) = (beyond(&case.line)?, beyond(&case.past)?);
+    // Who waits for the interpreter looks again after a moment, as one does who sleeps.
+    let next = if interpreter(case) { 1.0 } else { 0.0 };
+    let as_many = |(threads, requests): (f64, f64), within: f64, next: f64| {
+        requests > 0.0 && (requests * (1.0 - within)..requests * (1.0 + within) + next).contains(&threads)
+    };
+    // A short load shows each thread once: both loads together say it closer.
+    let both = as_many((line.0 + past.0, line.1 + past.1), AGREE_ROUGHLY, AS_FAST * next);
+    Some(both && as_many(line, MOST, next) && as_many(past, MOST, next))
+}
+
+/// Requests served at a time in a load, by Little's law.
+fn served(case: &Contrast, sight: &LoadSignals) -> Option<f64> {
+    Some(sight.get(Signal::Goodput)? * case.taken_ns()? / 1e9)
+}
+
+/// Whether the threads that wait for work at a low load are all at a request past the line: as
+/// many fewer wait as more requests are served at a time.
+fn none_left_idle(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
+    let beyond = served(case, &case.past)? - served(case, &case.low)?;
+    let sleeping = more(case, Signal::InSleep)?;
+    let as_many = beyond > 0.0 && agree(low - past, beyond, AGREE_ROUGHLY) && sleeping <= (1.0 + FELT) * beyond;
+    Some(low >= super::thresholds::MORE_THAN_ONE && past <= FEW * low && as_many)
+}
+
+/// Whether more threads wait for each other past the line than at a low load.
+pub(super) fn locked(case: &Contrast) -> Option<bool> {
+    Some(more(case, Signal::InLock)? >= AS_FAST)
+}
+
+/// Whether processes of one thread each have accepted nearly all that is in flight: who serves one
+/// request at a time leaves the others where they are, and an event loop has them all.
+pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
+    let (threads, processes) = (case.past.get(Signal::Threads)?, case.past.get(Signal::Processes)?);
+    let left = case.past.get(Signal::InFlight)? - processes;
+    let has_room = case.past.get(Signal::ListenOverflows).is_none_or(|times| times <= 0.0);
+    let waiting = case.past.get(Signal::Unaccepted)?;
+    Some(has_room && threads <= processes && left >= processes.max(SEVERAL) && waiting < PART * left)
+}
+
+/// Whether the server has a thread for each connection.
+pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
+    let (threads, connections) = (more(case, Signal::Threads)?, more(case, Signal::Accepted)?);
+    let waiting = case.past.get(Signal::Unaccepted).unwrap_or(0.0);
+    Some(connections >= SEVERAL * SEVERAL && agree(threads, connections, AGREE_ROUGHLY) && waiting <= FEW * connections)
+}
+
+/// Whether the threads of most requests sleep for moments, many more than are served at a time:
+/// they look again and again whether it is their turn.
+pub(super) fn polls(case: &Contrast) -> Option<bool> {
+    let (beyond, in_flight) = (more(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
+    // Of more requests than it has threads the rest has none yet.
+    let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
+    let many = beyond >= SEVERAL && beyond >= RISEN * case.at_a_time()?;
+    Some(many && beyond >= MOST * with_thread && beyond <= (1.0 + PART) * in_flight && locked(case) != Some(true))
+}
+
+/// Whether threads that wait sleep for a time, and hardly one waits for data: it is no response
+/// that they wait for.
+fn sleeps_unasked(case: &Contrast) -> Option<bool> {
+    let (beyond, reading) = (more(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
+    let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
+    let many = beyond >= SEVERAL && beyond >= SEVERAL * reading;
+    Some(many && beyond >= PART * case.past.get(Signal::InFlight)? && few)
+}
+
+/// Whether as many threads wait for data as requests are in flight, and none for another.
+pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
+    let (reading, in_flight) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
+    let otherwise = more(case, Signal::InLock)? + case.past.get(Signal::InSleep)?;
+    Some(in_flight >= SEVERAL && reading >= (1.0 - AGREE_ROUGHLY) * in_flight && otherwise < FELT * in_flight)
+}
+
+/// Whether nothing shows what requests wait for: no worker for each that is served, no thread that
+/// sleeps, waits for another or for storage, no dependency that many have asked, and no connection
+/// that was not accepted.
+pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
+    let rises = |signal: Signal| Some(more(case, signal)? > 1.0);
+    let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(rises);
+    if threads.iter().all(Option::is_none) {
+        return None;
+    }
+    let by_threads = threads.into_iter().flatten().any(|it| it) || case.reaches(Signal::IoPressure, PART) == Some(true);
+    let asks = case.peer().is_some_and(|(peer, _)| case.asks(peer).unwrap_or(true));
+    let asked = asks && !calls_are_few(case).unwrap_or(false);
+    let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= SEVERAL);
+    let workers = case.worker_processes()? > 1.0 && !takes_all(case).unwrap_or(false);
+    Some(!workers && !none_left_idle(case).unwrap_or(false) && !by_threads && !asked && !queued)
+}
+
+/// Calls to dependencies that are not answered past the line, or whose response is coming in.
+fn calls(case: &Contrast) -> Option<f64> {
+    Some(case.past.get(Signal::PeerWaiting)? + case.past.get(Signal::PeerComing).unwrap_or(0.0))
+}
+
+/// Whether hardly a request in flight waits for a dependency to which connections are to spare.
+pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
+    let calls = calls(case)?;
+    Some(calls <= FELT * case.past.get(Signal::InFlight)? && calls < BELOW_ONE * case.peer()?.1)
+}
+
+/// Whether as many calls are under way as requests are served at a time, while many more wait.
+pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
+    let calls = calls(case)?;
+    let rise = calls >= super::thresholds::MORE_THAN_ONE && calls >= AS_FAST * case.low.get(Signal::PeerWaiting)?;
+    let as_many = agree(calls, case.at_a_time()?, AGREE_ROUGHLY);
+    Some(rise && as_many && case.past.get(Signal::InFlight)? >= AS_FAST * calls)
+}
+
+/// Whether calls become more than are served at a time (Little's law): each takes longer than
+/// alone. Or connections are a fixed number, all in use, and fewer requests are served; or they
+/// become more as more requests wait for data.
+pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
+    if sleeps_unasked(case) == Some(true) || !case.plateau()? || !case.nothing_full()? {
+        return Some(false);
+    }
+    if calls_exceed(case) == Some(true) {
+        return Some(true);
+    }
+    let (line, past) = case.peer_counts()?;
+    let (waiting, served) = (case.past.get(Signal::InFlight)?, case.at_a_time()?);
+    let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER * low);
+    // Connections that stand idle are kept, not in use.
+    let peer_waiting = case.past.get(Signal::PeerWaiting);
+    let in_use = peer_waiting.map_or(served >= BELOW_ONE, |calls| calls >= BELOW_ONE * past && rises(calls));
+    let full = fixed_connections(case)? && served < (1.0 - PART) * past && past > 1.0 && in_use;
+    let asked = !calls_are_few(case).unwrap_or(false);
+    let grows = past >= (1.0 + PART) * line && past >= line + AS_FAST && waiting <= SLOWER * past && asked;
+    let data = waits_for_data(case).unwrap_or(false);
+    let enough = past >= (1.0 - FELT) * waiting && served < (1.0 - PART) * waiting && data;
+    Some(full || grows || enough)
+}
+
+fn calls_exceed(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
+    Some(past >= RISEN * low + RISEN && case.at_a_time()? < BELOW_ONE * past)
+}
+
+/// Whether a dependency has used up its cores while the server has room: a single process one,
+/// several as many as there are.
+pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
+    let (Some(cores), Some(processes)) = (case.top(Signal::DownstreamCores), case.top(Signal::DownstreamProcesses))
+    else {
+        return Some(false);
+    };
+    let own = case.top(Signal::ServerCores)?;
+    let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
+    let one = processes <= 1.0 && ONE_CORE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREE;
+    // Where both use up a machine, it is the dependency only if it uses much more of it. What a
+    // proxy hands on to is the service itself.
+    let all = cores_full(case)? && cores > SLOWER * own && cores > PART * case.top(Signal::Cores)?;
+    let service = is_proxy(case) && processes > 1.0 && cores_full(case)?;
+    Some((one || all) && !service && low < BELOW_ONE * cores && !case.thread_full()?)
+}
+
+/// Whether connections wait to be accepted by a dependency that does not work all the time.
+pub(super) fn queues_before(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::PeerQueued)?, case.past.get(Signal::PeerQueued)?);
+    let many = past >= SEVERAL && past >= PART * case.past.get(Signal::InFlight)? && low <= FEW * past;
+    Some(many && !dependency_full(case).unwrap_or(false))
+}
+
+/// The database behind the server: of several the one that most calls wait for.
+pub(super) fn database(case: &Contrast) -> Option<&str> {
+    let is_known = |peer: &str| case.name_of_peer(peer).is_some_and(|name| is_program("database", name));
+    let calls = |peer: &str| case.past.calls_to_peers.get(peer).copied().unwrap_or(0.0);
+    let all = case.past.peers.iter().filter(|(peer, _)| is_known(peer));
+    let most = all.max_by(|a, b| calls(a.0).total_cmp(&calls(b.0)).then(a.1.total_cmp(b.1)));
+    most.map(|(peer, _)| peer.as_str())
+}
+
+/// Whether statements wait for each other in a database: it says so, or calls to it pile up while
+/// it neither works nor waits for storage.
+pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
+    let database = database(case)?;
+    if waiting_statements(case).is_some() {
+        return Some(true);
+    }
+    let idle = case.top(Signal::DownstreamCores)? < BELOW_ONE && case.reaches(Signal::IoPressure, FELT) != Some(true);
+    let (address, calls) = case.asked_most()?;
+    let low = case.low.calls_to_peers.get(address).copied().unwrap_or(0.0);
+    let piled_up = calls >= RISEN * low + RISEN && case.at_a_time()? < BELOW_ONE * calls;
+    Some(idle && address == database && piled_up)
+}
+
+/// How many statements wait for another's lock past the line, by the titles of processes or by
+/// what the database's threads wait in: most of those that are waited for.
+pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
+    let titles = more(case, Signal::DownstreamInLock);
+    let is_idle = case.top(Signal::DownstreamCores).is_some_and(|cores| cores < BELOW_ONE);
+    let idle = is_idle && case.reaches(Signal::IoPressure, FELT) != Some(true);
+    let threads = more(case, Signal::DownstreamThreadsWaiting).filter(|_| idle);
+    let served = case.at_a_time()?;
+    titles.into_iter().chain(threads).find(|count| *count >= RISEN && *count >= SLOWER * served)
+}
+
+/// Whether connections wait for their reader for most of the time, and become more with the load.
+pub(super) fn window_full(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
+    Some(case.top(Signal::WindowLimited)? >= MOST && past >= RISEN * low + AS_FAST)
+}
+
+/// Whether the server leaves unread what a dependency sends: more than a TCP window.
+pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
+    case.low.get(Signal::PeerUnread)?;
+    risen(case, Signal::PeerUnread, QUEUED, WINDOW)
+}
+
+/// Whether others than those who ask it leave what the server has written to them.
+pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
+    case.low.get(Signal::PeerUnsent)?;
+    let besides = !case.line.read_by_others && !case.past.read_by_others;
+    let left = risen(case, Signal::PeerUnsent, QUEUED, FELT * WINDOW)?;
+    Some(besides && left && !calls_exceed(case).unwrap_or(false))
+}
+
+/// Whether a thread waits for most of the time until somebody reads what it writes to a pipe.
+pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::InWrite)?, case.past.get(Signal::InWrite)?);
+    Some(past >= MOST && past >= RISEN * low + PART && !queues_before(case).unwrap_or(false))
+}
+
+/// Whether responses of a dependency are under way for a tenth of a second's worth, while the
+/// server reads all that arrives.
+pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
+    case.low.get(Signal::PeerOnTheWay)?;
+    let queued = risen(case, Signal::PeerOnTheWay, AS_FAST * QUEUED, SEVERAL * WINDOW)?;
+    let top = case.top(Signal::PeerOnTheWay)?;
+    let unread = case.top(Signal::PeerUnread).unwrap_or(0.0);
+    Some(queued && top >= FEW * case.top(Signal::BytesIn)? && unread <= PART * top)
+}
+
+/// Whether responses of a dependency come in piece by piece for a part of what is in flight, while
+/// who sends them has cores to spare and the server reads them.
+pub(super) fn comes_in_for_long(case: &Contrast) -> Option<bool> {
+    let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
+    let most = past >= RISEN * low + RISEN && past >= PART * case.past.get(Signal::InFlight)?;
+    let much = case.past.get(Signal::PeerReceived)? >= WINDOW;
+    Some(most && much && !reads_late(case).unwrap_or(false) && !dependency_full(case).unwrap_or(false))
+}

@@ -6,7 +6,8 @@
 //! - `corpus expect` writes `corpus/expected.tsv`: what is said of each case.
 //! - `corpus score` prints verdicts by cause, with one set left out at a time, and how well
 //!   probabilities are calibrated.
-//! - `corpus show NAME` prints the answers of one case and the probabilities of its causes.
+//! - `corpus show NAME` prints the answers of one case and the probabilities of its causes
+//!   without its set.
 
 #![allow(clippy::print_stdout)]
 
@@ -112,6 +113,10 @@ fn score() {
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
     let said = leave_one_set_out(&cases, fitted.temperature, fitted.named_from);
     println!("{}", confusion(&cases, &causes(&said)));
+    for (case, said) in cases.iter().zip(&said).filter(|(case, said)| case.verdict(said.most_probable) as usize != 0) {
+        let (truth, other) = (&case.truth, said.most_probable);
+        println!("{}: {truth:?} has {:.2}, {other} {:.2}", case.name, said.of_truth, said.probability);
+    }
     for (what, of) in [("quiet", false), ("disturbed", true)] {
         let some: Vec<CorpusCase> = cases.iter().filter(|it| it.disturbed == of).cloned().collect();
         let told: Vec<Cause> =
@@ -131,7 +136,10 @@ fn score() {
 fn show(name: &str) -> Result<(), String> {
     let cases = cases();
     let case = cases.iter().find(|it| it.name == name).ok_or_else(|| format!("no case is called {name}"))?;
-    let posterior = Posterior::of(&case.case, &case.changes.effects());
+    let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != case.set).collect();
+    let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
+    let likelihoods = fit(&others, fitted.temperature, fitted.named_from);
+    let posterior = Posterior::with(&likelihoods, &Answers::of(&case.case), &case.changes.effects());
     println!("truth {:?}, said {}", case.truth, case.product_says());
     for (feature, value) in Answers::of(&case.case).observed().filter(|(_, value)| *value > 0) {
         println!("  {}: {}", feature.card().word, feature.card().values[value].word);

@@ -5,6 +5,7 @@
 //! figure becomes an answer (`thresholds`).
 
 use super::contrast::Contrast;
+use super::demands::UsedResource;
 use super::queues::{
     allowed_full, calls_are_few, calls_as_served, calls_pile_up, comes_in_for_long, connects_late, cores_full,
     database_locks, dependency_full, each_has_one, fixed_connections, held_by_our_connections, holds_more, in_turns,
@@ -14,7 +15,7 @@ use super::queues::{
 };
 use super::signals::Signal;
 use super::thresholds::{
-    AS_FAST, BELOW_ONE, CLOCK, COLLECTING_CORES, FAILS, FELT, FEW, IO_PRESSURE, LOSSY, MORE_THAN_ONE, MOST,
+    AGREE, AS_FAST, BELOW_ONE, CLOCK, COLLECTING_CORES, FAILS, FELT, FEW, IO_PRESSURE, LOSSY, MORE_THAN_ONE, MOST,
     ONE_AT_A_TIME, PAGING, PART, QUEUED, RISEN, SEVERAL, THROTTLED, USED_UP, WARMER, WINDOW,
 };
 use crate::find::StoppedBy;
@@ -207,6 +208,29 @@ features! {
          "allowed": "all cores that the server may use are in use"],
         [Idle, ServerCores, CoresAllowed, RunQueue],
         |case| first([cores_full(case), allowed_full(case)]);
+    /// Which resource ends at the highest throughput, by the utilisation law.
+    CeilingMet: "ceiling_met", false,
+        ["none": "no resource that was observed ends at the highest throughput",
+         "thread": "the fullest thread ends at the highest throughput, by its work a request",
+         "cores": "the cores end at the highest throughput, by the work a request",
+         "quota": "the quota ends at the highest throughput, by the work a request",
+         "dependency": "a core of a dependency ends at the highest throughput, by its work a request"],
+        [ServerCpu, FullestThread, ServerCores, DownstreamCores],
+        |case| {
+            let met = |resource: UsedResource| {
+                let ceiling_rps = case.demand(resource)?.ceiling_rps;
+                Some((1.0 - AGREE..1.0 + AGREE).contains(&(case.best_rps / ceiling_rps)))
+            };
+            let cores = [met(UsedResource::Cores), met(UsedResource::Allowed)];
+            let cores = cores.into_iter().flatten().reduce(|a, b| a || b);
+            let found = [met(UsedResource::Thread), cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
+            first(found)
+        };
+    /// Whether the server's threads wait for cores.
+    WaitsForCores: "waits_for_cores", false,
+        ["no": "threads do not wait for cores", "yes": "more threads wait for a core than at a low load"],
+        [RunQueue],
+        |case| yes(risen(case, Signal::RunQueue, RISEN, MOST));
     /// Whether the server's threads use one core's worth.
     TakesTurns: "takes_turns", true,
         ["no": "its threads do not take turns at one core",

@@ -20,7 +20,7 @@ const MOSTLY: f64 = 0.75;
 /// ... or excludes.
 const NOT: f64 = 0.03;
 /// Probability of a mark of other causes under a cause that does not name it.
-const FOREIGN_MARK: f64 = 0.015;
+const FOREIGN_MARK: f64 = 0.004;
 /// So many cases weigh as much as what a cause expects.
 const PRIOR_CASES: f64 = 8.0;
 /// Each answer was given so often before anything was counted.

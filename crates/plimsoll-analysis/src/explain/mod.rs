@@ -6,10 +6,10 @@
 
 pub mod cause;
 pub mod causes;
-pub mod collectors;
 pub mod contrast;
 pub mod demands;
 pub mod features;
+pub mod function_kinds;
 pub mod functions;
 pub mod interventions;
 pub mod likelihoods;
@@ -17,7 +17,6 @@ pub mod made_changes;
 pub mod places;
 pub mod posterior;
 pub mod signals;
-pub mod spinning;
 pub mod vary;
 
 mod not_known;

@@ -3,8 +3,7 @@
 //!
 //! Not here: what any of it means (`features`).
 
-use super::collectors::is_collecting;
-use super::spinning::is_spinning;
+use super::function_kinds::{is_collecting, is_spinning};
 use super::thresholds::FULL;
 use crate::format;
 use crate::held_back;

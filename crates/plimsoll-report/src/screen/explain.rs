@@ -31,7 +31,7 @@ fn how_sure(explanation: &Explanation) -> Option<String> {
         None => format!("{}; no other cause has 1 % or more", percent(first.probability)),
         Some(next) => {
             let (own, other) = (percent(first.probability), percent(next.probability));
-            format!("{own}; the next cause is {} ({other}: {})", next.cause, next.subject)
+            format!("{own}; the next cause is {} with {other} ({})", next.cause, next.subject)
         }
     };
     for made in &explanation.interventions {

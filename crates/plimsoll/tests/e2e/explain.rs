@@ -61,7 +61,7 @@ fn what_holds_a_server_is_named() {
     let file = folder("explain").join("limiter.plimsoll");
     let path = file.to_str().expect("text");
     let document = explained(&format!("{}/", limited.url), path, "limiter");
-    assert_eq!(document["schema"], "plimsoll.explain/1");
+    assert_eq!(document["schema"], "plimsoll.explain/2");
     assert!(number(&document, "elapsed_s") <= 15.5, "{:#}", document["elapsed_s"]);
     let named = document["cause"].as_str().expect("a word");
     let wide = ["limiter", "neighbour", "client", "unknown"];
@@ -99,7 +99,7 @@ fn a_recorded_study_is_told_alike_everywhere() {
         for field in ["sentence", "profiles", "interventions"] {
             assert_eq!(again.json()[field], document[field], "{field}");
         }
-        assert!(plimsoll(&["show", &path]).stdout.contains(&format!("{cause}: ")));
+        assert!(plimsoll(&["show", &path]).stdout.contains(&format!("{cause} (")));
         let page = path.replace(".plimsoll", ".html");
         let report = plimsoll(&["report", &path, "-o", &page]);
         assert!(report.code == 0, "{}", report.stderr);

@@ -14,6 +14,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "cpu_machine",
             expects: &[
                 (Feature::CoresFull, Expect::Is("machine")),
+                (Feature::CeilingMet, Expect::Mostly("cores")),
+                (Feature::WaitsForCores, Expect::Mostly("yes")),
                 (Feature::ThreadsFull, Expect::Any),
                 (Feature::ConnectsLate, Expect::Any),
                 (Feature::AcceptsLate, Expect::Any),
@@ -30,6 +32,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "cpu_allowed",
             expects: &[
                 (Feature::CoresFull, Expect::Is("allowed")),
+                (Feature::CeilingMet, Expect::Mostly("cores")),
+                (Feature::WaitsForCores, Expect::Mostly("yes")),
                 (Feature::ThreadsFull, Expect::Any),
                 (Feature::TakesTurns, Expect::Any),
                 (Feature::ConnectsLate, Expect::Any),

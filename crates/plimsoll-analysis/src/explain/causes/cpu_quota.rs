@@ -13,6 +13,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "cpu_quota",
             expects: &[
                 (Feature::QuotaUsed, Expect::Is("server")),
+                (Feature::CeilingMet, Expect::Mostly("quota")),
+                (Feature::WarmerNow, Expect::Any),
                 (Feature::ConnectsLate, Expect::Any),
                 (Feature::AcceptsLate, Expect::Any),
                 (Feature::CoresFull, Expect::Any),

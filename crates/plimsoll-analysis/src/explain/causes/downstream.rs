@@ -14,6 +14,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "downstream_full",
             expects: &[
                 (Feature::DependencyFull, Expect::Is("yes")),
+                (Feature::CeilingMet, Expect::Mostly("dependency")),
                 (Feature::CoresFull, Expect::Any),
                 (Feature::CallsPileUp, Expect::Any),
                 (Feature::FixedConnections, Expect::Any),

@@ -15,6 +15,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "lock_threads",
             expects: &[
                 (Feature::ThreadsWait, Expect::Mostly("lock")),
+                (Feature::CeilingMet, Expect::Mostly("none")),
                 (Feature::Plateau, Expect::Is("yes")),
                 (Feature::ServedAtATime, Expect::Mostly("one")),
                 (Feature::WaitsForData, Expect::Not("yes")),

@@ -9,6 +9,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         word: "neighbour",
         expects: &[
             (Feature::OthersTookCores, Expect::Is("yes")),
+            (Feature::WaitsForCores, Expect::Mostly("yes")),
             (Feature::CoresFull, Expect::Is("machine")),
             (Feature::ThreadsFull, Expect::Any),
         ],

@@ -13,6 +13,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "one_thread",
             expects: &[
                 (Feature::ThreadsFull, Expect::Is("one")),
+                (Feature::CeilingMet, Expect::Mostly("thread")),
                 (Feature::CoresFull, Expect::Not("machine")),
                 (Feature::ConnectsLate, Expect::Any),
                 (Feature::QueueOverflows, Expect::Any),

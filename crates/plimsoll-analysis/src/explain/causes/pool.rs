@@ -12,6 +12,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "pool_connections",
             expects: &[
                 (Feature::FixedConnections, Expect::Is("in_use")),
+                (Feature::CeilingMet, Expect::Mostly("none")),
                 (Feature::Plateau, Expect::Is("yes")),
                 (Feature::CallsAsServed, Expect::Any),
                 (Feature::ServedAsFast, Expect::Not("yes")),

@@ -10,6 +10,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         word: "ports",
         expects: &[
             (Feature::PortsUsedUp, Expect::Is("yes")),
+            (Feature::AcceptsLate, Expect::Any),
             (Feature::PlimsollLimited, Expect::Any),
             (Feature::ConnectsLate, Expect::Any),
             (Feature::CoresFull, Expect::Any),

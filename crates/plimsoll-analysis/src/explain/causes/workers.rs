@@ -14,6 +14,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "workers",
             expects: &[
                 (Feature::WorkersAsServed, Expect::Mostly("yes")),
+                (Feature::CeilingMet, Expect::Mostly("none")),
                 (Feature::AcceptsLate, Expect::Mostly("yes")),
                 (Feature::Plateau, Expect::Is("yes")),
                 (Feature::ServedAtATime, Expect::Not("below_one")),

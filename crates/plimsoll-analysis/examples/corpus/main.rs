@@ -23,8 +23,8 @@ use plimsoll_model::codec;
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// Probabilities from which a cause is named that are tried.
 const NAMED_FROM: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
-/// A wrong name is so many times as bad as a right one is good.
-const WRONG_COSTS: f64 = 4.0;
+/// The lowest of them is taken at which no larger share of the cases is given a wrong name.
+const WRONG_MAX: f64 = 0.03;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -84,14 +84,14 @@ fn fit_all() -> Result<(), String> {
     let losses: Vec<(f64, f64)> = TEMPERATURES.into_iter().map(|it| (loss(it), it)).collect();
     let (_, temperature) = losses.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0)).expect("temperatures");
     println!("loss by temperature: {losses:.3?}");
-    let gain = |named_from: f64| {
-        let said: Vec<Cause> = causes(&leave_one_set_out(&cases, temperature, named_from));
-        let [right, _, wrong] = shares(&cases, &said);
-        right as f64 - WRONG_COSTS * wrong as f64
+    let of = |named_from: f64| {
+        let said = causes(&leave_one_set_out(&cases, temperature, named_from));
+        (named_from, shares(&cases, &said))
     };
-    let gains: Vec<(f64, f64)> = NAMED_FROM.into_iter().map(|it| (gain(it), it)).collect();
-    let (_, named_from) = gains.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0)).expect("thresholds");
-    println!("gain by threshold: {gains:?}");
+    let by: Vec<(f64, [usize; 3])> = NAMED_FROM.into_iter().map(of).collect();
+    println!("right, not known, wrong by threshold: {by:?}");
+    let few = by.iter().find(|(_, [_, _, wrong])| *wrong as f64 <= WRONG_MAX * cases.len() as f64);
+    let named_from = few.map_or(NAMED_FROM[NAMED_FROM.len() - 1], |(named_from, _)| *named_from);
     let fitted = fit(&cases.iter().collect::<Vec<_>>(), temperature, named_from);
     let path = folder().join("../crates/plimsoll-analysis/src/explain/likelihoods.tsv");
     std::fs::write(&path, fitted.text()).map_err(|error| format!("{}: {error}", path.display()))

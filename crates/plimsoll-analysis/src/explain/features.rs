@@ -205,9 +205,15 @@ features! {
     CoresFull: "cores_full", true,
         ["no": "cores are idle",
          "machine": "all cores of the machine are in use",
-         "allowed": "all cores that the server may use are in use"],
+         "allowed": "all cores that the server may use are in use",
+         "others": "all cores of the machine are in use, most of them by other processes"],
         [Idle, ServerCores, CoresAllowed, RunQueue],
-        |case| first([cores_full(case), allowed_full(case)]);
+        |case| {
+            let full = first([cores_full(case), allowed_full(case)])?;
+            let own = case.top(Signal::ServerCores)? + case.top(Signal::DownstreamCores).unwrap_or(0.0);
+            let others = case.bottom(Signal::Others).unwrap_or(0.0);
+            Some(if full > 0 && others > own { 3 } else { full })
+        };
     /// Which resource ends at the highest throughput, by the utilisation law.
     CeilingMet: "ceiling_met", false,
         ["none": "no resource that was observed ends at the highest throughput",

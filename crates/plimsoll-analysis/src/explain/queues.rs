@@ -61,20 +61,23 @@ pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
     Some(most >= 1.0 && (all || lost))
 }
 
-/// Whether others took cores that the server's threads waited for: the cores are full, others used
-/// a good part of one whatever the load was, and threads of the server waited.
+/// Whether others took cores that the server's threads waited for, at the line or past it: no core
+/// is idle, others use a good part of one and of what the server uses, and threads of the server
+/// wait. Where that grew with the load it may work for the server: then it is not known.
 pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
-    let near = if case.line.is_seen() { &case.line } else { &case.past };
-    let cores = near.get(Signal::Cores)?;
     let taken = |sight: &LoadSignals| {
-        Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * cores)
+        Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
     };
-    let at_line = taken(near)?;
-    // What grows with the load works for the server.
-    let is_own = taken(&case.low).is_some_and(|low| at_line >= RISEN * low);
-    let waited = near.get(Signal::RunQueue).is_none_or(|waiting| waiting >= PART);
-    let full = near.get(Signal::Idle)? <= FEW * cores.max(AS_FAST);
-    Some(at_line >= OTHERS_CORES && !is_own && waited && full)
+    let low = taken(&case.low);
+    let of = |sight: &LoadSignals| {
+        let (cores, others) = (sight.get(Signal::Cores)?, taken(sight)?);
+        let much = others >= OTHERS_CORES && others >= FELT * sight.get(Signal::ServerCores).unwrap_or(0.0);
+        let waits = sight.get(Signal::RunQueue).is_none_or(|waiting| waiting >= PART);
+        let is_so = much && waits && sight.get(Signal::Idle)? <= FEW * cores.max(AS_FAST);
+        let is_own = low.is_some_and(|low| others >= RISEN * low);
+        if is_so && is_own { None } else { Some(is_so) }
+    };
+    [&case.line, &case.past].into_iter().filter_map(of).reduce(|a, b| a || b)
 }
 
 /// How long the kernel holds a port of a connection that is over, s: a minute, or a second to

@@ -19,7 +19,7 @@ use plimsoll_analysis::{DoubtKind, Doubts};
 /// Signals and functions that a screen names.
 const SHOWN: usize = 3;
 /// Places of requests that a screen names.
-const PLACES_SHOWN: usize = 4;
+const PLACES_SHOWN: usize = 3;
 
 /// How sure the cause is: what else has evidence, and what an experiment showed.
 fn how_sure(explanation: &Explanation) -> Option<String> {
@@ -28,10 +28,9 @@ fn how_sure(explanation: &Explanation) -> Option<String> {
         return None;
     }
     let mut text = match rest.first() {
-        None => format!("{}; no other cause has 1 % or more", percent(first.probability)),
+        None => "no other cause has 1 % or more".to_owned(),
         Some(next) => {
-            let (own, other) = (percent(first.probability), percent(next.probability));
-            format!("{own}; the next cause is {} with {other} ({})", next.cause, next.subject)
+            format!("the next cause is {} with {} ({})", next.cause, percent(next.probability), next.subject)
         }
     };
     for made in &explanation.interventions {
@@ -149,7 +148,7 @@ pub(crate) fn explain_screen(
     let findings = &searched.findings;
     let mut screen = Screen::new(explain_answer(explanation));
     if let Some(text) = how_sure(explanation) {
-        screen.fact(0, "how sure", text);
+        screen.fact(2, "how sure", text);
     }
     if explanation.abstained {
         for named in explanation.causes.iter().take(2) {
@@ -185,15 +184,16 @@ pub(crate) fn explain_screen(
     match explanation.ruled_out.len() {
         0 => {}
         1 => {
-            screen.fact(1, "ruled out", "1 cause: --verbose");
+            screen.fact(2, "ruled out", "1 cause: --verbose");
         }
         many => {
-            screen.fact(1, "ruled out", format!("{many} causes: --verbose"));
+            screen.fact(2, "ruled out", format!("{many} causes: --verbose"));
         }
     }
-    let places = place_rows(explanation);
+    let mut places = place_rows(explanation);
+    places.truncate(PLACES_SHOWN);
     if !places.is_empty() {
-        screen.table(1, &PLACES, places, PLACES_SHOWN);
+        screen.table(0, &PLACES, places, PLACES_SHOWN);
     }
     let rows = strongest(explanation);
     if !rows.is_empty() {

@@ -133,7 +133,7 @@ fn the_first_screen_is_short_and_the_verbose_text_is_whole() {
             "plimsoll.run/1" => "requests/s succeeded".to_owned(),
             "plimsoll.sweep/1" => "peak: ".to_owned(),
             "plimsoll.find/1" => "load line".to_owned(),
-            "plimsoll.explain/1" => format!("{}: ", text("cause")),
+            "plimsoll.explain/2" => text("cause"),
             "plimsoll.overload/1" => format!("{}: ", text("verdict")),
             "plimsoll.prove/1" => format!("B is {} than A: ", text("verdict")),
             "plimsoll.ladder/1" => "on the first rung".to_owned(),

@@ -12,6 +12,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "memory_short",
             expects: &[
                 (Feature::MemoryShort, Expect::Is("yes")),
+                (Feature::CoresFull, Expect::Any),
+                (Feature::OthersTookCores, Expect::Any),
                 (Feature::StorageWaits, Expect::Any),
                 (Feature::ConnectsLate, Expect::Any),
                 (Feature::WorkersAsServed, Expect::Any),

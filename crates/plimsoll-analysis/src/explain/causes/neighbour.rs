@@ -10,7 +10,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         expects: &[
             (Feature::OthersTookCores, Expect::Is("yes")),
             (Feature::WaitsForCores, Expect::Mostly("yes")),
-            (Feature::CoresFull, Expect::Is("machine")),
+            (Feature::CoresFull, Expect::Mostly("others")),
             (Feature::ThreadsFull, Expect::Any),
         ],
     }],

@@ -7,8 +7,8 @@ use super::demands::{ServiceDemand, UsedResource, demands, used_of_allowed};
 use super::queues::{allowed_full, in_turns};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
-    AS_FAST, CLEARLY_MORE, FAILS, FELT, FEW, FULL, FULL_IDLE, KEPT_UP, MOST, NEARLY_FULL, ONE_CORE, PART, RISEN, SEVERAL, SLOWER, SPARE_IDLE,
-    THROTTLED, USED_UP, WAKING_NS,
+    AS_FAST, CLEARLY_MORE, FAILS, FELT, FEW, FULL, FULL_IDLE, KEPT_UP, MOST, NEARLY_FULL, ONE_CORE, PART, RISEN,
+    SEVERAL, SLOWER, SPARE_IDLE, THROTTLED, USED_UP, WAKING_NS,
 };
 use crate::find::{FailingHow, Findings, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};

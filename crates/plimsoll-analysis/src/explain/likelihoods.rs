@@ -79,10 +79,12 @@ impl Likelihoods {
     /// As a file.
     pub fn text(&self) -> String {
         let cells = |counts: &[f64]| counts.iter().map(f64::to_string).collect::<Vec<_>>().join("\t");
-        let background = self.background.iter().map(|(word, counts)| format!("background\t{word}\t{}\n", cells(counts)));
+        let background =
+            self.background.iter().map(|(word, counts)| format!("background\t{word}\t{}\n", cells(counts)));
         let ways = self.counts.iter().map(|((way, word), counts)| format!("{way}\t{word}\t{}\n", cells(counts)));
         let fitted = format!("temperature\t{}\nnamed_from\t{}\n", self.temperature, self.named_from);
-        let head = "# Counted over the corpus and fitted by `cargo run -p plimsoll-analysis --example corpus -- fit`.\n";
+        let head =
+            "# Counted over the corpus and fitted by `cargo run -p plimsoll-analysis --example corpus -- fit`.\n";
         [head.to_owned(), fitted].into_iter().chain(background).chain(ways).collect()
     }
 

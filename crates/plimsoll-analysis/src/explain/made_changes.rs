@@ -8,8 +8,8 @@
 
 use super::cause::Cause;
 use super::interventions::{Effect, at_stake};
-use super::signals::{LoadSignals, Signal};
 use super::posterior::{CauseProbability, Posterior};
+use super::signals::{LoadSignals, Signal};
 use crate::format;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
 use plimsoll_model::{Ending, Intervention, Run, Stage, Stop};

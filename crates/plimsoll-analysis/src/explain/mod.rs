@@ -255,7 +255,10 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &MadeChanges
         })?;
         let predicted = it.candidate.card.predicts.of(denied.intervention).text(denied.intervention);
         let change = denied.intervention.text();
-        Some((it.cause, format!("with {change} it predicts that what succeeds {predicted}; measured: {}", denied.measured())))
+        Some((
+            it.cause,
+            format!("with {change} it predicts that what succeeds {predicted}; measured: {}", denied.measured()),
+        ))
     };
     out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
 }
@@ -322,7 +325,12 @@ fn without_collecting(case: &Contrast) -> Option<Predicted> {
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
     // Half of what it takes, or all of it, comes back.
     let least_rps = case.sustained_rps / (1.0 - share / 2.0) / case.requests_each;
-    Some(Predicted { line_rps, range_rps: (least_rps, line_rps * (1.0 + FEW)), next_cause: Cause::Cpu, doubled_rps: None })
+    Some(Predicted {
+        line_rps,
+        range_rps: (least_rps, line_rps * (1.0 + FEW)),
+        next_cause: Cause::Cpu,
+        doubled_rps: None,
+    })
 }
 
 /// What speaks against it beyond the search: what the loads after it met, and what there was none of.

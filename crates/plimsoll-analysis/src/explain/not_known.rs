@@ -41,7 +41,9 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
         [] if case.best_rps <= 0.0 => "not known: no request succeeded".to_owned(),
         [] => "not known: no resource that was observed is full".to_owned(),
         [one] => format!("not known; it may be {one}, but too little speaks for it"),
-        [one, other, ..] => format!("not known: {one} and {other} are possible, and what was observed does not tell them apart"),
+        [one, other, ..] => {
+            format!("not known: {one} and {other} are possible, and what was observed does not tell them apart")
+        }
     }
 }
 

@@ -68,7 +68,8 @@ pub fn cases() -> Vec<CorpusCase> {
     files.sort();
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("a file");
-        let case: CorpusCase = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let case: CorpusCase =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         CorpusCase { case: case.case.completed(), ..case }
     };
     files.into_iter().map(read).collect()

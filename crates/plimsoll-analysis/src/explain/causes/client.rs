@@ -43,9 +43,11 @@ pub(super) static CARD: CauseCard = CauseCard {
         let why = match held_by_our_connections(case) {
             Some(true) => {
                 let most = case.past.under_way_max;
-                Sentence::from(format!("no more than {most:.0} requests may be in flight, and all are served at once ("))
-                    .remedy(Remedy::MaxConnections)
-                    .words(")")
+                Sentence::from(format!(
+                    "no more than {most:.0} requests may be in flight, and all are served at once ("
+                ))
+                .remedy(Remedy::MaxConnections)
+                .words(")")
             }
             _ if why.is_none() && reads_late => "it read responses later than the server could send them".into(),
             _ => why.unwrap_or_else(|| format!("it used {:.2} cores", top(case, Signal::ClientCores)).into()),

@@ -1,10 +1,10 @@
 //! All cores that the server may use.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, UsedResource, Way, number, server, top};
-use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+use super::{
+    CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, UsedResource, Way, number, server, top,
 };
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::thresholds::FEW;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -78,7 +78,11 @@ pub(super) static CARD: CauseCard = CauseCard {
         let cores = number(count, "core", "cores");
         let several = count.round() != 1.0;
         let of_them = if several { "of them" } else { "of it" };
-        let subject = if all { format!("the {cores} of this machine") } else { format!("the {cores} that {} may use", server(case)) };
+        let subject = if all {
+            format!("the {cores} of this machine")
+        } else {
+            format!("the {cores} that {} may use", server(case))
+        };
         let ours = top(case, Signal::ClientCores);
         CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}, plimsoll {ours:.2}"))
             .several(several)

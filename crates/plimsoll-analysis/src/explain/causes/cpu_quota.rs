@@ -1,10 +1,11 @@
 //! A limit of CPU time set on a control group: the server's, or a dependency's.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, idle, share, top, words};
-use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+use super::{
+    CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, idle, share,
+    top, words,
 };
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::CpuQuota,

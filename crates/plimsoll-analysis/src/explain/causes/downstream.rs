@@ -1,10 +1,11 @@
 //! A dependency: it is full, or its calls take longer under load.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, idle, peer_text, top, words};
-use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+use super::{
+    CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, idle,
+    peer_text, top, words,
 };
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::thresholds::NEARLY_FULL;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -73,7 +74,9 @@ pub(super) static CARD: CauseCard = CauseCard {
             None => "what the server calls".to_owned(),
         };
         let how = match case.top(Signal::DownstreamCores).filter(|cores| *cores >= NEARLY_FULL) {
-            Some(cores) => format!("it uses {cores:.2} cores, the server {:.2}{}", top(case, Signal::ServerCores), idle(case)),
+            Some(cores) => {
+                format!("it uses {cores:.2} cores, the server {:.2}{}", top(case, Signal::ServerCores), idle(case))
+            }
             None => format!("its responses take longer under load, and the server waits for them{}", idle(case)),
         };
         CauseText::limit(subject, how)

@@ -1,10 +1,11 @@
 //! The runtime's garbage collection.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, server, share, top, words};
-use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+use super::{
+    CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, server, share,
+    top, words,
 };
+use crate::explain::cause::Cause;
+use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::thresholds::FEW;
 use crate::format;
 

@@ -2,9 +2,7 @@
 
 use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, rate_past, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    MOSTLY_STAYS, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
-};
+use crate::explain::interventions::{MOSTLY_STAYS, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Limiter,

@@ -1,6 +1,8 @@
 //! A lock: threads, or statements of a database, wait for each other.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, peer_text, server, share, top};
+use super::{
+    CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, peer_text, server, share, top,
+};
 use crate::explain::cause::Cause;
 use crate::explain::interventions::{
     FALLS, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,

@@ -31,7 +31,12 @@ pub(super) static CARD: CauseCard = CauseCard {
             ],
         },
     ],
-    predicts: Predictions { larger_body: STAYS_OR_FALLS, smaller_body: RISES_OR_STAYS, head: OPEN, ..Predictions::OPEN },
+    predicts: Predictions {
+        larger_body: STAYS_OR_FALLS,
+        smaller_body: RISES_OR_STAYS,
+        head: OPEN,
+        ..Predictions::OPEN
+    },
     resources: &[],
     is_countable: false,
     to_tell: PROBES,

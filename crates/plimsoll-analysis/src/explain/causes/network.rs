@@ -2,9 +2,7 @@
 
 use super::{CONNECTIONS, CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, number, share, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    MOSTLY_STAYS, OPEN, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
-};
+use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::queues::{comes_in_for_long, on_the_way};
 use crate::explain::thresholds::LOSSY;
 use crate::format;
@@ -73,7 +71,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let idle = idle(case);
         let how = if on_the_way(case) == Some(true) {
-            format!("{} of responses from a dependency are on their way{idle}", format::bytes(top(case, Signal::PeerOnTheWay)))
+            format!(
+                "{} of responses from a dependency are on their way{idle}",
+                format::bytes(top(case, Signal::PeerOnTheWay))
+            )
         } else if comes_in_for_long(case) == Some(true) {
             format!(
                 "{}/s come from a dependency, and {} come in piece by piece{idle}",

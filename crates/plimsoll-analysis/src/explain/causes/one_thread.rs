@@ -2,9 +2,7 @@
 
 use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, UsedResource, Way, idle, server, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
-};
+use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::OneThread,
@@ -58,7 +56,8 @@ pub(super) static CARD: CauseCard = CauseCard {
         let server = server(case);
         if case.thread_full() != Some(true) {
             let how = format!("together they use {:.2} of a core{}", top(case, Signal::ServerCores), idle(case));
-            return CauseText::limit(format!("the threads of {server}, of which one runs at a time"), how).several(true);
+            return CauseText::limit(format!("the threads of {server}, of which one runs at a time"), how)
+                .several(true);
         }
         let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
         let thread = thread.map_or_else(String::new, |name| format!(", {name}"));

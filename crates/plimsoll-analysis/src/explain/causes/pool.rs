@@ -1,6 +1,8 @@
 //! A pool: a fixed number of connections to a dependency, or another fixed number of places.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, peer_text, server, top};
+use super::{
+    CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, peer_text, server, top,
+};
 use crate::explain::cause::Cause;
 use crate::explain::interventions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, RISES, STAYS};
 use crate::explain::queues::{calls_as_served, fixed_connections};

@@ -41,7 +41,9 @@ pub(super) static CARD: CauseCard = CauseCard {
         let behind = case.past.ports_behind || case.line.ports_behind;
         let server = server(case);
         let (subject, how) = match (ours, behind) {
-            (true, _) => ("local ports of this machine".to_owned(), format!("none was left for new connections{}", idle(case))),
+            (true, _) => {
+                ("local ports of this machine".to_owned(), format!("none was left for new connections{}", idle(case)))
+            }
             (false, true) => (format!("local ports of a dependency of {server}"), String::new()),
             (false, false) => (format!("local ports of {server}"), String::new()),
         };

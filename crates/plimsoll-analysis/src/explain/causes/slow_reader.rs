@@ -2,9 +2,7 @@
 
 use super::{CONNECTIONS, CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, server, share, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
-};
+use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::queues::{leaves_unsent, reads_late, writes_wait};
 use crate::explain::thresholds::SLOWER;
 use crate::format;

@@ -1,7 +1,9 @@
 //! Workers of the server, or of a dependency: processes or threads, each with one request at a
 //! time.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, peer_text, server, top};
+use super::{
+    CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, peer_text, server, top,
+};
 use crate::explain::cause::Cause;
 use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, STAYS};
 use crate::explain::queues::queues_before;

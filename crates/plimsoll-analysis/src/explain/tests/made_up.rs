@@ -812,10 +812,13 @@ fn each_cause_by_its_law() {
         ),
     ];
     // They were made up, each by one law: a cause may be left open, but hardly ever be another one.
-    let said: Vec<(&str, Cause, Cause)> = cases.iter().map(|(what, case, cause)| (*what, named(case), *cause)).collect();
+    let said: Vec<(&str, Cause, Cause)> =
+        cases.iter().map(|(what, case, cause)| (*what, named(case), *cause)).collect();
     let of = |is: &dyn Fn(Cause, Cause) -> bool| -> Vec<String> {
         let found = cases.iter().zip(&said).filter(|(_, (_, said, cause))| is(*said, *cause));
-        found.map(|((what, case, cause), (_, said, _))| format!("{what}: {said}, not {cause}\n{}", tell(case))).collect()
+        found
+            .map(|((what, case, cause), (_, said, _))| format!("{what}: {said}, not {cause}\n{}", tell(case)))
+            .collect()
     };
     let wrong = of(&|said, cause| said != cause && said != Cause::Unknown);
     let open = of(&|said, cause| said != cause && said == Cause::Unknown);

@@ -2,8 +2,8 @@
 //!
 //! Not here: the tests themselves (each cause by its law; laws by themselves; where nothing is named; what is told).
 
-mod made_up;
 mod laws;
+mod made_up;
 mod told;
 mod unnamed;
 

@@ -4,7 +4,6 @@
 //! Not here: the rules.
 
 use super::demands::{ServiceDemand, UsedResource, demands, used_of_allowed};
-use super::queues::{allowed_full, in_turns};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
     AS_FAST, CLEARLY_MORE, FAILS, FELT, FEW, FULL, FULL_IDLE, KEPT_UP, MOST, NEARLY_FULL, ONE_CORE, PART, RISEN,
@@ -388,14 +387,6 @@ impl Contrast {
         // What it took at a low load nobody wanted; of full cores it takes most from requests.
         let from_requests = self.cores_full() == Some(true) && self.reaches(Signal::Gc, MOST) == Some(true);
         top > 0.0 && top >= (1.0 + FELT) * low || pauses || from_requests || unanswered && self.collects_alone()
-    }
-
-    /// Whether the collector works beside requests on cores that these do not need.
-    pub fn collects_in_spare_time(&self) -> bool {
-        let beside = self.past.collects_beside || self.line.collects_beside;
-        let full = self.thread_full() == Some(true) || self.cores_spare() != Some(true);
-        let in_turn = allowed_full(self) == Some(true) || in_turns(self) == Some(true);
-        beside && !full && !in_turn
     }
 
     /// Whether collectors that requests have to stop for take half a core or more: so long nobody else does anything.

@@ -7,11 +7,11 @@
 use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::queues::{
-    allowed_full, calls_are_few, calls_as_served, calls_pile_up, comes_in_for_long, connects_late, cores_full,
-    database_locks, dependency_full, each_has_one, fixed_connections, held_by_our_connections, holds_more, in_turns,
-    interpreter, is_proxy, leaves_unsent, locked, on_the_way, plimsoll_limited, polls, ports_used_up, queues_before,
-    reads_late, risen, slow_at_low_load, taken_by_others, thread_each, waits_for_data, waits_unseen, was_slower,
-    window_full, workers_as_served, writes_wait,
+    allowed_full, calls_are_few, calls_as_served, calls_pile_up, collects_in_spare_time, comes_in_for_long,
+    connects_late, cores_full, database_locks, dependency_full, each_has_one, fixed_connections,
+    held_by_our_connections, holds_more, in_turns, interpreter, is_proxy, leaves_unsent, locked, on_the_way,
+    plimsoll_limited, polls, ports_used_up, queues_before, reads_late, risen, slow_at_low_load, taken_by_others,
+    thread_each, waits_for_data, waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
 };
 use super::signals::Signal;
 use super::thresholds::{
@@ -259,7 +259,7 @@ features! {
             let cores = share.zip(case.top(Signal::ServerCores)).map(|(share, cores)| share * cores);
             let felt = share.map(|share| {
                 let much = share >= FELT && cores.is_some_and(|cores| cores >= COLLECTING_CORES);
-                much && case.collects_more() && !case.collects_in_spare_time()
+                much && case.collects_more() && !collects_in_spare_time(case)
             });
             yes([pauses, felt].into_iter().flatten().reduce(|a, b| a || b))
         };

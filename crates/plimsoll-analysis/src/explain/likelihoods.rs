@@ -5,7 +5,7 @@
 //! sum of their logarithms is multiplied by a temperature, fitted over the corpus with one
 //! set of servers left out at a time. Not here: the answers (`features`) and the causes (`causes`).
 
-use super::causes::{Expect, Way};
+use super::causes::card::{ExpectedAnswer, Way};
 use super::features::Feature;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -83,8 +83,7 @@ impl Likelihoods {
             self.background.iter().map(|(word, counts)| format!("background\t{word}\t{}\n", cells(counts)));
         let ways = self.counts.iter().map(|((way, word), counts)| format!("{way}\t{word}\t{}\n", cells(counts)));
         let fitted = format!("temperature\t{}\nnamed_from\t{}\n", self.temperature, self.named_from);
-        let head =
-            "# Counted over the corpus and fitted by `cargo run -p plimsoll-analysis --example corpus -- fit`.\n";
+        let head = "# Counted over the corpus, and written by its example: see `examples/corpus`.\n";
         [head.to_owned(), fitted].into_iter().chain(background).chain(ways).collect()
     }
 
@@ -122,10 +121,10 @@ impl Likelihoods {
         };
         let at = |word: &str| feature.card().values.iter().position(|value| value.word == word).unwrap_or(0);
         match way.expects.iter().find(|(of, _)| *of == feature).map(|(_, expect)| *expect) {
-            Some(Expect::Is(word)) => one(at(word), IS),
-            Some(Expect::Mostly(word)) => one(at(word), MOSTLY),
-            Some(Expect::Not(word)) => one(at(word), NOT),
-            Some(Expect::Any) => background,
+            Some(ExpectedAnswer::Is(word)) => one(at(word), IS),
+            Some(ExpectedAnswer::Mostly(word)) => one(at(word), MOSTLY),
+            Some(ExpectedAnswer::Not(word)) => one(at(word), NOT),
+            Some(ExpectedAnswer::Any) => background,
             None if feature.card().is_mark => one(0, 1.0 - FOREIGN_MARK),
             None => background,
         }
@@ -152,7 +151,10 @@ mod tests {
     fn probabilities_add_up_and_exclude_nothing() {
         for (_, way) in causes::ways() {
             for (feature, expect) in way.expects {
-                let (Expect::Is(word) | Expect::Mostly(word) | Expect::Not(word)) = expect else { continue };
+                let (ExpectedAnswer::Is(word) | ExpectedAnswer::Mostly(word) | ExpectedAnswer::Not(word)) = expect
+                else {
+                    continue;
+                };
                 let card = feature.card();
                 assert!(card.values.iter().any(|value| value.word == *word), "{}: {} {word}", way.word, card.word);
             }

@@ -7,8 +7,9 @@
 //! Not here: what causes predict (`interventions`).
 
 use super::cause::Cause;
-use super::interventions::{Effect, at_stake};
+use super::interventions::at_stake;
 use super::posterior::{CauseProbability, Posterior};
+use super::predictions::Effect;
 use super::signals::{LoadSignals, Signal};
 use crate::format;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};

@@ -16,6 +16,7 @@ pub mod likelihoods;
 pub mod made_changes;
 pub mod places;
 pub mod posterior;
+pub mod predictions;
 pub mod signals;
 pub mod vary;
 
@@ -29,10 +30,11 @@ pub use cause::Cause;
 pub use contrast::{Contrast, Loads, killed_in, level_of};
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionsSeen};
-pub use interventions::{Effect, Together};
+pub use interventions::Together;
 pub use made_changes::{ExperimentLoads, MadeChange, MadeChanges};
 pub use places::{Place, PlaceShare, Whereabouts};
 pub use posterior::{Answers, Posterior};
+pub use predictions::Effect;
 pub use signals::{LoadSignals, Signal, shown_value};
 pub use vary::{VariedSetting, VariedStep};
 
@@ -176,7 +178,7 @@ pub fn explained(case: &Contrast, changes: &MadeChanges, load_line_rps: LoadLine
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
     let shown = if first.is_some() { &told[..1] } else { &told[..told.len().min(SHOWN)] };
-    let text = |cause: Cause| causes::card(cause).map(|card| (card.tell)(case));
+    let text = |cause: Cause| causes::card_of(cause).map(|card| (card.tell)(case));
     let named = |it: &&CauseProbability| Named {
         cause: it.cause,
         probability: it.probability,
@@ -298,7 +300,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
-    let card = causes::card(cause)?;
+    let card = causes::card_of(cause)?;
     let next = case.demands.iter().find(|demand| !card.resources.contains(&demand.resource))?;
     // A ceiling below what was seen is none.
     if next.ceiling_rps < case.sustained_rps {

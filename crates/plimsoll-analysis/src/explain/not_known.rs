@@ -1,7 +1,7 @@
 //! That the cause is not known, and what would tell it.
 
 use super::cause::Cause;
-use super::causes::card;
+use super::causes::card_of;
 use super::contrast::Contrast;
 use super::signals::Signal;
 use crate::format;
@@ -65,7 +65,7 @@ pub(super) fn to_tell(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
         return vec![more.remedy(Remedy::Budget).words(")")];
     }
     let of = |cause: &Cause| {
-        let card = card(*cause).filter(|card| !card.to_tell.is_empty())?;
+        let card = card_of(*cause).filter(|card| !card.to_tell.is_empty())?;
         Some(Sentence::from(format!("{cause}: ")).then(&card.to_tell.into()))
     };
     let mut told: Vec<Sentence> = possible.iter().filter_map(of).collect();

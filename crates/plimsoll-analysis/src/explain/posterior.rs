@@ -4,11 +4,12 @@
 //! Not here: the probabilities of answers (`likelihoods`), and words.
 
 use super::cause::Cause;
-use super::causes::{CauseCard, Way, ways};
+use super::causes::card::{CauseCard, Way};
+use super::causes::ways;
 use super::contrast::Contrast;
 use super::features::Feature;
-use super::interventions::Effect;
 use super::likelihoods::Likelihoods;
+use super::predictions::Effect;
 use plimsoll_model::Intervention;
 
 /// The answers of all features, in the order of [`Feature::ALL`].

@@ -175,6 +175,14 @@ fn held_to_cores(case: &Contrast) -> Option<bool> {
     Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.cores_spare()?)
 }
 
+/// Whether the collector works beside requests on cores that these do not need.
+pub(super) fn collects_in_spare_time(case: &Contrast) -> bool {
+    let beside = case.past.collects_beside || case.line.collects_beside;
+    let full = case.thread_full() == Some(true) || case.cores_spare() != Some(true);
+    let in_turn = allowed_full(case) == Some(true) || in_turns(case) == Some(true);
+    beside && !full && !in_turn
+}
+
 /// Threads that wait for a core by chance where cores are as busy as in this load: Lq of M/M/c by
 /// Sakasegawa's approximation (Ann. Inst. Stat. Math. 29, 1977).
 fn wait_by_chance(sight: &LoadSignals) -> Option<f64> {

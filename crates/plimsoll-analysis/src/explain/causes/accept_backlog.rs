@@ -1,8 +1,10 @@
 //! The queue of connections to be accepted: new connections come faster than the server takes them.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, top, words};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, top, words};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::{CONNECTS_LATE_NS, FEW};
 use crate::format;
 
@@ -11,11 +13,11 @@ pub(super) static CARD: CauseCard = CauseCard {
     ways: &[Way {
         word: "accept_backlog",
         expects: &[
-            (Feature::ConnectsLate, Expect::Is("yes")),
-            (Feature::QueueOverflows, Expect::Mostly("yes")),
-            (Feature::AcceptsLate, Expect::Any),
-            (Feature::ServedAtATime, Expect::Any),
-            (Feature::PlimsollLimited, Expect::Any),
+            (Feature::ConnectsLate, ExpectedAnswer::Is("yes")),
+            (Feature::QueueOverflows, ExpectedAnswer::Mostly("yes")),
+            (Feature::AcceptsLate, ExpectedAnswer::Any),
+            (Feature::ServedAtATime, ExpectedAnswer::Any),
+            (Feature::PlimsollLimited, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -1,21 +1,25 @@
 //! plimsoll itself: it cannot make the load, or reads responses late.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Remedy, Sentence, Signal, UsedResource, Way, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_RISES, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::demands::UsedResource;
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_RISES, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::queues::held_by_our_connections;
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::MOST;
+use crate::sentence::{Remedy, Sentence};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Client,
     ways: &[Way {
         word: "client",
         expects: &[
-            (Feature::PlimsollLimited, Expect::Is("yes")),
-            (Feature::CoresFull, Expect::Any),
-            (Feature::ThreadsFull, Expect::Any),
-            (Feature::OnTheWay, Expect::Any),
-            (Feature::WorkersAsServed, Expect::Any),
+            (Feature::PlimsollLimited, ExpectedAnswer::Is("yes")),
+            (Feature::CoresFull, ExpectedAnswer::Any),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
+            (Feature::OnTheWay, ExpectedAnswer::Any),
+            (Feature::WorkersAsServed, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -1,10 +1,11 @@
 //! All cores that the server may use.
 
-use super::{
-    CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, UsedResource, Way, number, server, top,
-};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, number, server, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::demands::UsedResource;
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::FEW;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -13,36 +14,36 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "cpu_machine",
             expects: &[
-                (Feature::CoresFull, Expect::Is("machine")),
-                (Feature::CeilingMet, Expect::Mostly("cores")),
-                (Feature::WaitsForCores, Expect::Mostly("yes")),
-                (Feature::ThreadsFull, Expect::Any),
-                (Feature::ConnectsLate, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::PlimsollLimited, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::EachHasOne, Expect::Any),
-                (Feature::CallsAsServed, Expect::Any),
-                (Feature::OnTheWay, Expect::Any),
+                (Feature::CoresFull, ExpectedAnswer::Is("machine")),
+                (Feature::CeilingMet, ExpectedAnswer::Mostly("cores")),
+                (Feature::WaitsForCores, ExpectedAnswer::Mostly("yes")),
+                (Feature::ThreadsFull, ExpectedAnswer::Any),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::PlimsollLimited, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::EachHasOne, ExpectedAnswer::Any),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
+                (Feature::OnTheWay, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "cpu_allowed",
             expects: &[
-                (Feature::CoresFull, Expect::Is("allowed")),
-                (Feature::CeilingMet, Expect::Mostly("cores")),
-                (Feature::WaitsForCores, Expect::Mostly("yes")),
-                (Feature::ThreadsFull, Expect::Any),
-                (Feature::TakesTurns, Expect::Any),
-                (Feature::ConnectsLate, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::EachHasOne, Expect::Any),
-                (Feature::DependencyFull, Expect::Any),
+                (Feature::CoresFull, ExpectedAnswer::Is("allowed")),
+                (Feature::CeilingMet, ExpectedAnswer::Mostly("cores")),
+                (Feature::WaitsForCores, ExpectedAnswer::Mostly("yes")),
+                (Feature::ThreadsFull, ExpectedAnswer::Any),
+                (Feature::TakesTurns, ExpectedAnswer::Any),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::EachHasOne, ExpectedAnswer::Any),
+                (Feature::DependencyFull, ExpectedAnswer::Any),
             ],
         },
     ],

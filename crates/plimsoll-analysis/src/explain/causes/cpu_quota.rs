@@ -1,11 +1,12 @@
 //! A limit of CPU time set on a control group: the server's, or a dependency's.
 
-use super::{
-    CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, idle, share,
-    top, words,
-};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, share, top, words};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::demands::UsedResource;
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::signals::Signal;
+use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::CpuQuota,
@@ -13,25 +14,25 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "cpu_quota",
             expects: &[
-                (Feature::QuotaUsed, Expect::Is("server")),
-                (Feature::CeilingMet, Expect::Mostly("quota")),
-                (Feature::WarmerNow, Expect::Any),
-                (Feature::ConnectsLate, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
-                (Feature::CoresFull, Expect::Any),
-                (Feature::ThreadsFull, Expect::Any),
-                (Feature::TakesTurns, Expect::Any),
-                (Feature::Collects, Expect::Any),
+                (Feature::QuotaUsed, ExpectedAnswer::Is("server")),
+                (Feature::CeilingMet, ExpectedAnswer::Mostly("quota")),
+                (Feature::WarmerNow, ExpectedAnswer::Any),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::CoresFull, ExpectedAnswer::Any),
+                (Feature::ThreadsFull, ExpectedAnswer::Any),
+                (Feature::TakesTurns, ExpectedAnswer::Any),
+                (Feature::Collects, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "cpu_quota_dependency",
             expects: &[
-                (Feature::QuotaUsed, Expect::Is("dependency")),
-                (Feature::Plateau, Expect::Mostly("yes")),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::CallsAsServed, Expect::Any),
+                (Feature::QuotaUsed, ExpectedAnswer::Is("dependency")),
+                (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
             ],
         },
     ],

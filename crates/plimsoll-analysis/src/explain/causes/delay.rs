@@ -1,8 +1,10 @@
 //! Responses take longer than the SLO allows by themselves, where nobody waits.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, STAYS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
+use crate::explain::signals::Signal;
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -10,18 +12,18 @@ pub(super) static CARD: CauseCard = CauseCard {
     ways: &[Way {
         word: "delay",
         expects: &[
-            (Feature::SlowAtLowLoad, Expect::Is("yes")),
-            (Feature::ServedAsFast, Expect::Any),
-            (Feature::WorkersAsServed, Expect::Any),
-            (Feature::FixedConnections, Expect::Any),
-            (Feature::EachHasOne, Expect::Any),
-            (Feature::StorageWaits, Expect::Any),
-            (Feature::ThreadsWait, Expect::Any),
-            (Feature::CallsPileUp, Expect::Any),
-            (Feature::CallsAsServed, Expect::Any),
-            (Feature::CoresFull, Expect::Any),
-            (Feature::ThreadsFull, Expect::Any),
-            (Feature::PlimsollLimited, Expect::Any),
+            (Feature::SlowAtLowLoad, ExpectedAnswer::Is("yes")),
+            (Feature::ServedAsFast, ExpectedAnswer::Any),
+            (Feature::WorkersAsServed, ExpectedAnswer::Any),
+            (Feature::FixedConnections, ExpectedAnswer::Any),
+            (Feature::EachHasOne, ExpectedAnswer::Any),
+            (Feature::StorageWaits, ExpectedAnswer::Any),
+            (Feature::ThreadsWait, ExpectedAnswer::Any),
+            (Feature::CallsPileUp, ExpectedAnswer::Any),
+            (Feature::CallsAsServed, ExpectedAnswer::Any),
+            (Feature::CoresFull, ExpectedAnswer::Any),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
+            (Feature::PlimsollLimited, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -1,25 +1,29 @@
 //! Storage.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{
+    MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+};
+use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Disk,
     ways: &[Way {
         word: "disk",
         expects: &[
-            (Feature::StorageWaits, Expect::Is("yes")),
-            (Feature::Plateau, Expect::Mostly("yes")),
-            (Feature::WorkersAsServed, Expect::Any),
-            (Feature::ThreadsWait, Expect::Any),
-            (Feature::ThreadsFull, Expect::Any),
-            (Feature::FixedConnections, Expect::Any),
-            (Feature::CallsPileUp, Expect::Any),
-            (Feature::AcceptsLate, Expect::Any),
-            (Feature::EachHasOne, Expect::Any),
-            (Feature::CallsAsServed, Expect::Any),
-            (Feature::TakesTurns, Expect::Any),
+            (Feature::StorageWaits, ExpectedAnswer::Is("yes")),
+            (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
+            (Feature::WorkersAsServed, ExpectedAnswer::Any),
+            (Feature::ThreadsWait, ExpectedAnswer::Any),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
+            (Feature::FixedConnections, ExpectedAnswer::Any),
+            (Feature::CallsPileUp, ExpectedAnswer::Any),
+            (Feature::AcceptsLate, ExpectedAnswer::Any),
+            (Feature::EachHasOne, ExpectedAnswer::Any),
+            (Feature::CallsAsServed, ExpectedAnswer::Any),
+            (Feature::TakesTurns, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

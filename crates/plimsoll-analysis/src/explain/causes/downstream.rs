@@ -1,12 +1,15 @@
 //! A dependency: it is full, or its calls take longer under load.
 
-use super::{
-    CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, idle,
-    peer_text, top, words,
-};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, peer_text, top, words};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::demands::UsedResource;
+use crate::explain::features::Feature;
+use crate::explain::predictions::{
+    FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+};
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::NEARLY_FULL;
+use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Downstream,
@@ -14,33 +17,33 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "downstream_full",
             expects: &[
-                (Feature::DependencyFull, Expect::Is("yes")),
-                (Feature::CeilingMet, Expect::Mostly("dependency")),
-                (Feature::CoresFull, Expect::Any),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::WaitsForData, Expect::Any),
-                (Feature::CallsAsServed, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::EachHasOne, Expect::Any),
-                (Feature::QueuesBefore, Expect::Any),
-                (Feature::ReadsSlowly, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
+                (Feature::DependencyFull, ExpectedAnswer::Is("yes")),
+                (Feature::CeilingMet, ExpectedAnswer::Mostly("dependency")),
+                (Feature::CoresFull, ExpectedAnswer::Any),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::WaitsForData, ExpectedAnswer::Any),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::EachHasOne, ExpectedAnswer::Any),
+                (Feature::QueuesBefore, ExpectedAnswer::Any),
+                (Feature::ReadsSlowly, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "downstream_slow",
             expects: &[
-                (Feature::CallsPileUp, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::CallsAreFew, Expect::Not("yes")),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::WaitsForData, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::EachHasOne, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
+                (Feature::CallsPileUp, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::CallsAreFew, ExpectedAnswer::Not("yes")),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::WaitsForData, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::EachHasOne, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
             ],
         },
     ],

@@ -1,21 +1,23 @@
 //! The limit of open files of the server.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, server, share};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, server, share};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Files,
     ways: &[Way {
         word: "files",
         expects: &[
-            (Feature::FilesUsedUp, Expect::Is("yes")),
-            (Feature::ConnectsLate, Expect::Any),
-            (Feature::QueueOverflows, Expect::Any),
-            (Feature::AcceptsLate, Expect::Any),
-            (Feature::CoresFull, Expect::Any),
-            (Feature::ThreadsFull, Expect::Any),
-            (Feature::PlimsollLimited, Expect::Any),
+            (Feature::FilesUsedUp, ExpectedAnswer::Is("yes")),
+            (Feature::ConnectsLate, ExpectedAnswer::Any),
+            (Feature::QueueOverflows, ExpectedAnswer::Any),
+            (Feature::AcceptsLate, ExpectedAnswer::Any),
+            (Feature::CoresFull, ExpectedAnswer::Any),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
+            (Feature::PlimsollLimited, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -1,30 +1,33 @@
 //! The runtime's garbage collection.
 
-use super::{
-    CauseCard, CauseText, Expect, Feature, Predictions, Remedy, SentencePart, Signal, UsedResource, Way, server, share,
-    top, words,
-};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, server, share, top, words};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::demands::UsedResource;
+use crate::explain::features::Feature;
+use crate::explain::predictions::{
+    MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+};
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::FEW;
 use crate::format;
+use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Gc,
     ways: &[Way {
         word: "gc",
         expects: &[
-            (Feature::Collects, Expect::Is("yes")),
-            (Feature::CoresFull, Expect::Any),
-            (Feature::ThreadsFull, Expect::Any),
-            (Feature::TakesTurns, Expect::Any),
-            (Feature::ConnectsLate, Expect::Any),
-            (Feature::WarmerNow, Expect::Any),
-            (Feature::ThreadsWait, Expect::Any),
-            (Feature::WorkersAsServed, Expect::Any),
-            (Feature::AcceptsLate, Expect::Any),
-            (Feature::SpinsForLocks, Expect::Any),
-            (Feature::Polls, Expect::Any),
+            (Feature::Collects, ExpectedAnswer::Is("yes")),
+            (Feature::CoresFull, ExpectedAnswer::Any),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
+            (Feature::TakesTurns, ExpectedAnswer::Any),
+            (Feature::ConnectsLate, ExpectedAnswer::Any),
+            (Feature::WarmerNow, ExpectedAnswer::Any),
+            (Feature::ThreadsWait, ExpectedAnswer::Any),
+            (Feature::WorkersAsServed, ExpectedAnswer::Any),
+            (Feature::AcceptsLate, ExpectedAnswer::Any),
+            (Feature::SpinsForLocks, ExpectedAnswer::Any),
+            (Feature::Polls, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -1,8 +1,10 @@
 //! A limit on the rate, set on purpose: it refuses, or lets responses wait.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, rate_past, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, rate_past, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_STAYS, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_STAYS, Predictions, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Limiter,
@@ -10,44 +12,44 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "limiter_refuses",
             expects: &[
-                (Feature::Refuses, Expect::Is("yes")),
-                (Feature::ServedAsFast, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Mostly("yes")),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
+                (Feature::Refuses, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAsFast, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "limiter_delays",
             expects: &[
-                (Feature::ServedAtATime, Expect::Is("below_one")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::ComesEvenly, Expect::Mostly("yes")),
-                (Feature::ServedAsFast, Expect::Not("yes")),
-                (Feature::Polls, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::WaitsForData, Expect::Not("yes")),
-                (Feature::FixedConnections, Expect::Any),
+                (Feature::ServedAtATime, ExpectedAnswer::Is("below_one")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ComesEvenly, ExpectedAnswer::Mostly("yes")),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::Polls, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::WaitsForData, ExpectedAnswer::Not("yes")),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "limiter_window",
             expects: &[
-                (Feature::ComesInLumps, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::WaitsUnseen, Expect::Mostly("yes")),
-                (Feature::ServedAsFast, Expect::Not("yes")),
-                (Feature::Polls, Expect::Any),
+                (Feature::ComesInLumps, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::WaitsUnseen, ExpectedAnswer::Mostly("yes")),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "limiter_unseen",
             expects: &[
-                (Feature::WaitsUnseen, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::ServedAtATime, Expect::Is("several")),
-                (Feature::ComesEvenly, Expect::Mostly("yes")),
-                (Feature::ServedAsFast, Expect::Not("yes")),
+                (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
+                (Feature::ComesEvenly, ExpectedAnswer::Mostly("yes")),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
     ],

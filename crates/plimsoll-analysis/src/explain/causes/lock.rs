@@ -1,13 +1,13 @@
 //! A lock: threads, or statements of a database, wait for each other.
 
-use super::{
-    CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, peer_text, server, share, top,
-};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, peer_text, server, share, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{
-    FALLS, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+use crate::explain::features::Feature;
+use crate::explain::predictions::{
+    FALLS, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
 };
 use crate::explain::queues::{database, database_locks, waiting_statements};
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::{FELT, ONE_CORE};
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -16,73 +16,73 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "lock_threads",
             expects: &[
-                (Feature::ThreadsWait, Expect::Mostly("lock")),
-                (Feature::CeilingMet, Expect::Mostly("none")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::ServedAtATime, Expect::Mostly("one")),
-                (Feature::WaitsForData, Expect::Not("yes")),
-                (Feature::WorkersAsServed, Expect::Not("yes")),
-                (Feature::FixedConnections, Expect::Not("in_use")),
-                (Feature::ThreadEach, Expect::Any),
-                (Feature::ServedAsFast, Expect::Not("yes")),
-                (Feature::SpinsForLocks, Expect::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Mostly("lock")),
+                (Feature::CeilingMet, ExpectedAnswer::Mostly("none")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAtATime, ExpectedAnswer::Mostly("one")),
+                (Feature::WaitsForData, ExpectedAnswer::Not("yes")),
+                (Feature::WorkersAsServed, ExpectedAnswer::Not("yes")),
+                (Feature::FixedConnections, ExpectedAnswer::Not("in_use")),
+                (Feature::ThreadEach, ExpectedAnswer::Any),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::SpinsForLocks, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "lock_turns",
             expects: &[
-                (Feature::TakesTurns, Expect::Is("lock")),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::Polls, Expect::Any),
-                (Feature::ServedAsFast, Expect::Not("yes")),
+                (Feature::TakesTurns, ExpectedAnswer::Is("lock")),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::Polls, ExpectedAnswer::Any),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
         Way {
             word: "lock_polled",
             expects: &[
-                (Feature::Polls, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::ServedAsFast, Expect::Not("yes")),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::WaitsForData, Expect::Not("yes")),
+                (Feature::Polls, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::WaitsForData, ExpectedAnswer::Not("yes")),
             ],
         },
         Way {
             word: "lock_unseen",
             expects: &[
-                (Feature::WaitsUnseen, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::IsProxy, Expect::Not("yes")),
-                (Feature::ServedAtATime, Expect::Not("below_one")),
-                (Feature::ServedAsFast, Expect::Not("yes")),
+                (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::IsProxy, ExpectedAnswer::Not("yes")),
+                (Feature::ServedAtATime, ExpectedAnswer::Not("below_one")),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
         Way {
             word: "lock_database",
             expects: &[
-                (Feature::DatabaseLocks, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::EachHasOne, Expect::Any),
-                (Feature::WaitsForData, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::CallsAsServed, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
+                (Feature::DatabaseLocks, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::EachHasOne, ExpectedAnswer::Any),
+                (Feature::WaitsForData, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "lock_spins",
             expects: &[
-                (Feature::SpinsForLocks, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Mostly("yes")),
-                (Feature::CoresFull, Expect::Any),
-                (Feature::ThreadsFull, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
+                (Feature::SpinsForLocks, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
+                (Feature::CoresFull, ExpectedAnswer::Any),
+                (Feature::ThreadsFull, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
     ],

@@ -1,8 +1,10 @@
 //! Memory: pages are read back from storage, or the limit of the control group is reached.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, number, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{OPEN, RISES_OR_STAYS, STAYS_OR_FALLS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{OPEN, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};
+use crate::explain::signals::Signal;
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -11,23 +13,23 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "memory_short",
             expects: &[
-                (Feature::MemoryShort, Expect::Is("yes")),
-                (Feature::CoresFull, Expect::Any),
-                (Feature::OthersTookCores, Expect::Any),
-                (Feature::StorageWaits, Expect::Any),
-                (Feature::ConnectsLate, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::TakesTurns, Expect::Any),
+                (Feature::MemoryShort, ExpectedAnswer::Is("yes")),
+                (Feature::CoresFull, ExpectedAnswer::Any),
+                (Feature::OthersTookCores, ExpectedAnswer::Any),
+                (Feature::StorageWaits, ExpectedAnswer::Any),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::TakesTurns, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "memory_killed",
             expects: &[
-                (Feature::MemoryShort, Expect::Is("killed")),
-                (Feature::StorageWaits, Expect::Any),
-                (Feature::ConnectsLate, Expect::Any),
-                (Feature::CoresFull, Expect::Any),
-                (Feature::ThreadsFull, Expect::Any),
+                (Feature::MemoryShort, ExpectedAnswer::Is("killed")),
+                (Feature::StorageWaits, ExpectedAnswer::Any),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
+                (Feature::CoresFull, ExpectedAnswer::Any),
+                (Feature::ThreadsFull, ExpectedAnswer::Any),
             ],
         },
     ],

@@ -1,17 +1,20 @@
 //! Other processes on the machine took cores that the server's threads waited for.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, top, words};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, top, words};
 use crate::explain::cause::Cause;
+use crate::explain::features::Feature;
+use crate::explain::predictions::Predictions;
+use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Neighbour,
     ways: &[Way {
         word: "neighbour",
         expects: &[
-            (Feature::OthersTookCores, Expect::Is("yes")),
-            (Feature::WaitsForCores, Expect::Mostly("yes")),
-            (Feature::CoresFull, Expect::Mostly("others")),
-            (Feature::ThreadsFull, Expect::Any),
+            (Feature::OthersTookCores, ExpectedAnswer::Is("yes")),
+            (Feature::WaitsForCores, ExpectedAnswer::Mostly("yes")),
+            (Feature::CoresFull, ExpectedAnswer::Mostly("others")),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions::OPEN,

@@ -1,9 +1,11 @@
 //! The network: bandwidth, or losses on the way.
 
-use super::{CONNECTIONS, CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, number, share, top};
+use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Way, idle, number, share, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::queues::{comes_in_for_long, on_the_way};
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::LOSSY;
 use crate::format;
 
@@ -13,39 +15,39 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "network_server",
             expects: &[
-                (Feature::OnTheWay, Expect::Is("server")),
-                (Feature::CoresFull, Expect::Is("no")),
-                (Feature::ThreadsFull, Expect::Is("no")),
-                (Feature::ServedAtATime, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::ReadsSlowly, Expect::Any),
-                (Feature::ConnectsLate, Expect::Any),
+                (Feature::OnTheWay, ExpectedAnswer::Is("server")),
+                (Feature::CoresFull, ExpectedAnswer::Is("no")),
+                (Feature::ThreadsFull, ExpectedAnswer::Is("no")),
+                (Feature::ServedAtATime, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::ReadsSlowly, ExpectedAnswer::Any),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "network_dependency",
             expects: &[
-                (Feature::OnTheWay, Expect::Is("dependency")),
-                (Feature::CoresFull, Expect::Is("no")),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::CallsAsServed, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::EachHasOne, Expect::Any),
-                (Feature::DatabaseLocks, Expect::Any),
+                (Feature::OnTheWay, ExpectedAnswer::Is("dependency")),
+                (Feature::CoresFull, ExpectedAnswer::Is("no")),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::EachHasOne, ExpectedAnswer::Any),
+                (Feature::DatabaseLocks, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "network_lossy",
             expects: &[
-                (Feature::OnTheWay, Expect::Is("lossy")),
-                (Feature::CoresFull, Expect::Is("no")),
-                (Feature::ThreadsFull, Expect::Is("no")),
-                (Feature::ConnectsLate, Expect::Any),
-                (Feature::Plateau, Expect::Any),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::SlowAtLowLoad, Expect::Any),
+                (Feature::OnTheWay, ExpectedAnswer::Is("lossy")),
+                (Feature::CoresFull, ExpectedAnswer::Is("no")),
+                (Feature::ThreadsFull, ExpectedAnswer::Is("no")),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
+                (Feature::Plateau, ExpectedAnswer::Any),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::SlowAtLowLoad, ExpectedAnswer::Any),
             ],
         },
     ],

@@ -1,17 +1,19 @@
 //! No limit was reached: the highest rate allowed meets the SLO.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Way};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way};
 use crate::explain::cause::Cause;
+use crate::explain::features::Feature;
+use crate::explain::predictions::Predictions;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::None,
     ways: &[Way {
         word: "none",
         expects: &[
-            (Feature::HighestRateMet, Expect::Is("yes")),
-            (Feature::Plateau, Expect::Not("yes")),
-            (Feature::CoresFull, Expect::Any),
-            (Feature::ThreadsFull, Expect::Any),
+            (Feature::HighestRateMet, ExpectedAnswer::Is("yes")),
+            (Feature::Plateau, ExpectedAnswer::Not("yes")),
+            (Feature::CoresFull, ExpectedAnswer::Any),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions::OPEN,

@@ -1,8 +1,11 @@
 //! One thread of the server, or several of which one runs at a time.
 
-use super::{CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, UsedResource, Way, idle, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, server, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::demands::UsedResource;
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::OneThread,
@@ -10,26 +13,26 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "one_thread",
             expects: &[
-                (Feature::ThreadsFull, Expect::Is("one")),
-                (Feature::CeilingMet, Expect::Mostly("thread")),
-                (Feature::CoresFull, Expect::Not("machine")),
-                (Feature::ConnectsLate, Expect::Any),
-                (Feature::QueueOverflows, Expect::Any),
-                (Feature::Collects, Expect::Not("yes")),
-                (Feature::AcceptsLate, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
+                (Feature::ThreadsFull, ExpectedAnswer::Is("one")),
+                (Feature::CeilingMet, ExpectedAnswer::Mostly("thread")),
+                (Feature::CoresFull, ExpectedAnswer::Not("machine")),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
+                (Feature::QueueOverflows, ExpectedAnswer::Any),
+                (Feature::Collects, ExpectedAnswer::Not("yes")),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "one_thread_interpreter",
             expects: &[
-                (Feature::TakesTurns, Expect::Is("interpreter")),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::Polls, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::CoresFull, Expect::Not("machine")),
-                (Feature::AcceptsLate, Expect::Any),
+                (Feature::TakesTurns, ExpectedAnswer::Is("interpreter")),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::Polls, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::CoresFull, ExpectedAnswer::Not("machine")),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
     ],

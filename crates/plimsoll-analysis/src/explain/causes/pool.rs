@@ -1,11 +1,11 @@
 //! A pool: a fixed number of connections to a dependency, or another fixed number of places.
 
-use super::{
-    CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, peer_text, server, top,
-};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, RISES, STAYS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES, STAYS};
 use crate::explain::queues::{calls_as_served, fixed_connections};
+use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Pool,
@@ -13,45 +13,45 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "pool_connections",
             expects: &[
-                (Feature::FixedConnections, Expect::Is("in_use")),
-                (Feature::CeilingMet, Expect::Mostly("none")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::CallsAsServed, Expect::Any),
-                (Feature::ServedAsFast, Expect::Not("yes")),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::WaitsForData, Expect::Any),
-                (Feature::Polls, Expect::Any),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Is("in_use")),
+                (Feature::CeilingMet, ExpectedAnswer::Mostly("none")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::WaitsForData, ExpectedAnswer::Any),
+                (Feature::Polls, ExpectedAnswer::Any),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "pool_line",
             expects: &[
-                (Feature::ThreadsWait, Expect::Is("line")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::ServedAtATime, Expect::Is("several")),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::CallsAsServed, Expect::Any),
-                (Feature::ServedAsFast, Expect::Not("yes")),
+                (Feature::ThreadsWait, ExpectedAnswer::Is("line")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
         Way {
             word: "pool_calls",
             expects: &[
-                (Feature::CallsAsServed, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::ServedAsFast, Expect::Not("yes")),
-                (Feature::ServedAtATime, Expect::Not("below_one")),
+                (Feature::CallsAsServed, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::ServedAtATime, ExpectedAnswer::Not("below_one")),
             ],
         },
         Way {
             word: "pool_unseen",
             expects: &[
-                (Feature::WaitsUnseen, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::ServedAtATime, Expect::Is("several")),
-                (Feature::ServedAsFast, Expect::Not("yes")),
+                (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
     ],

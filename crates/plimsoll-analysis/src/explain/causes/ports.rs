@@ -1,20 +1,22 @@
 //! Local ports for new connections: plimsoll's, or the server's own to a dependency.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, server, share};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, server, share};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_STAYS, OPEN, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
+use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Ports,
     ways: &[Way {
         word: "ports",
         expects: &[
-            (Feature::PortsUsedUp, Expect::Is("yes")),
-            (Feature::AcceptsLate, Expect::Any),
-            (Feature::PlimsollLimited, Expect::Any),
-            (Feature::ConnectsLate, Expect::Any),
-            (Feature::CoresFull, Expect::Any),
-            (Feature::ThreadsFull, Expect::Any),
+            (Feature::PortsUsedUp, ExpectedAnswer::Is("yes")),
+            (Feature::AcceptsLate, ExpectedAnswer::Any),
+            (Feature::PlimsollLimited, ExpectedAnswer::Any),
+            (Feature::ConnectsLate, ExpectedAnswer::Any),
+            (Feature::CoresFull, ExpectedAnswer::Any),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -1,9 +1,13 @@
 //! A slow reader of what the server sends: its clients, a dependency, or a pipe.
 
-use super::{CONNECTIONS, CauseCard, CauseText, Expect, Feature, Predictions, Signal, Way, idle, server, share, top};
+use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Way, idle, server, share, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{
+    MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS,
+};
 use crate::explain::queues::{leaves_unsent, reads_late, writes_wait};
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::SLOWER;
 use crate::format;
 
@@ -13,36 +17,36 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "slow_reader_window",
             expects: &[
-                (Feature::ReadsSlowly, Expect::Is("window")),
-                (Feature::Plateau, Expect::Mostly("yes")),
-                (Feature::OnTheWay, Expect::Any),
-                (Feature::ServedAtATime, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
+                (Feature::ReadsSlowly, ExpectedAnswer::Is("window")),
+                (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
+                (Feature::OnTheWay, ExpectedAnswer::Any),
+                (Feature::ServedAtATime, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "slow_reader_dependency",
             expects: &[
-                (Feature::ReadsSlowly, Expect::Is("dependency")),
-                (Feature::Plateau, Expect::Mostly("yes")),
-                (Feature::OnTheWay, Expect::Any),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::EachHasOne, Expect::Any),
+                (Feature::ReadsSlowly, ExpectedAnswer::Is("dependency")),
+                (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
+                (Feature::OnTheWay, ExpectedAnswer::Any),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::EachHasOne, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "slow_reader_pipe",
             expects: &[
-                (Feature::ReadsSlowly, Expect::Is("pipe")),
-                (Feature::Plateau, Expect::Mostly("yes")),
-                (Feature::ThreadsWait, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::ConnectsLate, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
-                (Feature::Polls, Expect::Any),
+                (Feature::ReadsSlowly, ExpectedAnswer::Is("pipe")),
+                (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
+                (Feature::ThreadsWait, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::ConnectsLate, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
     ],

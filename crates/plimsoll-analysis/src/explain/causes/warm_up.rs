@@ -1,23 +1,27 @@
 //! The server was not warm while its line was searched.
 
-use super::{CauseCard, CauseText, Expect, Feature, Predictions, Signal, UsedResource, Way};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Way};
 use crate::explain::cause::Cause;
+use crate::explain::demands::UsedResource;
+use crate::explain::features::Feature;
+use crate::explain::predictions::Predictions;
 use crate::explain::queues::holds_more;
+use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::WarmUp,
     ways: &[Way {
         word: "warm_up",
         expects: &[
-            (Feature::WarmerNow, Expect::Is("yes")),
-            (Feature::Plateau, Expect::Any),
-            (Feature::CoresFull, Expect::Any),
-            (Feature::ThreadsFull, Expect::Any),
-            (Feature::PlimsollLimited, Expect::Any),
-            (Feature::WorkersAsServed, Expect::Any),
-            (Feature::ServedAsFast, Expect::Any),
-            (Feature::FixedConnections, Expect::Any),
-            (Feature::CallsPileUp, Expect::Any),
+            (Feature::WarmerNow, ExpectedAnswer::Is("yes")),
+            (Feature::Plateau, ExpectedAnswer::Any),
+            (Feature::CoresFull, ExpectedAnswer::Any),
+            (Feature::ThreadsFull, ExpectedAnswer::Any),
+            (Feature::PlimsollLimited, ExpectedAnswer::Any),
+            (Feature::WorkersAsServed, ExpectedAnswer::Any),
+            (Feature::ServedAsFast, ExpectedAnswer::Any),
+            (Feature::FixedConnections, ExpectedAnswer::Any),
+            (Feature::CallsPileUp, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions::OPEN,

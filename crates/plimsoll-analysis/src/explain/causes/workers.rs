@@ -1,12 +1,12 @@
 //! Workers of the server, or of a dependency: processes or threads, each with one request at a
 //! time.
 
-use super::{
-    CauseCard, CauseText, Expect, Feature, PROBES, Predictions, Signal, Way, idle, number, peer_text, server, top,
-};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
-use crate::explain::interventions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, RISES, STAYS};
+use crate::explain::features::Feature;
+use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
 use crate::explain::queues::queues_before;
+use crate::explain::signals::Signal;
 use crate::explain::thresholds::AS_FAST;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -15,40 +15,40 @@ pub(super) static CARD: CauseCard = CauseCard {
         Way {
             word: "workers",
             expects: &[
-                (Feature::WorkersAsServed, Expect::Mostly("yes")),
-                (Feature::CeilingMet, Expect::Mostly("none")),
-                (Feature::AcceptsLate, Expect::Mostly("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::ServedAtATime, Expect::Not("below_one")),
-                (Feature::ThreadEach, Expect::Not("yes")),
-                (Feature::EachHasOne, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::CallsAsServed, Expect::Any),
-                (Feature::WaitsUnseen, Expect::Not("yes")),
-                (Feature::QueueOverflows, Expect::Any),
-                (Feature::ComesInLumps, Expect::Any),
-                (Feature::CallsPileUp, Expect::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Mostly("yes")),
+                (Feature::CeilingMet, ExpectedAnswer::Mostly("none")),
+                (Feature::AcceptsLate, ExpectedAnswer::Mostly("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAtATime, ExpectedAnswer::Not("below_one")),
+                (Feature::ThreadEach, ExpectedAnswer::Not("yes")),
+                (Feature::EachHasOne, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
+                (Feature::WaitsUnseen, ExpectedAnswer::Not("yes")),
+                (Feature::QueueOverflows, ExpectedAnswer::Any),
+                (Feature::ComesInLumps, ExpectedAnswer::Any),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "workers_full_threads",
             expects: &[
-                (Feature::ThreadsFull, Expect::Is("several")),
-                (Feature::CoresFull, Expect::Is("no")),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::AcceptsLate, Expect::Any),
+                (Feature::ThreadsFull, ExpectedAnswer::Is("several")),
+                (Feature::CoresFull, ExpectedAnswer::Is("no")),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
         Way {
             word: "workers_dependency",
             expects: &[
-                (Feature::QueuesBefore, Expect::Is("yes")),
-                (Feature::Plateau, Expect::Is("yes")),
-                (Feature::CallsPileUp, Expect::Any),
-                (Feature::CallsAsServed, Expect::Any),
-                (Feature::FixedConnections, Expect::Any),
-                (Feature::WorkersAsServed, Expect::Any),
-                (Feature::ReadsSlowly, Expect::Any),
+                (Feature::QueuesBefore, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::CallsPileUp, ExpectedAnswer::Any),
+                (Feature::CallsAsServed, ExpectedAnswer::Any),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::ReadsSlowly, ExpectedAnswer::Any),
             ],
         },
     ],

@@ -144,8 +144,8 @@ pub(super) fn answer(case: &Contrast, feature: Feature) -> Option<&'static str> 
     (card.read)(case).map(|value| card.values[value].word)
 }
 
-pub(super) fn text(case: &Contrast, cause: Cause) -> causes::CauseText {
-    (causes::card(cause).expect("a cause").tell)(case)
+pub(super) fn text(case: &Contrast, cause: Cause) -> causes::card::CauseText {
+    (causes::card_of(cause).expect("a cause").tell)(case)
 }
 
 pub(super) fn tell(case: &Contrast) -> String {

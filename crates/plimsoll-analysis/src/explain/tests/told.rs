@@ -131,7 +131,7 @@ fn words_are_the_vocabulary() {
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
     assert_eq!(unique.len(), Cause::ALL.len());
     // Each has a card, but for the one that is no cause.
-    let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| causes::card(**cause).is_none()).collect();
+    let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| causes::card_of(**cause).is_none()).collect();
     assert_eq!(missing, [&Cause::Unknown]);
 }
 

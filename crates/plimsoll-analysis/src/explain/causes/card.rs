@@ -1,0 +1,143 @@
+//! What a cause's file says of it ([`CauseCard`]), and the words that their sentences share.
+//!
+//! Not here: the causes (the files beside this one), and what the features are (`features`).
+
+use crate::explain::cause::Cause;
+use crate::explain::contrast::Contrast;
+use crate::explain::demands::UsedResource;
+use crate::explain::features::Feature;
+use crate::explain::predictions::Predictions;
+use crate::explain::signals::Signal;
+use crate::format;
+use crate::sentence::{Remedy, Sentence, SentencePart};
+
+/// What a way expects of a feature; answers by their words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpectedAnswer {
+    /// This answer, in any case.
+    Is(&'static str),
+    /// This answer, mostly.
+    Mostly(&'static str),
+    /// Any answer but this one.
+    Not(&'static str),
+    /// It says nothing, although it is a mark of other causes.
+    Any,
+}
+
+/// A way in which a cause shows.
+#[derive(Debug)]
+pub struct Way {
+    /// Its name in the file of likelihoods.
+    pub word: &'static str,
+    /// What it expects.
+    pub expects: &'static [(Feature, ExpectedAnswer)],
+}
+
+/// A cause.
+#[derive(Debug)]
+pub struct CauseCard {
+    /// Its name.
+    pub cause: Cause,
+    /// The ways in which it shows.
+    pub ways: &'static [Way],
+    /// What it predicts of each intervention.
+    pub predicts: Predictions,
+    /// Resources that it is itself: they are no limit once it is gone.
+    pub resources: &'static [UsedResource],
+    /// Whether there can be twice as much of it.
+    pub is_countable: bool,
+    /// What would tell it, where it was not observed.
+    pub to_tell: &'static [SentencePart],
+    /// What it is in a case, in words.
+    pub tell: fn(&Contrast) -> CauseText,
+}
+
+/// What a cause is in a case, in words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CauseText {
+    /// What limits the line: `one thread of node`.
+    pub subject: String,
+    /// Whether that is several things.
+    pub(super) several: bool,
+    /// How it shows, as a clause; `None` of what has a sentence of its own.
+    pub how: Option<String>,
+    /// A sentence of its own, without a full stop.
+    pub(super) whole: Option<Sentence>,
+}
+
+impl CauseText {
+    pub(super) fn limit(subject: impl Into<String>, how: impl Into<String>) -> CauseText {
+        CauseText { subject: subject.into(), several: false, how: Some(how.into()), whole: None }
+    }
+
+    pub(super) fn several(self, several: bool) -> CauseText {
+        CauseText { several, ..self }
+    }
+
+    pub(super) fn sentence(cause: Cause, whole: impl Into<Sentence>) -> CauseText {
+        CauseText { subject: cause.text().to_owned(), several: false, how: None, whole: Some(whole.into()) }
+    }
+
+    /// The answer in one sentence, without a full stop.
+    pub fn answer(self, case: &Contrast) -> Sentence {
+        if let Some(whole) = self.whole {
+            return whole;
+        }
+        let line = match (case.lower_rps > 0.0, case.sustained_rps) {
+            (true, _) => format!("the load line to {}", case.offered_text(case.lower_rps)),
+            (false, most) => format!("the server to {}", case.offered_text(most)),
+        };
+        let verb = if self.several { "limit" } else { "limits" };
+        format!("{} {verb} {line}: {}", self.subject, self.how.unwrap_or_default()).into()
+    }
+}
+
+/// What tells where a server was not observed from within.
+pub(super) const PROBES: &[SentencePart] = &[
+    words("the server's processes: run plimsoll on its machine, as its user or as root ("),
+    SentencePart::Remedy(Remedy::Process),
+    words(" where it is not found)"),
+];
+/// What tells where the kernel's account of connections was not observed.
+pub(super) const CONNECTIONS: &[SentencePart] = &[words("the kernel's account of the connections (probes)")];
+
+pub(super) const fn words(words: &'static str) -> SentencePart {
+    SentencePart::words(words)
+}
+
+/// The name of the server's process.
+pub(super) fn server(case: &Contrast) -> String {
+    let name = case.past.server.clone().or_else(|| case.line.server.clone());
+    name.unwrap_or_else(|| "the server".to_owned())
+}
+
+/// Who answers at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
+pub(super) fn peer_text(case: &Contrast, address: &str) -> String {
+    case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
+}
+
+/// `1 worker`, `4 workers`.
+pub(super) fn number(value: f64, one: &str, many: &str) -> String {
+    if value.round() == 1.0 { format!("1 {one}") } else { format!("{:.0} {many}", value.round()) }
+}
+
+/// The largest value at the line or past it; 0 where it was not observed.
+pub(super) fn top(case: &Contrast, signal: Signal) -> f64 {
+    case.top(signal).unwrap_or(0.0)
+}
+
+/// The same of a share, in words.
+pub(super) fn share(case: &Contrast, signal: Signal) -> String {
+    format::rough_share(top(case, signal).min(1.0))
+}
+
+/// How many cores are idle, as the end of a clause; empty where it was not observed.
+pub(super) fn idle(case: &Contrast) -> String {
+    let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
+    idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"))
+}
+
+/// What the server answers past the line: `1 200/s`.
+pub(super) fn rate_past(case: &Contrast) -> String {
+    format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
+}

@@ -1,0 +1,144 @@
+//! What a cause predicts of interventions ([`Predictions`]): the probability of each effect.
+//!
+//! Not here: the causes (`causes`), and which interventions are made (`interventions`).
+
+use plimsoll_model::Intervention;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of what succeeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It rises by more than noise, and by a third at least.
+    Rises,
+    /// It stays.
+    Stays,
+    /// It falls by more than noise, and by a quarter at least.
+    Falls,
+}
+
+impl Effect {
+    /// All of them.
+    pub const ALL: [Effect; 3] = [Effect::Rises, Effect::Stays, Effect::Falls];
+}
+
+/// What a cause predicts of an intervention: the probability of each effect, in the order of [`Effect::ALL`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction([f64; 3]);
+
+/// A law without known exceptions.
+pub(super) const RISES: Prediction = Prediction([0.92, 0.05, 0.03]);
+/// See [`RISES`].
+pub(super) const STAYS: Prediction = Prediction([0.04, 0.92, 0.04]);
+/// See [`RISES`].
+pub(super) const FALLS: Prediction = Prediction([0.03, 0.05, 0.92]);
+/// A law with known exceptions.
+pub(super) const MOSTLY_RISES: Prediction = Prediction([0.70, 0.24, 0.06]);
+/// See [`MOSTLY_RISES`].
+pub(super) const MOSTLY_STAYS: Prediction = Prediction([0.14, 0.74, 0.12]);
+/// See [`MOSTLY_RISES`].
+pub(super) const MOSTLY_FALLS: Prediction = Prediction([0.06, 0.24, 0.70]);
+/// It may matter or not, and never goes the other way.
+pub(super) const RISES_OR_STAYS: Prediction = Prediction([0.45, 0.48, 0.07]);
+/// See [`RISES_OR_STAYS`].
+pub(super) const STAYS_OR_FALLS: Prediction = Prediction([0.07, 0.48, 0.45]);
+/// Either it is limited together, or not at all.
+pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
+/// Nothing follows from it.
+pub(super) const OPEN: Prediction = Prediction([1.0 / 3.0; 3]);
+
+/// An effect with this probability is told as predicted.
+const PREDICTED: f64 = 0.3;
+
+impl Prediction {
+    /// How probable an effect is.
+    pub fn probability(&self, effect: Effect) -> f64 {
+        self.0[effect as usize]
+    }
+
+    /// Whether nothing follows from it.
+    pub fn is_open(&self) -> bool {
+        *self == OPEN
+    }
+
+    /// How far two predictions are apart: half the sum of differences (total variation), 0..=1.
+    pub(super) fn distance(&self, other: &Prediction) -> f64 {
+        self.0.iter().zip(&other.0).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
+    }
+
+    /// As a sentence without a subject, of what succeeds with `intervention`.
+    pub fn text(&self, intervention: Intervention) -> String {
+        let word = |effect: &Effect| match (intervention, effect) {
+            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "comes as soon as alone",
+            (Intervention::Together, Effect::Stays) => "comes in two parts",
+            (Intervention::Together, Effect::Falls) => "comes one after the other",
+            (Intervention::Abreast, Effect::Falls) => "waits its turn",
+            (_, Effect::Rises) => "rises",
+            (_, Effect::Stays) => "stays",
+            (_, Effect::Falls) => "falls",
+        };
+        let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED);
+        predicted.map(word).collect::<Vec<_>>().join(" or ")
+    }
+}
+
+/// What a cause predicts of each intervention. There is no default: who adds one says what each cause predicts.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "each is the intervention of its name")]
+pub struct Predictions {
+    pub reference: Prediction,
+    pub more_users: Prediction,
+    pub new_connections: Prediction,
+    pub kept_connections: Prediction,
+    pub head: Prediction,
+    pub smaller_answer: Prediction,
+    pub larger_body: Prediction,
+    pub smaller_body: Prediction,
+    pub second_generator: Prediction,
+    pub stopped: Prediction,
+    pub other_clients: Prediction,
+    pub bursts: Prediction,
+    pub together: Prediction,
+    pub abreast: Prediction,
+}
+
+impl Predictions {
+    /// Of what is no limit of the server's.
+    pub(super) const OPEN: Predictions = Predictions {
+        reference: OPEN,
+        more_users: OPEN,
+        new_connections: OPEN,
+        kept_connections: OPEN,
+        head: OPEN,
+        smaller_answer: OPEN,
+        larger_body: OPEN,
+        smaller_body: OPEN,
+        second_generator: OPEN,
+        stopped: OPEN,
+        other_clients: OPEN,
+        bursts: OPEN,
+        together: OPEN,
+        abreast: OPEN,
+    };
+
+    /// That of an intervention.
+    pub fn of(&self, intervention: Intervention) -> Prediction {
+        match intervention {
+            Intervention::Control => OPEN,
+            Intervention::Reference => self.reference,
+            Intervention::MoreUsers => self.more_users,
+            Intervention::NewConnections => self.new_connections,
+            Intervention::KeptConnections => self.kept_connections,
+            Intervention::Head => self.head,
+            Intervention::SmallerAnswer => self.smaller_answer,
+            Intervention::LargerBody => self.larger_body,
+            Intervention::SmallerBody => self.smaller_body,
+            Intervention::SecondGenerator => self.second_generator,
+            Intervention::Stopped => self.stopped,
+            Intervention::Identities | Intervention::Sources => self.other_clients,
+            Intervention::Bursts => self.bursts,
+            Intervention::Together => self.together,
+            Intervention::Abreast => self.abreast,
+        }
+    }
+}

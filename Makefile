@@ -26,7 +26,7 @@ lab-test:
 needs:
 	@./scripts/needs nginx go node python3 chromium openssl wrk ip
 
-# Reproduces the figures of docs/benchmarks.md; takes long, and wants a quiet machine.
+# Reproduces the figures of docs/reference/benchmarks.md; takes long, and wants a quiet machine.
 bench:
 	$(CARGO) build --release --workspace --locked
 	./bench/run

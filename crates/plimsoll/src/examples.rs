@@ -70,11 +70,11 @@ fn every_command_line_that_is_shown_is_understood() {
     let mut examples = examples_of_help();
     for text in [
         include_str!("../../../README.md"),
-        include_str!("../../../docs/benchmarks.md"),
-        include_str!("../../../docs/json.md"),
+        include_str!("../../../docs/reference/benchmarks.md"),
+        include_str!("../../../docs/reference/json.md"),
         include_str!("../../../docs/method.md"),
         include_str!("../../../docs/traffic.md"),
-        include_str!("../../../docs/coming-from.md"),
+        include_str!("../../../docs/how-to/coming-from.md"),
         include_str!("../../../docs/wrk.md"),
         include_str!("../../../docs/install.md"),
         include_str!("../../../docs/ci.md"),

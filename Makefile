@@ -9,8 +9,10 @@ export PROPTEST_RNG_SEED ?= 1
 
 test: needs lint unit lab-test
 
-# Format and clippy, warnings as errors.
+# Prose of the documentation, format and clippy, warnings as errors.
 lint:
+	./scripts/check-prose-test
+	./scripts/check-prose
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 

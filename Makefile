@@ -9,8 +9,10 @@ export PROPTEST_RNG_SEED ?= 1
 
 test: needs lint unit lab-test
 
-# Format and clippy, warnings as errors.
+# Prose of the documentation, format and clippy, warnings as errors.
 lint:
+	./scripts/check-prose-test
+	./scripts/check-prose
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
@@ -26,7 +28,7 @@ lab-test:
 needs:
 	@./scripts/needs nginx go node python3 chromium openssl wrk ip
 
-# Reproduces the figures of docs/benchmarks.md; takes long, and wants a quiet machine.
+# Reproduces the figures of docs/reference/benchmarks.md; takes long, and wants a quiet machine.
 bench:
 	$(CARGO) build --release --workspace --locked
 	./bench/run

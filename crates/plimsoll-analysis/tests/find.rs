@@ -326,7 +326,7 @@ fn forecasts_widen_with_smaller_budgets() {
     assert!((0.015..0.03).contains(&width(60)), "2 x 1.645 / sqrt(1000/s x half of 42 s)");
     assert!(width(10) >= width(60) && width(2) >= width(10));
     let forecast = forecast(&simulator::settings(model, 0, 60 * SECOND, None));
-    assert_eq!(forecast.provable_rps, Some(4603.0 / 5.0), "method.md 2.7: 4 603 for 99.9 %");
+    assert_eq!(forecast.provable_rps, Some(4603.0 / 5.0), "4 603 for 99.9 %");
 }
 
 /// Slots that take their time, under a promise that they can keep.

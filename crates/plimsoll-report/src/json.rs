@@ -1,5 +1,6 @@
-//! The JSON documents of loads, sweeps and searches, and what all documents share, as `docs/json.md` describes them: each is a type,
-//! and its fields are those of the document. Fields are only ever added within a schema version.
+//! The JSON documents of loads, sweeps and searches, and the fields that all documents share:
+//! `docs/reference/json.md` describes them. Each is a type, and its fields are those of the document.
+//! Fields are only ever added within a schema version.
 //!
 //! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two recordings (`diff`, `searches`).
 

@@ -551,7 +551,7 @@ mod tests {
                 _ => {}
             }
         }
-        let described = include_str!("../../../docs/json.md");
+        let described = include_str!("../../../docs/reference/json.md");
         let mut words: Vec<&str> = described.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         words.sort_unstable();
         for experiment in &experiments() {

@@ -3,6 +3,7 @@
 use crate::args::Cli;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// The words of a command line as a shell reads it, up to a comment, a pipe or a redirection.
 fn words(line: &str) -> Vec<String> {
@@ -65,22 +66,47 @@ fn examples_of_markdown(text: &str) -> Vec<String> {
     examples
 }
 
+/// All pages of documentation: the top README.md, that of lab/, and every Markdown file below docs/.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md"), root.join("lab/README.md")];
+    let mut folders = vec![root.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of pages") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    assert!(pages.len() > 40, "{pages:?}");
+    pages
+}
+
+/// The targets of links in a Markdown text, without those to the web and to its own headings.
+fn links(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()
+}
+
+#[test]
+fn links_lead_to_files() {
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        for target in links(&text) {
+            let file = page.parent().expect("a folder").join(target);
+            assert!(file.exists(), "{}: no file {target}", page.display());
+        }
+    }
+}
+
 #[test]
 fn every_command_line_that_is_shown_is_understood() {
     let mut examples = examples_of_help();
-    for text in [
-        include_str!("../../../README.md"),
-        include_str!("../../../docs/benchmarks.md"),
-        include_str!("../../../docs/json.md"),
-        include_str!("../../../docs/method.md"),
-        include_str!("../../../docs/traffic.md"),
-        include_str!("../../../docs/coming-from.md"),
-        include_str!("../../../docs/wrk.md"),
-        include_str!("../../../docs/install.md"),
-        include_str!("../../../docs/ci.md"),
-        include_str!("../../../lab/README.md"),
-    ] {
-        examples.extend(examples_of_markdown(text));
+    for page in pages() {
+        examples.extend(examples_of_markdown(&std::fs::read_to_string(&page).expect("a page")));
     }
     assert!(examples.len() > 50, "{}", examples.len());
     for example in examples {

@@ -3,8 +3,8 @@
 //!
 //! A load is a closed one of [`USERS`] users, or an open one at [`RATE`]; each request takes a time that is drawn, times what
 //! the machine does to this load, times what the build and its process are. [`HERE`] has the noise of the machine of
-//! docs/benchmarks.md, as the middle of eight real comparisons: ratios of blocks of 400 ms had a standard deviation of 3.9 % (by
-//! the median absolute deviation), 11 % of the blocks were out by more than four of these, and goodput wandered by 15 %,
+//! docs/reference/benchmarks.md, as the middle of eight real comparisons: ratios of blocks of 400 ms had
+//! a standard deviation of 3.9 % (by the median absolute deviation), 11 % of the blocks were out by more than four of these, and goodput wandered by 15 %,
 //! remembering itself from block to block (autocorrelation 0.7).
 
 #![allow(dead_code)]

@@ -26,7 +26,7 @@ const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
 /// Fewer trials than this tell nothing of how a server wanders between them: then it is taken to wander by this share, as usual ones
-/// do (docs/method.md).
+/// do (docs/explanation/how-find-searches.md).
 const FEW: usize = 4;
 const WANDER_USUAL: f64 = 0.01;
 /// Points of the grid over capacities, and how many standard errors of the worst known trial it reaches to either side.

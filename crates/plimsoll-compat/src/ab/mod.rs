@@ -38,7 +38,7 @@ const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
     --output FILE    keep the run in this file
     --json           print plimsoll's results as JSON
     --allow-public   load on addresses that are not private
-What differs from ab: docs/coming-from.md
+What differs from ab: docs/how-to/coming-from.md
 ";
 
 /// Carries out what the words after the name ask for.

@@ -30,7 +30,7 @@ pub const BANNER: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " with the command line and the output of ApacheBench\n",
     "Times run from the moment at which a request was to be sent\n",
-    "What else differs: docs/coming-from.md\n\n"
+    "What else differs: docs/how-to/coming-from.md\n\n"
 );
 
 /// Before the load.

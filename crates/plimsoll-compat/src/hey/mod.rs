@@ -37,7 +37,7 @@ const USAGE: &str = "Usage: hey [options...] <url>
   -output FILE    keep the run in this file
   -json           print plimsoll's results as JSON
   -allow-public   load on addresses that are not private
-What differs from hey: docs/coming-from.md
+What differs from hey: docs/how-to/coming-from.md
 ";
 
 /// Carries out what the words after the name ask for.

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_published_schema_has_these_keys() {
-        let schema = json::tree(include_str!("../../../../docs/traffic.schema.json")).expect("JSON");
+        let schema = json::tree(include_str!("../../../../docs/reference/traffic.schema.json")).expect("JSON");
         for (path, keys) in [
             (&["properties"][..], &FILE[..]),
             (&["$defs", "request", "properties"], &REQUEST),

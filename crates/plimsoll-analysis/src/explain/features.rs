@@ -110,8 +110,8 @@ features! {
         |case| yes(Some(case.stopped_by == StoppedBy::MaxRate && case.upper_rps.is_none()));
     /// Whether other processes took cores that the server's threads waited for.
     OthersTookCores: "others_took_cores", true,
-        ["no": "the server's threads did not wait for cores that others used",
-         "yes": "the server's threads waited for cores that others used"],
+        ["no": "the server's threads did not wait for cores that other processes used",
+         "yes": "the server's threads waited for cores that other processes used"],
         [Others, RunQueue, Steal, Idle],
         |case| yes(taken_by_others(case));
     /// Whether connections found no local port.
@@ -156,8 +156,8 @@ features! {
     /// Whether a CPU quota stopped the server, or what is behind it.
     QuotaUsed: "quota_used", true,
         ["no": "no quota stopped the server",
-         "server": "the server's control group used up its quota",
-         "dependency": "the control group of a dependency used up its quota"],
+         "server": "the server's control group exhausted its quota",
+         "dependency": "the control group of a dependency exhausted its quota"],
         [Throttled, Quota, DownstreamThrottled, DownstreamQuota],
         |case| {
             let found = first([
@@ -187,7 +187,7 @@ features! {
     /// Whether responses break the SLO where nobody waits.
     SlowAtLowLoad: "slow_at_low_load", true,
         ["no": "at a low load responses are in time",
-         "yes": "responses are late even at a low load, where nobody waits"],
+         "yes": "responses are late even at a low load, with no queue"],
         [P99, P50],
         |case| yes(slow_at_low_load(case));
     /// Whether threads have no room.
@@ -217,7 +217,7 @@ features! {
     /// Which resource ends at the highest throughput, by the utilisation law.
     CeilingMet: "ceiling_met", false,
         ["none": "no resource that was observed ends at the highest throughput",
-         "thread": "the fullest thread ends at the highest throughput, by its work a request",
+         "thread": "the busiest thread ends at the highest throughput, by its work a request",
          "cores": "the cores end at the highest throughput, by the work a request",
          "quota": "the quota ends at the highest throughput, by the work a request",
          "dependency": "a core of a dependency ends at the highest throughput, by its work a request"],
@@ -250,7 +250,7 @@ features! {
         };
     /// Whether a collector takes CPU time from requests.
     Collects: "collects", true,
-        ["no": "little of its CPU time collects garbage, or cores are to spare for it",
+        ["no": "little of its CPU time collects garbage, or idle cores do it",
          "yes": "a quarter or more of its CPU time collects garbage, or it stands still for that"],
         [Gc, GcPauses, Idle],
         |case| {
@@ -286,9 +286,9 @@ features! {
         |case| yes(case.plateau());
     /// How many requests are served at a time, by Little's law.
     ServedAtATime: "served_at_a_time", false,
-        ["several": "several requests are served at a time",
-         "one": "one request is served at a time",
-         "below_one": "less than one request is served at a time"],
+        ["several": "several requests are in service at once",
+         "one": "one request is in service at once",
+         "below_one": "less than one request is in service at once"],
         [Service, Goodput],
         |case| match case.at_a_time()? {
             count if count < BELOW_ONE => Some(2),
@@ -298,9 +298,9 @@ features! {
         };
     /// Whether connections to a dependency are a fixed number.
     FixedConnections: "fixed_connections", true,
-        ["no": "connections to a dependency are not a fixed number, or it is not asked",
-         "in_use": "connections to a dependency are a fixed number, and as many requests are served at a time",
-         "to_spare": "connections to a dependency are a fixed number, and fewer requests are served at a time"],
+        ["no": "connections to a dependency are not a fixed number, or it gets no calls",
+         "in_use": "connections to a dependency are a fixed number, and as many requests are in service at once",
+         "to_spare": "connections to a dependency are a fixed number, and fewer requests are in service at once"],
         [PeerConnections, InFlight, Service],
         |case| {
             let (_, count) = case.peer().unwrap_or_default();
@@ -314,10 +314,10 @@ features! {
         ["no": "workers share their connections", "yes": "each worker has a connection of its own"],
         [Processes, Threads, PeerConnections],
         |case| watched(case, each_has_one(case));
-    /// Whether as many workers are at a request as are served at a time.
+    /// Whether as many workers are at a request as are in service at once.
     WorkersAsServed: "workers_as_served", true,
-        ["no": "the server's workers are not as many as requests are served at a time",
-         "yes": "as many workers are at a request as are served at a time"],
+        ["no": "the server's workers are not as many as requests are in service at once",
+         "yes": "as many workers are at a request as are in service at once"],
         [Processes, Threads, InSleep, InRead, InDisk, InLock],
         |case| yes(workers_as_served(case));
     /// Whether connections wait to be accepted while workers have others.
@@ -339,7 +339,7 @@ features! {
     ThreadsWait: "threads_wait", true,
         ["no": "threads do not wait for each other",
          "lock": "threads wait for each other",
-         "line": "threads wait in a line, each to be let in by itself"],
+         "line": "threads wait in a line, each admitted by itself"],
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;
@@ -353,7 +353,7 @@ features! {
         };
     /// Whether threads look again and again whether it is their turn.
     Polls: "polls", true,
-        ["no": "threads do not sleep for moments", "yes": "threads sleep for moments, many more than are served"],
+        ["no": "threads do not sleep for short times", "yes": "threads sleep for short times, many more than are in service"],
         [InSleep, InFlight],
         |case| yes(polls(case));
     /// Whether nothing shows what requests wait for.
@@ -395,13 +395,13 @@ features! {
     /// Whether connections wait before a dependency.
     QueuesBefore: "queues_before", true,
         ["no": "a dependency accepts its connections",
-         "yes": "connections wait to be accepted by a dependency that has cores to spare"],
+         "yes": "connections wait to be accepted by a dependency that has idle cores"],
         [PeerQueued, InFlight],
         |case| yes(Some(queues_before(case).unwrap_or(false)));
     /// Whether as many calls are under way as requests are served.
     CallsAsServed: "calls_as_served", true,
-        ["no": "calls under way are not as many as requests are served at a time",
-         "yes": "as many calls to a dependency are under way as requests are served at a time"],
+        ["no": "calls in flight are not as many as requests are in service at once",
+         "yes": "as many calls to a dependency are in flight as requests are in service at once"],
         [PeerWaiting, PeerComing, Service],
         |case| watched(case, calls_as_served(case));
     /// Whether hardly a request waits for a dependency.
@@ -414,7 +414,7 @@ features! {
         ["no": "readers took what was sent",
          "window": "the reader's window was full for most of the time",
          "dependency": "what a dependency sends lies unread, or what it is sent is not taken",
-         "pipe": "threads wait until somebody reads what they write to a pipe or a unix socket"],
+         "pipe": "threads wait for a reader of a pipe or a unix socket"],
         [WindowLimited, WindowWaiting, PeerUnread, PeerUnsent, InWrite],
         |case| {
             let by_others = case.line.read_by_others || case.past.read_by_others;

@@ -3,6 +3,7 @@
 //!
 //! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two recordings (`diff`, `searches`).
 
+use crate::agents::{self, AgentFields};
 use crate::csv::purpose_name;
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
@@ -438,6 +439,8 @@ struct RunDocument<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<ReplayFields<'a>>,
     fitted: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<AgentFields<'a>>,
     server: ServerFields<'a>,
     profiles: Option<ProfilesFields<'a>>,
 }
@@ -461,6 +464,7 @@ pub(crate) fn run(
         routes: found.routes.iter().map(RouteFields::from).collect(),
         replay: replay::fields(plan, summary),
         fitted: context.setup,
+        agents: agents::fields(&context.agents),
         server: ServerFields::of(&found.server),
         profiles: profiles.map(ProfilesFields::of),
     })
@@ -609,6 +613,8 @@ struct FindDocument<'a> {
     soak: Option<SoakFields>,
     elapsed_s: f64,
     fitted: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<AgentFields<'a>>,
     server: ServerFields<'a>,
     profiles: Option<ProfilesFields<'a>>,
 }
@@ -836,6 +842,7 @@ pub(crate) fn find(
         held_by: held_by(found).map(|HeldBy { cause, subject, how }| HeldByFields { name: cause.word(), subject, how }),
         elapsed_s: findings.elapsed_s,
         fitted: context.setup,
+        agents: agents::fields(&context.agents),
         server: ServerFields::of(&found.server),
         profiles: profiles.map(ProfilesFields::of),
     })

@@ -27,7 +27,7 @@ use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
 use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, held_by};
 use plimsoll_analysis::taken_profiles::{ProveProfiles, TakenProfiles};
-use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts};
+use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts, fleet};
 use plimsoll_model::{Ending, Experiment, PlanRecord};
 use serde_json::Value;
 
@@ -278,7 +278,8 @@ impl<'a> Shown<'a> {
             _ => &environment.injectors,
         };
         let (cores, local) = (environment.cores, environment.target_local);
-        RunContext { plan, injectors, cores, local, setup: &self.experiment.noted.fitted }
+        let agents = fleet::over_all(self.experiment.trials.iter().map(|trial| &trial.run));
+        RunContext { plan, injectors, cores, local, setup: &self.experiment.noted.fitted, agents }
     }
 
     /// What stands around the figures of blocks.

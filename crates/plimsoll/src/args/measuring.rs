@@ -3,6 +3,7 @@
 //!
 //! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
 
+use super::fleet::FleetArgs;
 use super::reading::LogArgs;
 use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs};
 use clap::{Args, ValueHint};
@@ -46,6 +47,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]
+    pub fleet: FleetArgs,
+    #[command(flatten)]
     pub probes: ProbeArgs,
     /// End the run when this becomes true, such as 'errors>5%'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
@@ -76,6 +79,8 @@ pub struct RunArgs {
 pub struct FindArgs {
     #[command(flatten)]
     pub search: SearchArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,

@@ -1,5 +1,6 @@
 //! The commands, one file each: they connect arguments, the engine, the analysis and the report, and do no more.
 
+pub mod agent;
 pub mod baseline;
 mod change_args;
 pub mod check;

@@ -78,6 +78,7 @@ fn every_command_line_that_is_shown_is_understood() {
         include_str!("../../../docs/wrk.md"),
         include_str!("../../../docs/install.md"),
         include_str!("../../../docs/ci.md"),
+        include_str!("../../../docs/fleet.md"),
         include_str!("../../../lab/README.md"),
     ] {
         examples.extend(examples_of_markdown(text));

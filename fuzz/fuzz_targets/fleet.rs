@@ -2,22 +2,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_fleet::frame::{FrameReader, GREETING};
+use plimsoll_fleet::frame::{MessageReader, GREETING};
 use plimsoll_fleet::message::{ToAgent, ToCoordinator};
 
 fuzz_target!(|bytes: &[u8]| {
     // Most inputs are worth more behind a greeting.
     let stream = [&GREETING, bytes].concat();
-    let mut reader = FrameReader::default();
+    let mut reader = MessageReader::default();
     stream.chunks(7).for_each(|piece| reader.push(piece));
     while let Ok(Some(message)) = reader.next::<ToCoordinator>() {
-        let mut again = FrameReader::default();
+        let mut again = MessageReader::default();
         let mut written = GREETING.to_vec();
         message.encode(&mut written);
         again.push(&written);
         assert_eq!(again.next::<ToCoordinator>(), Ok(Some(message)));
     }
-    let mut reader = FrameReader::default();
+    let mut reader = MessageReader::default();
     reader.push(&stream);
     while let Ok(Some(_)) = reader.next::<ToAgent>() {}
 });

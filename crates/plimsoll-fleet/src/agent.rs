@@ -4,7 +4,7 @@
 //! silent for [`LEASE_NS`], and in any case when the load's time is over. Not here: making loads, and carrying messages (`service`).
 
 use crate::delivery::Outbox;
-use crate::message::{AgentPhase, Hello, Seal, Task, ToAgent, ToCoordinator};
+use crate::message::{AgentPhase, Hello, Seal, PartTask, ToAgent, ToCoordinator};
 use plimsoll_model::{Injector, Interval, Ledger};
 
 /// A coordinator that says nothing for so long is gone: the load ends.
@@ -24,7 +24,7 @@ pub enum AgentAct {
     /// This is to be sent.
     Send(ToCoordinator),
     /// The connections of this task are to be made ready.
-    Prepare(Box<Task>),
+    Prepare(Box<PartTask>),
     /// The load that is ready begins then, ns of the agent's clock.
     Begin {
         /// See above.
@@ -225,7 +225,7 @@ mod tests {
 
     fn prepare(epoch: u64) -> ToAgent {
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
-        ToAgent::Prepare(Box::new(Task { epoch, index: 0, of: 1, workers, spin, preflight, plan }))
+        ToAgent::Prepare(Box::new(PartTask { epoch, index: 0, of: 1, workers, spin, preflight, plan }))
     }
 
     fn seal() -> Seal {

@@ -12,11 +12,11 @@ use std::ops::RangeInclusive;
 /// Addresses and ports that may be loaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
-    entries: Vec<Entry>,
+    entries: Vec<AllowEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
+struct AllowEntry {
     addresses: AddressRange,
     ports: RangeInclusive<u16>,
 }
@@ -24,7 +24,7 @@ struct Entry {
 impl AllowList {
     /// Reads a list such as `10.0.0.0/8:8080,192.168.1.5,[::1]:80-90`. Without a port all are meant.
     pub fn parse(text: &str) -> Result<AllowList, String> {
-        let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(Entry::parse);
+        let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(AllowEntry::parse);
         Ok(AllowList { entries: entries.collect::<Result<_, _>>()? })
     }
 
@@ -40,7 +40,7 @@ impl AllowList {
 
     fn permits(&self, address: &SocketAddr) -> bool {
         let ip = reached(address.ip()).to_canonical();
-        let is_there = |entry: &Entry| {
+        let is_there = |entry: &AllowEntry| {
             // The address of a network, which a range of hosts leaves out, is none of a target.
             entry.addresses.contains(ip) && entry.ports.contains(&address.port())
         };
@@ -71,8 +71,8 @@ impl AllowList {
     }
 }
 
-impl Entry {
-    fn parse(text: &str) -> Result<Entry, String> {
+impl AllowEntry {
+    fn parse(text: &str) -> Result<AllowEntry, String> {
         let error = || format!("'{text}' is no address to allow; write for example 10.0.0.0/8:8080, 10.0.0.5 or [::1]:80");
         let (address, ports) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -94,7 +94,7 @@ impl Entry {
             None => 0..=u16::MAX,
             Some((first, last)) => port(first)?..=port(last)?,
         };
-        if ports.is_empty() { Err(error()) } else { Ok(Entry { addresses, ports }) }
+        if ports.is_empty() { Err(error()) } else { Ok(AllowEntry { addresses, ports }) }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::clock_offset::ClockOffset;
 use crate::delivery::Inbox;
-use crate::message::{AgentPhase, Hello, Seal, Task, ToAgent, ToCoordinator};
+use crate::message::{AgentPhase, Hello, Seal, PartTask, ToAgent, ToCoordinator};
 use plimsoll_model::{Injector, Interval};
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ enum PartState {
     /// It has none.
     None,
     /// It was told to make ready, last at this moment.
-    Asked { task: Box<Task>, said_ns: u64 },
+    Asked { task: Box<PartTask>, said_ns: u64 },
     /// Its connections stand.
     Ready,
     /// It was told to begin, last at this moment; whether that shows.
@@ -196,7 +196,7 @@ impl Coordinator {
     }
 
     /// Has these agents make a load ready, each its part: `task` gives that of part k of n.
-    pub fn prepare(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> Task) {
+    pub fn prepare(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> PartTask) {
         self.epoch += 1;
         self.agents.iter_mut().for_each(|known| known.part = PartState::None);
         for (index, agent) in agents.iter().enumerate() {
@@ -399,8 +399,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn task(epoch: u64, index: u64, of: u64) -> Task {
-        Task { epoch, index, of, workers: None, spin: Spin::Auto, preflight: false, plan: Vec::new() }
+    fn task(epoch: u64, index: u64, of: u64) -> PartTask {
+        PartTask { epoch, index, of, workers: None, spin: Spin::Auto, preflight: false, plan: Vec::new() }
     }
 
     /// A coordinator of two agents that are there.

@@ -6,7 +6,7 @@
 use crate::bus::{Arrived, Bus};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
 use crate::merge::Merge;
-use crate::message::{Hello, Task};
+use crate::message::{Hello, PartTask};
 use plimsoll_engine::{Phase, Tick, TickListener};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::units::exact_duration;
@@ -180,7 +180,7 @@ impl<B: Bus> FleetLoad<B> {
     fn prepare(&mut self, plan: &[u8]) -> Result<(), Failure> {
         self.parts = self.usable()?;
         let wishes = &self.wishes;
-        self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| Task {
+        self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| PartTask {
             epoch,
             index,
             of,

@@ -10,7 +10,7 @@
 //!
 //! A reader holds no more memory than came. Any bytes are a message that can be, or an error. Not here: who says what when.
 
-use crate::message::{Task, ToAgent, ToCoordinator};
+use crate::message::{PartTask, ToAgent, ToCoordinator};
 use plimsoll_model::codec;
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ impl ToAgent {
             KIND_TASK => {
                 let (length, rest) = body.split_first_chunk::<4>()?;
                 let (head, plan) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-                let task = Task { plan: plan.to_vec(), ..serde_json::from_slice(head).ok()? };
+                let task = PartTask { plan: plan.to_vec(), ..serde_json::from_slice(head).ok()? };
                 (task.index < task.of).then(|| ToAgent::Prepare(Box::new(task)))
             }
             _ => None,
@@ -123,7 +123,7 @@ impl ToCoordinator {
 }
 
 /// A message of one direction.
-pub trait Message: Sized {
+pub trait FleetMessage: Sized {
     /// Longest body that is read.
     const BYTES_MAX: usize;
 
@@ -131,7 +131,7 @@ pub trait Message: Sized {
     fn read(kind: u8, body: &[u8]) -> Option<Self>;
 }
 
-impl Message for ToAgent {
+impl FleetMessage for ToAgent {
     const BYTES_MAX: usize = TO_AGENT_BYTES_MAX;
 
     fn read(kind: u8, body: &[u8]) -> Option<ToAgent> {
@@ -139,7 +139,7 @@ impl Message for ToAgent {
     }
 }
 
-impl Message for ToCoordinator {
+impl FleetMessage for ToCoordinator {
     const BYTES_MAX: usize = TO_COORDINATOR_BYTES_MAX;
 
     fn read(kind: u8, body: &[u8]) -> Option<ToCoordinator> {
@@ -149,30 +149,30 @@ impl Message for ToCoordinator {
 
 /// Puts messages together from bytes that come piece by piece.
 #[derive(Debug, Default)]
-pub struct FrameReader {
+pub struct MessageReader {
     bytes: Vec<u8>,
     greeted: bool,
 }
 
-impl FrameReader {
+impl MessageReader {
     /// Adds bytes that have come.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// The next whole message; `None`: more bytes are needed.
-    pub fn next<M: Message>(&mut self) -> Result<Option<M>, FrameError> {
+    pub fn next<M: FleetMessage>(&mut self) -> Result<Option<M>, FrameError> {
         if !self.greeted {
-            let length = self.bytes.len().min(GREETING.len());
-            let (name, version) = (&GREETING[..7], GREETING[7]);
-            if self.bytes[..length.min(7)] != name[..length.min(7)] {
+            let version = GREETING.len() - 1;
+            if self.bytes.iter().zip(GREETING).take(version).any(|(came, greeting)| *came != greeting) {
                 return Err(FrameError::NoGreeting);
             }
-            if length < GREETING.len() {
-                return Ok(None);
-            }
-            if self.bytes[7] != version {
-                return Err(FrameError::OtherVersion(self.bytes[7], version));
+            match self.bytes.get(version) {
+                None => return Ok(None),
+                Some(theirs) if *theirs != GREETING[version] => {
+                    return Err(FrameError::OtherVersion(*theirs, GREETING[version]));
+                }
+                Some(_) => {}
             }
             self.bytes.drain(..GREETING.len());
             self.greeted = true;
@@ -202,7 +202,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn to_agents() -> Vec<ToAgent> {
-        let task = Task { epoch: 3, index: 1, of: 3, workers: Some(2), spin: Spin::Off, preflight: true, plan: vec![7; 999] };
+        let task = PartTask { epoch: 3, index: 1, of: 3, workers: Some(2), spin: Spin::Off, preflight: true, plan: vec![7; 999] };
         vec![
             ToAgent::Ping { number: 4 },
             ToAgent::Prepare(Box::new(task)),
@@ -236,8 +236,8 @@ mod tests {
         ]
     }
 
-    fn read_all<M: Message>(bytes: &[u8], piece: usize) -> Result<Vec<M>, FrameError> {
-        let (mut reader, mut all) = (FrameReader::default(), Vec::new());
+    fn read_all<M: FleetMessage>(bytes: &[u8], piece: usize) -> Result<Vec<M>, FrameError> {
+        let (mut reader, mut all) = (MessageReader::default(), Vec::new());
         for part in bytes.chunks(piece.max(1)) {
             reader.push(part);
             while let Some(message) = reader.next()? {

@@ -17,11 +17,11 @@ pub struct Merge {
     collector: Collector,
     plan: Plan,
     schedule: Arc<Schedule>,
-    parts: Vec<Part>,
+    parts: Vec<LoadPart>,
 }
 
 /// One of them, and who makes it.
-struct Part {
+struct LoadPart {
     stripe: Stripe,
     account: AgentAccount,
     /// How many ticks of it were handed on.
@@ -58,7 +58,7 @@ impl Merge {
         let mut collector = Collector::new(plan.record(), injectors, agents.len(), &schedule);
         collector.begin(origin_ns);
         let of = agents.len() as u64;
-        let part = |(index, (name, injector)): (usize, &(String, Injector))| Part {
+        let part = |(index, (name, injector)): (usize, &(String, Injector))| LoadPart {
             stripe: Stripe { index: index as u64, of },
             account: AgentAccount::new(name, injector.workers),
             ticks: 0,
@@ -192,12 +192,13 @@ impl Merge {
 
     /// Counts what was not sent of the parts whose agents are lost, up to this many ticks.
     fn count_unsent(&mut self, ticks: u64, on_tick: &mut TickListener) -> ControlFlow<()> {
-        let mut flow = ControlFlow::Continue(());
+        let (mut flow, from_ns) = (ControlFlow::Continue(()), self.schedule.measured_from_ns());
         for part in 0..self.parts.len() {
-            while self.parts[part].ticks < ticks
-                && let MergedPart::Counted(unsent) = &mut self.parts[part].state
-            {
-                let (index, from_ns) = (self.parts[part].ticks, self.schedule.measured_from_ns());
+            while self.parts[part].ticks < ticks {
+                let LoadPart { ticks: index, state: MergedPart::Counted(unsent), .. } = &mut self.parts[part] else {
+                    break;
+                };
+                let index = *index;
                 let interval = unsent.tick((index + 1) * Plan::TICK_NS, from_ns);
                 if self.hand_on(part, index, interval, on_tick).is_break() {
                     flow = ControlFlow::Break(());
@@ -219,7 +220,7 @@ impl Merge {
 
     /// The whole run, when that is over.
     pub fn finish(mut self, on_tick: &mut TickListener) -> Run {
-        let ended = |part: &Part| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
+        let ended = |part: &LoadPart| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
         // What would have been sent until the others ended is counted, and all of it where they came to the schedule's end.
         let end_ns = self.schedule.end_ns().filter(|end_ns| *end_ns <= window_end_ns);
@@ -239,7 +240,7 @@ impl Merge {
     }
 }
 
-impl Part {
+impl LoadPart {
     fn account(self, is_open: bool) -> AgentAccount {
         let shares = self.workers.values().filter(|sum| sum.1 > 0).map(|sum| sum.0 as f64 / sum.1 as f64);
         let lag_p99_ns = (is_open && self.lag.count() > 0).then(|| self.lag.quantile_ns(0.99));

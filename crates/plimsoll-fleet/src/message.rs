@@ -24,7 +24,7 @@ pub enum ToAgent {
     },
     /// Make the connections of your part of a load ready.
     #[serde(skip)]
-    Prepare(Box<Task>),
+    Prepare(Box<PartTask>),
     /// Begin the load that is ready.
     Start {
         /// Which load.
@@ -54,7 +54,7 @@ pub enum ToAgent {
 
 /// One agent's part of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Task {
+pub struct PartTask {
     /// The number of the load: later loads have higher ones.
     pub epoch: u64,
     /// Which part it is, from 0.

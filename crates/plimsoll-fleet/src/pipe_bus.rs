@@ -4,7 +4,7 @@
 //! Not here: which processes, and what their last words mean (`ssh`).
 
 use crate::bus::{Arrived, Bus};
-use crate::frame::{FrameReader, GREETING};
+use crate::frame::{MessageReader, GREETING};
 use crate::message::{ToAgent, ToCoordinator};
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::clock::monotonic_ns;
@@ -23,7 +23,19 @@ const LOOK: Duration = Duration::from_millis(5);
 const LAST_BYTES: usize = 4_096;
 
 /// Makes a sentence about "it" of the last words of a process that ended, and of what is wrong with what it said.
-pub type Explain = Box<dyn Fn(&str, Option<String>) -> String + Send>;
+pub type LastWords = Box<dyn Fn(&str, Option<String>) -> String + Send>;
+
+/// A process that is to be started for an agent.
+pub struct PipeCommand {
+    /// What the agent is called.
+    pub name: String,
+    /// What is started.
+    pub command: Command,
+    /// What is written to it before anything is said.
+    pub first: Option<Vec<u8>>,
+    /// What its last words mean.
+    pub last_words: LastWords,
+}
 
 /// Processes, each with an agent at its other end; ended when dropped.
 pub struct PipeBus {
@@ -39,10 +51,11 @@ struct PipeEnd {
 
 impl PipeBus {
     /// Starts a process for each agent, out of reach of the terminal's ^C. The error names the agent that could not be started.
-    pub fn start(commands: Vec<(String, Command, Option<Vec<u8>>, Explain)>) -> Result<PipeBus, Failure> {
+    pub fn start(commands: Vec<PipeCommand>) -> Result<PipeBus, Failure> {
         let (sender, arrived) = channel();
         let mut bus = PipeBus { ends: Vec::new(), arrived };
-        for (agent, (name, mut command, first, explain)) in commands.into_iter().enumerate() {
+        for (agent, started) in commands.into_iter().enumerate() {
+            let PipeCommand { name, mut command, first, last_words: explain } = started;
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
             let mut child = command
                 .spawn()
@@ -97,9 +110,9 @@ fn listen(
     agent: usize,
     sender: &Sender<(usize, u64, Arrived)>,
     last_words: JoinHandle<String>,
-    explain: &Explain,
+    explain: &LastWords,
 ) {
-    let (mut reader, mut piece) = (FrameReader::default(), vec![0; 64 << 10]);
+    let (mut reader, mut piece) = (MessageReader::default(), vec![0; 64 << 10]);
     let wrong = 'stream: loop {
         match output.read(&mut piece) {
             Ok(0) => break None,

@@ -5,8 +5,8 @@
 
 use crate::agent::{Agent, AgentAct};
 use crate::allow::{AllowList, is_on_this_machine};
-use crate::frame::{FrameReader, GREETING};
-use crate::message::{Hello, Seal, Task, ToAgent};
+use crate::frame::{MessageReader, GREETING};
+use crate::message::{Hello, Seal, PartTask, ToAgent};
 use plimsoll_engine::{Aids, prepare_aided};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Ending, Injector, Interval, Ledger, LoadShape, Plan, Stop, Stripe};
@@ -107,7 +107,7 @@ pub fn system() -> String {
 
 /// Passes on what the coordinator says, until its end.
 fn listen(input: &mut impl Read, events: &Sender<ServiceEvent>) {
-    let (mut reader, mut piece) = (FrameReader::default(), vec![0; 64 << 10]);
+    let (mut reader, mut piece) = (MessageReader::default(), vec![0; 64 << 10]);
     let why = 'stream: loop {
         match input.read(&mut piece) {
             Ok(0) => break None,
@@ -140,13 +140,13 @@ fn write_all(output: &mut impl Write, queue: &Receiver<Vec<u8>>) {
 
 impl LoadHandle {
     /// Has a thread make a task ready, and carry it out when it is told to begin.
-    fn begin(task: Task, allow: &Arc<AllowList>, events: &Sender<ServiceEvent>) -> LoadHandle {
+    fn begin(task: PartTask, allow: &Arc<AllowList>, events: &Sender<ServiceEvent>) -> LoadHandle {
         let (start, started) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (allow, events, stopped) = (Arc::clone(allow), events.clone(), Arc::clone(&stop));
         std::thread::spawn(move || {
             let epoch = task.epoch;
-            let _watch = PanicWatch { epoch, events: events.clone() };
+            let _watch = LoadWatch { epoch, events: events.clone() };
             if let Err(why) = carry_out(&task, &allow, &started, &stopped, &events) {
                 let _ = events.send(ServiceEvent::Prepared(epoch, Err(why)));
             }
@@ -156,12 +156,12 @@ impl LoadHandle {
 }
 
 /// Says of a load whose thread panics that it has ended: else the coordinator would wait for it.
-struct PanicWatch {
+struct LoadWatch {
     epoch: u64,
     events: Sender<ServiceEvent>,
 }
 
-impl Drop for PanicWatch {
+impl Drop for LoadWatch {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let why = "a thread of it that made the load ended by itself".to_owned();
@@ -174,7 +174,7 @@ impl Drop for PanicWatch {
 
 /// Makes a task ready and carries it out. The error says why it cannot be made ready: a sentence about "it", the agent.
 fn carry_out(
-    task: &Task,
+    task: &PartTask,
     allow: &AllowList,
     started: &Receiver<u64>,
     stopped: &AtomicBool,
@@ -236,7 +236,7 @@ fn reach(plan: &Plan) -> Result<(), String> {
 }
 
 /// Fits the plan to this machine, as far as its part of it goes, and says who makes it.
-fn fit(plan: &mut Plan, task: &Task) -> Result<(Injector, Vec<String>), String> {
+fn fit(plan: &mut Plan, task: &PartTask) -> Result<(Injector, Vec<String>), String> {
     let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
     let cores = process::cores();
     let usual = if is_local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };

@@ -3,8 +3,8 @@
 
 use crate::agent::{Agent, AgentAct};
 use crate::bus::{Arrived, Bus};
-use crate::frame::{FrameReader, GREETING, Message};
-use crate::message::{Hello, Seal, Task, ToAgent, ToCoordinator};
+use crate::frame::{FleetMessage, GREETING, MessageReader};
+use crate::message::{Hello, Seal, PartTask, ToAgent, ToCoordinator};
 use plimsoll_engine::ArrivalRoutes;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Histogram, Injector, Interval, Ledger, Plan, RequestFailure, Schedule, Stripe, WorkerTime};
@@ -186,8 +186,8 @@ impl SimAgent {
     }
 }
 
-fn read<M: Message>(bytes: &[u8]) -> M {
-    let mut reader = FrameReader::default();
+fn read<M: FleetMessage>(bytes: &[u8]) -> M {
+    let mut reader = MessageReader::default();
     reader.push(bytes);
     reader.next().expect("a frame").expect("a whole one")
 }
@@ -229,7 +229,7 @@ pub struct SimLoad {
 }
 
 impl SimLoad {
-    fn new(task: &Task) -> SimLoad {
+    fn new(task: &PartTask) -> SimLoad {
         let plan = Plan::from_bytes(&task.plan).expect("a plan");
         let stripe = Stripe { index: task.index, of: task.of };
         let ticks = simulated_ticks(&plan, stripe).into();

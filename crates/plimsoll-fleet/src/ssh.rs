@@ -6,7 +6,7 @@
 
 use crate::allow::AllowList;
 use crate::fleet_load::{FleetLoad, FleetWishes};
-use crate::pipe_bus::{Explain, PipeBus};
+use crate::pipe_bus::{LastWords, PipeBus, PipeCommand};
 use crate::place::{Place, SshHost};
 use crate::service::system;
 use plimsoll_model::failure::Failure;
@@ -53,8 +53,8 @@ pub fn reach(plan: &Plan, terms: &Terms<String>) -> Result<Option<Box<dyn Remote
     let commands = place.hosts.iter().map(|host| {
         let command = command(host, &remote_line(&allow, program.as_ref().map(Vec::len)));
         let of = host.clone();
-        let explain: Explain = Box::new(move |words, wrong| explained(&of, words, wrong));
-        (host.name.clone(), command, program.clone(), explain)
+        let last_words: LastWords = Box::new(move |words, wrong| explained(&of, words, wrong));
+        PipeCommand { name: host.name.clone(), command, first: program.clone(), last_words }
     });
     let bus = PipeBus::start(commands.collect())?;
     let wishes = FleetWishes {

@@ -13,6 +13,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::{FleetTerms, Plan, Terms, redact, shell};
 use plimsoll_study::runner::RemoteLoad;
 use plimsoll_sys::system_text;
+use std::net::SocketAddr;
 use std::process::Command;
 
 /// The command that takes the place of `ssh`.
@@ -43,12 +44,15 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     }
 }
 
-/// Starts the agents that the terms ask for, if any, and waits until they are there. `plan`: of the target that they load.
-pub fn reach(plan: &Plan, terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
+/// Starts the agents that the terms ask for, if any, and waits until they are there. `plans`: of the targets that they load.
+pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
     let Some(FleetTerms { place, copied, on_loss, skew_ns_max }) = terms.fleet.clone() else { return Ok(None) };
     let place = Place::parse(&place).map_err(|why| Failure::usage(format!("--fleet: {why}")))?;
     let program = if copied { Some(own_program()?) } else { None };
-    let allow = AllowList::only(&plan.carriage.addresses);
+    let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let allow = AllowList::only(&targets);
     let names: Vec<String> = place.hosts.iter().map(|host| host.name.clone()).collect();
     let commands = place.hosts.iter().map(|host| {
         let command = command(host, &remote_line(&allow, program.as_ref().map(Vec::len)));

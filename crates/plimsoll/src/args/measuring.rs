@@ -138,6 +138,8 @@ pub struct ExplainArgs {
     pub budget: String,
     #[command(flatten)]
     pub changes: ChangeArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -172,6 +174,8 @@ pub struct OverloadArgs {
     pub against: Option<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
     #[command(flatten)]
@@ -246,6 +250,8 @@ pub struct SweepArgs {
     pub fail_if: Vec<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
     /// Name of the files written

@@ -188,7 +188,7 @@ pub fn measure(
     };
     let mut warnings = Vec::new();
     warnings.extend(preflight(&mut plan, &injector, terms)?);
-    let fleet = plimsoll_fleet::reach(&plan, terms)?;
+    let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
     let profiles = Capture::of(&plan, terms)?;
     // Profiles are kept beside a run file, so there has to be one.
     let named = terms.output.file.as_ref().map(PathBuf::from);

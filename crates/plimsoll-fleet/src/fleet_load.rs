@@ -157,12 +157,11 @@ impl<B: Bus> FleetLoad<B> {
         self.coordinator.name(agent).to_owned()
     }
 
-    /// How an agent makes its part, as far as that is known.
+    /// How an agent makes its part, as far as that is known before any load: the same before and after, so that the record agrees
+    /// with itself. How many threads it had in the end is in its account.
     fn injector(&self, agent: usize) -> Injector {
-        self.coordinator.injector(agent).cloned().unwrap_or_else(|| {
-            let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
-            Injector { workers: self.wishes.workers.unwrap_or(cores), spin: self.wishes.spin, ..Injector::default() }
-        })
+        let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
+        Injector { workers: self.wishes.workers.unwrap_or(cores), spin: self.wishes.spin, ..Injector::default() }
     }
 
     /// The agents that can make a load; the error says why none may be made.
@@ -180,13 +179,15 @@ impl<B: Bus> FleetLoad<B> {
     fn prepare(&mut self, plan: &[u8]) -> Result<(), Failure> {
         self.parts = self.usable()?;
         let wishes = &self.wishes;
+        // What was reached once need not be tried before every load.
+        let preflight = wishes.preflight && self.coordinator.epoch() == 0;
         self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| PartTask {
             epoch,
             index,
             of,
             workers: wishes.workers,
             spin: wishes.spin,
-            preflight: wishes.preflight,
+            preflight,
             plan: plan.to_vec(),
         });
         self.send();
@@ -245,6 +246,7 @@ impl<B: Bus> FleetLoad<B> {
             let (frames, repeated) = self.coordinator.frames(*agent);
             let account = merge.account_mut(part);
             (account.frames, account.frames_repeated) = (frames, repeated);
+            account.workers = self.coordinator.injector(*agent).map_or(account.workers, |injector| injector.workers);
             account.skew_ns_max = self.coordinator.clock(*agent).error_ns_max().unwrap_or(0);
         }
         Ok(merge.finish(on_tick))

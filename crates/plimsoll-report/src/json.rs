@@ -455,7 +455,7 @@ pub(crate) fn run(
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
     value(&RunDocument {
-        frame: FrameFields::of("plimsoll.run/1", experiment, Some(MadeFields::of(plan, context.injectors))),
+        frame: FrameFields::of("plimsoll.run/1", experiment, Some(MadeFields { threads: context.threads(), ..MadeFields::of(plan, context.injectors) })),
         warnings,
         load: load_text(plan),
         figures: LoadFields::from(summary),
@@ -775,8 +775,9 @@ pub(crate) fn find(
 ) -> Value {
     let findings = &found.findings;
     let kinds = FailedKind::of_trials(experiment.trials.iter());
+    let made = MadeFields { threads: context.threads(), ..MadeFields::of(context.plan, context.injectors) };
     value(&FindDocument {
-        frame: FrameFields::of("plimsoll.find/1", experiment, Some(MadeFields::of(context.plan, context.injectors))),
+        frame: FrameFields::of("plimsoll.find/1", experiment, Some(made)),
         warnings,
         others: OthersFields::from(&findings.others),
         load_line_rps: findings.load_line_rps.into(),

@@ -36,10 +36,22 @@ pub struct RunContext<'a> {
 impl RunContext<'_> {
     /// The threads that made the load, and of how many cores or agents they are.
     pub(crate) fn made_by(&self) -> String {
+        let threads = match self.threads() {
+            1 => "1 thread".to_owned(),
+            threads => format!("{threads} threads"),
+        };
         match self.agents.len() {
-            0 => format!("{} of {} cores", threads_text(self.injectors), self.cores),
-            1 => format!("{} of 1 agent", threads_text(self.injectors)),
-            agents => format!("{} of {agents} agents", threads_text(self.injectors)),
+            0 => format!("{threads} of {} cores", self.cores),
+            1 => format!("{threads} of 1 agent"),
+            agents => format!("{threads} of {agents} agents"),
+        }
+    }
+
+    /// The threads of all machines.
+    pub(crate) fn threads(&self) -> u32 {
+        match self.agents.as_slice() {
+            [] => self.injectors.iter().map(|injector| injector.workers).sum(),
+            agents => agents.iter().map(|agent| agent.workers).sum(),
         }
     }
 }
@@ -111,14 +123,6 @@ pub(crate) fn target_text(plan: &PlanRecord) -> String {
 pub fn system_text(number: u16) -> String {
     let text = std::io::Error::from_raw_os_error(i32::from(number)).to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
-}
-
-/// The threads of all machines.
-pub(crate) fn threads_text(injectors: &[Injector]) -> String {
-    match injectors.iter().map(|injector| injector.workers).sum() {
-        1 => "1 thread".to_owned(),
-        threads => format!("{threads} threads"),
-    }
 }
 
 /// The generator in one line: threads, cores left, work, lag.

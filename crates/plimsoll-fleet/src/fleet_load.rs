@@ -50,6 +50,21 @@ pub struct FleetWishes {
     pub system: String,
 }
 
+/// What is known of an agent before any load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentStatus {
+    /// Its name.
+    pub name: String,
+    /// Version of plimsoll.
+    pub plimsoll: String,
+    /// Cores that it may use.
+    pub cores: u32,
+    /// The shortest round trip, ns.
+    pub round_trip_ns: u64,
+    /// How far its clock may be off, ns.
+    pub clock_error_ns_max: u64,
+}
+
 /// A fleet that makes loads.
 pub struct FleetLoad<B: Bus> {
     bus: B,
@@ -94,9 +109,28 @@ impl<B: Bus> FleetLoad<B> {
             fleet.pump(LOOK);
             fleet.events.clear();
         }
-        fleet.refuse_other_versions()?;
-        fleet.refuse_unknown_clocks()?;
         Ok(fleet)
+    }
+
+    /// What is known of each agent.
+    pub fn status(&self) -> Vec<AgentStatus> {
+        let status = |agent: usize| {
+            let (hello, clock) = (self.coordinator.hello(agent).cloned().unwrap_or_default(), self.coordinator.clock(agent));
+            AgentStatus {
+                name: self.name(agent),
+                plimsoll: hello.plimsoll,
+                cores: hello.cores,
+                round_trip_ns: clock.round_trip_ns_min(),
+                clock_error_ns_max: clock.error_ns_max().unwrap_or(0),
+            }
+        };
+        (0..self.coordinator.count()).map(status).collect()
+    }
+
+    /// Refuses agents that cannot make a load together.
+    pub fn refuse_unfit(&self) -> Result<(), Failure> {
+        self.refuse_other_versions()?;
+        self.refuse_unknown_clocks()
     }
 
     fn refuse_other_versions(&self) -> Result<(), Failure> {

@@ -28,7 +28,7 @@ mod sim_tests;
 pub mod ssh;
 
 pub use allow::AllowList;
-pub use fleet_load::FleetLoad;
+pub use fleet_load::{AgentStatus, FleetLoad};
 pub use place::Place;
 pub use service::serve;
-pub use ssh::reach;
+pub use ssh::{reach, refuse, status};

@@ -192,7 +192,7 @@ fn a_clock_that_cannot_be_known_well_enough_is_refused() {
     let far = Weather { delay_ns: 50 * MS, ..Weather::default() };
     let bus = SimBus::new(2, far, 1);
     let names = bus.names();
-    let failure = FleetLoad::meet(bus, &names, wishes(OnLoss::Go)).err().expect("too far").to_string();
+    let failure = fleet(bus, OnLoss::Go).refuse_unfit().expect_err("too far").to_string();
     assert!(failure.contains("load0 is known to within 5") && failure.contains("--max-skew allows 20ms"), "{failure}");
     let mut silent = SimBus::new(2, Weather::default(), 1);
     silent.agents[1].cut_ns = (0, u64::MAX);

@@ -5,12 +5,12 @@
 //! gets the same words. Not here: what is said over the pipe.
 
 use crate::allow::AllowList;
-use crate::fleet_load::{FleetLoad, FleetWishes};
+use crate::fleet_load::{AgentStatus, FleetLoad, FleetWishes};
 use crate::pipe_bus::{LastWords, PipeBus, PipeCommand};
 use crate::place::{Place, SshHost};
 use crate::service::system;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{FleetTerms, Plan, Terms, redact, shell};
+use plimsoll_model::{OnLoss, Plan, Spin, Terms, redact, shell};
 use plimsoll_study::runner::RemoteLoad;
 use plimsoll_sys::system_text;
 use std::net::SocketAddr;
@@ -46,30 +46,42 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
 
 /// Starts the agents that the terms ask for, if any, and waits until they are there. `plans`: of the targets that they load.
 pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
-    let Some(FleetTerms { place, copied, on_loss, skew_ns_max }) = terms.fleet.clone() else { return Ok(None) };
-    let place = Place::parse(&place).map_err(|why| Failure::usage(format!("--fleet: {why}")))?;
-    let program = if copied { Some(own_program()?) } else { None };
+    let Some(fleet) = &terms.fleet else { return Ok(None) };
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
     targets.sort_unstable();
     targets.dedup();
-    let allow = AllowList::only(&targets);
-    let names: Vec<String> = place.hosts.iter().map(|host| host.name.clone()).collect();
-    let commands = place.hosts.iter().map(|host| {
-        let command = command(host, &remote_line(&allow, program.as_ref().map(Vec::len)));
-        let of = host.clone();
-        let last_words: LastWords = Box::new(move |words, wrong| explained(&of, words, wrong));
-        PipeCommand { name: host.name.clone(), command, first: program.clone(), last_words }
-    });
-    let bus = PipeBus::start(commands.collect())?;
     let wishes = FleetWishes {
         workers: terms.injector.workers,
         spin: terms.injector.spin,
         preflight: terms.preflight,
-        on_loss,
-        skew_ns_max,
+        on_loss: fleet.on_loss,
+        skew_ns_max: fleet.skew_ns_max,
         system: system(),
     };
-    Ok(Some(Box::new(FleetLoad::meet(bus, &names, wishes)?)))
+    let fleet = meet(&fleet.place, fleet.copied, &AllowList::only(&targets), wishes)?;
+    fleet.refuse_unfit()?;
+    Ok(Some(Box::new(fleet)))
+}
+
+/// What is known of the agents at a place, which load nothing.
+pub fn status(place: &str, copied: bool) -> Result<Vec<AgentStatus>, Failure> {
+    let (workers, spin, system) = (None, Spin::Auto, system());
+    let wishes =
+        FleetWishes { workers, spin, preflight: false, on_loss: OnLoss::Stop, skew_ns_max: u64::MAX, system };
+    Ok(meet(place, copied, "", wishes)?.status())
+}
+
+fn meet(place: &str, copied: bool, allow: &str, wishes: FleetWishes) -> Result<FleetLoad<PipeBus>, Failure> {
+    let place = Place::parse(place).map_err(|why| Failure::usage(format!("--fleet: {why}")))?;
+    let program = if copied { Some(own_program()?) } else { None };
+    let names: Vec<String> = place.hosts.iter().map(|host| host.name.clone()).collect();
+    let commands = place.hosts.iter().map(|host| {
+        let command = command(host, &remote_line(allow, program.as_ref().map(Vec::len)));
+        let of = host.clone();
+        let last_words: LastWords = Box::new(move |words, wrong| explained(&of, words, wrong));
+        PipeCommand { name: host.name.clone(), command, first: program.clone(), last_words }
+    });
+    FleetLoad::meet(PipeBus::start(commands.collect())?, &names, wishes)
 }
 
 fn own_program() -> Result<Vec<u8>, Failure> {

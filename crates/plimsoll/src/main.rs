@@ -122,6 +122,10 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             plimsoll_sys::signal::catch_interrupts();
             commands::baseline::run(args)
         }
+        Command::Fleet(args) => {
+            plimsoll_sys::signal::catch_interrupts();
+            commands::fleet::run(args)
+        }
         Command::Grpc(args) => commands::grpc::run(args),
         Command::Show(args) => commands::show::run(args),
         Command::Profile(args) => commands::profile::run(args),

@@ -322,7 +322,7 @@ pub fn served(place: &str, two: bool) -> Served<String> {
 pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
     let Some(place) = &args.fleet else { return Ok(None) };
     flag("--fleet", Place::parse(place))?;
-    plimsoll_fleet::ssh::refuse(plan, terms)?;
+    plimsoll_fleet::refuse(plan, terms)?;
     let on_loss = if args.on_loss == "stop" { OnLoss::Stop } else { OnLoss::Go };
     let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
     Ok(Some(FleetTerms { place: place.clone(), copied: args.fleet_copy, on_loss, skew_ns_max }))

@@ -36,3 +36,17 @@ pub struct AgentArgs {
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow: String,
 }
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  plimsoll fleet status ssh://load1,load2")]
+pub struct FleetStatusArgs {
+    /// What is shown: status (version, cores, round trip and clock of each machine)
+    #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status"]), hide_possible_values = true)]
+    pub what: String,
+    /// The machines, such as ssh://load1,load2
+    #[arg(value_name = "ssh://HOST,...")]
+    pub place: String,
+    /// Copy this plimsoll there for the time that it takes
+    #[arg(long)]
+    pub fleet_copy: bool,
+}

@@ -17,7 +17,7 @@ mod replay;
 mod shared;
 
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
-pub use fleet::{AgentArgs, FleetArgs};
+pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use measuring::{
@@ -78,6 +78,8 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Show what a gRPC server offers: its services, or a method with a body to start from
     Grpc(GrpcArgs),
+    /// Show the machines of a fleet: versions, cores, clocks
+    Fleet(FleetStatusArgs),
     /// Make loads for a plimsoll on another machine, which starts this with --fleet
     Agent(AgentArgs),
     /// Find, explain and prove, on a server with a planted limit: two minutes

@@ -11,6 +11,7 @@ pub mod diff;
 pub mod experiment;
 pub mod explain;
 pub mod find;
+pub mod fleet;
 pub mod grpc;
 pub mod import;
 pub mod man;

@@ -272,6 +272,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("explain", "other_body") => &["--body=four", URL],
         (_, "fleet_copy" | "on_loss" | "max_skew") => &["--fleet=ssh://load1", URL],
         ("agent", _) => &["--stdio"],
+        ("fleet", "fleet_copy") => &["status", "ssh://load1"],
         ("prove", "build") => &["--start=./s", "--a=git:main", "--b=git:HEAD", URL],
         ("prove", "start") => &["--a=git:main", "--b=git:HEAD", URL],
         ("prove", "a") => &["--b=./b", URL],

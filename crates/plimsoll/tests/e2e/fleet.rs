@@ -223,6 +223,16 @@ fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
 }
 
 #[test]
+fn the_machines_of_a_fleet_are_shown() {
+    let ssh = FakeSsh::new();
+    let done = finish(ssh.start(&["fleet", "status", "ssh://load1,load2"]));
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(done.code == 0 && done.stdout.matches(version).count() == 2, "{} {}", done.stdout, done.stderr);
+    let done = finish(ssh.start(&["fleet", "status", "ssh://load1,closed"]));
+    assert!(done.code == 2 && done.stderr.contains("ssh-copy-id closed"), "{}", done.stderr);
+}
+
+#[test]
 fn an_agent_without_a_coordinator_says_so_and_ends() {
     for (input, code, part) in [("", 0, ""), ("what is this?", 2, "is not understood"), ("PLIMFLT\u{1}\u{1}\0\0\0xx\0\0\0\0", 2, "damaged")] {
         let mut child = command(&["agent", "--stdio"])

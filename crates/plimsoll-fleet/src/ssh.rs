@@ -72,7 +72,7 @@ pub fn status(place: &str, copied: bool) -> Result<Vec<AgentStatus>, Failure> {
 }
 
 fn meet(place: &str, copied: bool, allow: &str, wishes: FleetWishes) -> Result<FleetLoad<PipeBus>, Failure> {
-    let place = Place::parse(place).map_err(|why| Failure::usage(format!("--fleet: {why}")))?;
+    let place = Place::parse(place).map_err(|why| Failure::usage(format!("fleet: {why}")))?;
     let program = if copied { Some(own_program()?) } else { None };
     let names: Vec<String> = place.hosts.iter().map(|host| host.name.clone()).collect();
     let commands = place.hosts.iter().map(|host| {

@@ -57,7 +57,7 @@ impl AgentAccount {
         }
     }
 
-    /// Adds what the same agent did in another load: sums of counts, the worst of the rest.
+    /// Adds what the same agent did in another load: sums of counts, the worst of the rest. The order leaves no trace.
     pub fn merge(&mut self, other: &AgentAccount) {
         self.workers = self.workers.max(other.workers);
         self.ledger.merge(&other.ledger);
@@ -66,7 +66,7 @@ impl AgentAccount {
         self.skew_ns_max = self.skew_ns_max.max(other.skew_ns_max);
         self.frames += other.frames;
         self.frames_repeated += other.frames_repeated;
-        self.lost = self.lost.take().or_else(|| other.lost.clone());
+        self.lost = self.lost.take().max(other.lost.clone());
     }
 
     /// Whether every figure lies where one can lie.

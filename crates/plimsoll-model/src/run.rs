@@ -116,8 +116,12 @@ impl Run {
         self.injectors.sort_unstable();
         self.probes.merge(&other.probes);
         merge_first(&mut self.failed_answers, &other.failed_answers);
-        self.agents.extend(other.agents.iter().cloned());
-        self.agents.sort_by(|a, b| a.name.cmp(&b.name));
+        for theirs in &other.agents {
+            match self.agents.binary_search_by(|mine| mine.name.cmp(&theirs.name)) {
+                Ok(at) => self.agents[at].merge(theirs),
+                Err(at) => self.agents.insert(at, theirs.clone()),
+            }
+        }
     }
 
     /// Several visits of one load as one run: all their warm-ups, then all windows, then what came after these. What was seen of

@@ -270,9 +270,9 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         }
         (_, "target") if MEASURING.contains(&command) => return vec![format!("--file={}", traffic_file().display())],
         ("explain", "other_body") => &["--body=four", URL],
+        ("fleet", "fleet_copy") => &["status", "ssh://load1"],
         (_, "fleet_copy" | "on_loss" | "max_skew") => &["--fleet=ssh://load1", URL],
         ("agent", _) => &["--stdio"],
-        ("fleet", "fleet_copy") => &["status", "ssh://load1"],
         ("prove", "build") => &["--start=./s", "--a=git:main", "--b=git:HEAD", URL],
         ("prove", "start") => &["--a=git:main", "--b=git:HEAD", URL],
         ("prove", "a") => &["--b=./b", URL],

@@ -1,5 +1,5 @@
-//! What the agents of a fleet have to say about a load: whether one of them was its limit ([`limit`]), and what each did over several
-//! loads ([`over_all`]).
+//! What the agents of a fleet have to say about a load: whether one of them was its limit
+//! ([`limit`]), and what each did over several loads ([`over_all`]).
 //!
 //! Not here: how agents are led, and how their table looks.
 
@@ -8,8 +8,8 @@ use crate::summary::WORK_SHARE_MAX;
 use plimsoll_model::{AgentAccount, Run};
 use std::collections::BTreeMap;
 
-/// Which agent kept the load from being what was asked for, and how: a sentence without a full stop. The lost first, then the busy, then
-/// the late.
+/// Which agent kept the load from being what was asked for, and how: a sentence without a full
+/// stop. The lost first, then the busy, then the late.
 pub fn limit(run: &Run, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
     if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?))) {

@@ -1,10 +1,12 @@
-//! What an agent does with what it hears, as a state machine without I/O ([`Agent`]): time is passed in, and what is to be done comes out.
+//! What an agent does with what it hears, as a state machine without I/O ([`Agent`]): time is
+//! passed in, and what is to be done comes out.
 //!
-//! An agent makes one load at a time. It keeps what it sent until that is recorded. It ends its load by itself when its coordinator is
-//! silent for [`LEASE_NS`], and in any case when the load's time is over. Not here: making loads, and carrying messages (`service`).
+//! An agent makes one load at a time. It keeps what it sent until that is recorded. It ends its
+//! load by itself when its coordinator is silent for [`LEASE_NS`], and in any case when the load's
+//! time is over. Not here: making loads, and carrying messages (`service`).
 
 use crate::delivery::Outbox;
-use crate::message::{AgentPhase, Hello, Seal, PartTask, ToAgent, ToCoordinator};
+use crate::message::{AgentPhase, Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_model::{Injector, Interval, Ledger};
 
 /// A coordinator that says nothing for so long is gone: the load ends.
@@ -157,7 +159,8 @@ impl Agent {
 
     /// What is due at this moment.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
-        if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS || now_ns >= self.ends_at_ns || self.outbox.len() > KEPT_MAX {
+        if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS || now_ns >= self.ends_at_ns || self.outbox.len() > KEPT_MAX
+        {
             self.stop(acts);
         }
         if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
@@ -177,7 +180,12 @@ impl Agent {
     }
 
     /// The connections of a task stand, or cannot.
-    pub fn prepared(&mut self, epoch: u64, result: Result<(Injector, Vec<String>), String>, acts: &mut Vec<AgentAct>) {
+    pub fn take_preparation(
+        &mut self,
+        epoch: u64,
+        result: Result<(Injector, Vec<String>), String>,
+        acts: &mut Vec<AgentAct>,
+    ) {
         if epoch != self.epoch || self.phase != AgentPhase::Preparing {
             return;
         }
@@ -205,7 +213,7 @@ impl Agent {
     }
 
     /// The load has ended. What of the seal is a sum over its ticks is known here.
-    pub fn ended(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAct>) {
+    pub fn take_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAct>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
         }
@@ -255,7 +263,7 @@ mod tests {
     fn running() -> Agent {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
         agent.take(0, prepare(1), &mut acts);
-        agent.prepared(1, Ok((Injector::default(), Vec::new())), &mut acts);
+        agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
         agent.take(0, ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: 5 * S }, &mut acts);
         assert_eq!((letters(&acts).as_str(), agent.phase()), ("PrBb", AgentPhase::Running));
         agent
@@ -271,7 +279,7 @@ mod tests {
     fn a_load_is_made_sealed_and_forgotten_when_it_is_recorded() {
         let mut agent = running();
         assert_eq!(done(|acts| agent.tick(S, 1, 0, Interval::default(), acts)), "t");
-        assert_eq!(done(|acts| agent.ended(2 * S, 1, seal(), acts)), "s");
+        assert_eq!(done(|acts| agent.take_end(2 * S, 1, seal(), acts)), "s");
         assert_eq!(done(|acts| agent.take(2 * S, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
         assert_eq!(agent.phase(), AgentPhase::Sealed);
         // What is not recorded comes again.
@@ -281,7 +289,7 @@ mod tests {
         // The next load.
         assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "P");
         assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "");
-        assert_eq!(done(|acts| agent.prepared(2, Err("no".into()), acts)), "n");
+        assert_eq!(done(|acts| agent.take_preparation(2, Err("no".into()), acts)), "n");
         assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "n", "asked again, answered again");
         assert_eq!(done(|acts| agent.take(4 * S, prepare(1), acts)), "", "an earlier load");
     }
@@ -311,7 +319,7 @@ mod tests {
         agent.take(0, prepare(1), &mut acts);
         let start = ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: S };
         assert_eq!(done(|acts| agent.take(0, start.clone(), acts)), "", "nothing is ready");
-        agent.prepared(1, Ok((Injector::default(), Vec::new())), &mut acts);
+        agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
         assert_eq!(done(|acts| agent.take(S, start.clone(), acts)), "En");
         assert_eq!(done(|acts| agent.take(S, start, acts)), "");
         assert_eq!(done(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");

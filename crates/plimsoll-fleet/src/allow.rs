@@ -1,8 +1,10 @@
-//! Which addresses an agent loads ([`AllowList`]), whatever it is asked: a list of its own, that no plan changes. An empty one permits
-//! nothing. Where clouds keep a machine's keys, no load goes in any case.
+//! Which addresses an agent loads ([`AllowList`]), whatever it is asked: a list of its own, that no
+//! plan changes. An empty one permits nothing. Where clouds keep a machine's keys, no load goes in
+//! any case.
 //!
-//! All connections of a load go to the addresses of its plan, which are checked before any is opened. What could lead elsewhere during
-//! the load (names that are resolved again, unix sockets) is refused.
+//! All connections of a load go to the addresses of its plan, which are checked before any is
+//! opened. What could lead elsewhere during the load (names that are resolved again, unix sockets)
+//! is refused.
 
 use plimsoll_model::addresses::{is_metadata, reached};
 use plimsoll_model::{AddressRange, Plan};
@@ -22,7 +24,8 @@ struct AllowEntry {
 }
 
 impl AllowList {
-    /// Reads a list such as `10.0.0.0/8:8080,192.168.1.5,[::1]:80-90`. Without a port all are meant.
+    /// Reads a list such as `10.0.0.0/8:8080,192.168.1.5,[::1]:80-90`. Without a port all are
+    /// meant.
     pub fn parse(text: &str) -> Result<AllowList, String> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(AllowEntry::parse);
         Ok(AllowList { entries: entries.collect::<Result<_, _>>()? })
@@ -54,7 +57,9 @@ impl AllowList {
             return Err("it loads no unix socket for others: name a host and port".to_owned());
         }
         if carriage.resolve.is_some() {
-            return Err("it loads only addresses that it has checked before the load: leave --resolve-every out".to_owned());
+            return Err(
+                "it loads only addresses that it has checked before the load: leave --resolve-every out".to_owned()
+            );
         }
         if carriage.addresses.is_empty() {
             return Err("the plan has no address to load".to_owned());
@@ -73,7 +78,8 @@ impl AllowList {
 
 impl AllowEntry {
     fn parse(text: &str) -> Result<AllowEntry, String> {
-        let error = || format!("'{text}' is no address to allow; write for example 10.0.0.0/8:8080, 10.0.0.5 or [::1]:80");
+        let error =
+            || format!("'{text}' is no address to allow; write for example 10.0.0.0/8:8080, 10.0.0.5 or [::1]:80");
         let (address, ports) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (address, after) = rest.split_once(']').ok_or_else(error)?;
@@ -154,7 +160,8 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_refused() {
-        for text in ["host", "10.0.0.1:x", "10.0.0.1:90-80", "[::1", "[::1]80", "10.0.0.1:80:90", "10.0.0.0/40", ":80"] {
+        for text in ["host", "10.0.0.1:x", "10.0.0.1:90-80", "[::1", "[::1]80", "10.0.0.1:80:90", "10.0.0.0/40", ":80"]
+        {
             assert!(AllowList::parse(text).is_err_and(|said| said.contains(text)), "{text}");
         }
         let addresses: Vec<SocketAddr> = ["127.0.0.1:80", "[::1]:81"].iter().map(|it| it.parse().expect(it)).collect();

@@ -1,4 +1,5 @@
-//! How messages travel between a coordinator and its agents ([`Bus`]): the few verbs that every carrier has.
+//! How messages travel between a coordinator and its agents ([`Bus`]): the few verbs that every
+//! carrier has.
 //!
 //! Not here: carriers (`pipe_bus`; a simulated one in the tests), and what is said.
 
@@ -28,7 +29,8 @@ pub trait Bus {
     /// Whether the user wants all to end.
     fn is_interrupted(&self) -> bool;
 
-    /// All frames of a load that an agent has sent up to this one are recorded: no carrier need keep them.
+    /// All frames of a load that an agent has sent up to this one are recorded: no carrier need
+    /// keep them.
     fn acknowledge(&mut self, agent: usize, epoch: u64, sequence: u64) {
         self.send(agent, &ToAgent::Commit { epoch, sequence });
     }

@@ -1,5 +1,6 @@
-//! What another machine's monotonic clock shows beyond ours ([`ClockOffset`]): from the shortest of many round trips. The error is at most
-//! half of it, and that much where one way takes all of the time: no number of questions tells the two ways apart.
+//! What another machine's monotonic clock shows beyond ours ([`ClockOffset`]): from the shortest of
+//! many round trips. The error is at most half of it, and that much where one way takes all of the
+//! time: no number of questions tells the two ways apart.
 //!
 //! Not here: when questions are asked, and how they travel.
 
@@ -12,7 +13,8 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// A question left at `sent_ns` and its answer came at `came_ns`, both by our clock; the other's showed `there_ns` between.
+    /// A question left at `sent_ns` and its answer came at `came_ns`, both by our clock; the
+    /// other's showed `there_ns` between.
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
         let round_trip_ns = came_ns.saturating_sub(sent_ns);
         if self.samples == 0 || round_trip_ns < self.round_trip_ns_min {

@@ -1,11 +1,13 @@
-//! What a coordinator does with what its agents say, as a state machine without I/O ([`Coordinator`]): time is passed in, messages to be
-//! sent and events come out. What may be lost on the way is said again until it shows.
+//! What a coordinator does with what its agents say, as a state machine without I/O
+//! ([`Coordinator`]): time is passed in, messages to be sent and events come out. What may be lost
+//! on the way is said again until it shows.
 //!
-//! Not here: what is made of the agents' intervals (`merge`), the waiting (`fleet_load`), and carrying messages (`bus`).
+//! Not here: what is made of the agents' intervals (`merge`), the waiting (`fleet_load`), and
+//! carrying messages (`bus`).
 
 use crate::clock_offset::ClockOffset;
 use crate::delivery::Inbox;
-use crate::message::{AgentPhase, Hello, Seal, PartTask, ToAgent, ToCoordinator};
+use crate::message::{AgentPhase, Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_model::{Injector, Interval};
 use std::collections::BTreeMap;
 
@@ -13,7 +15,8 @@ use std::collections::BTreeMap;
 pub const SILENCE_NS_MAX: u64 = 4_000_000_000;
 /// Round trips from which an agent's clock is known before its first load.
 pub const PINGS_FIRST: u32 = 20;
-/// How often an agent that has a load hears that its coordinator is there, and its clock is asked again.
+/// How often an agent that has a load hears that its coordinator is there, and its clock is asked
+/// again.
 const LEASE_EVERY_NS: u64 = 1_000_000_000;
 /// How soon a question about a clock is asked again that had no answer.
 const PING_PATIENCE_NS: u64 = 200_000_000;
@@ -164,7 +167,7 @@ impl Coordinator {
     }
 
     /// Why an agent is lost, if it is.
-    pub fn lost(&self, agent: usize) -> Option<&str> {
+    pub fn loss(&self, agent: usize) -> Option<&str> {
         self.agents[agent].lost.as_deref()
     }
 
@@ -476,7 +479,7 @@ mod tests {
         assert_eq!(said(&mut coordinator, 3_999), Vec::<String>::new());
         let lost = said(&mut coordinator, 4_000);
         assert!(lost[0] == "1 leave" && lost[1].contains("it said nothing for 4 s"), "{lost:?}");
-        assert_eq!((coordinator.living(), coordinator.lost(1)), (vec![0], Some("it said nothing for 4 s")));
+        assert_eq!((coordinator.living(), coordinator.loss(1)), (vec![0], Some("it said nothing for 4 s")));
         assert!(said(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
     }
 

@@ -1,5 +1,6 @@
-//! Frames that arrive once and in order over a carrier that may lose, double and reorder them: the sender keeps each until it is
-//! recorded ([`Outbox`]), the receiver drops what came before and waits for what is missing ([`Inbox`]).
+//! Frames that arrive once and in order over a carrier that may lose, double and reorder them: the
+//! sender keeps each until it is recorded ([`Outbox`]), the receiver drops what came before and
+//! waits for what is missing ([`Inbox`]).
 //!
 //! Not here: what frames hold, and when one is sent again.
 
@@ -38,7 +39,8 @@ impl<T: Clone> Outbox<T> {
         }
     }
 
-    /// Up to `count_max` frames that were sent last before `before_ns`, the oldest first: they are sent again now.
+    /// Up to `count_max` frames that were sent last before `before_ns`, the oldest first: they are
+    /// sent again now.
     pub fn overdue(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
         let overdue = self.frames.iter_mut().filter(|(.., sent_ns)| *sent_ns <= before_ns).take(count_max);
         overdue

@@ -1,7 +1,8 @@
-//! Loads that the agents of a fleet make ([`FleetLoad`]): has them make ready, begin together, and end; adds up what they did. Whatever
-//! the carrier, this is the one loop that waits.
+//! Loads that the agents of a fleet make ([`FleetLoad`]): has them make ready, begin together, and
+//! end; adds up what they did. Whatever the carrier, this is the one loop that waits.
 //!
-//! Not here: how agents were reached (`ssh`), what they say when (`coordinator`), and how parts are summed (`merge`).
+//! Not here: how agents were reached (`ssh`), what they say when (`coordinator`), and how parts are
+//! summed (`merge`).
 
 use crate::bus::{Arrived, Bus};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
@@ -15,13 +16,15 @@ use plimsoll_study::runner::RemoteLoad;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How long it may take until all agents say that they are there, and until their connections stand.
+/// How long it may take until all agents say that they are there, and until their connections
+/// stand.
 const HELLO_NS_MAX: u64 = 60_000_000_000;
 const READY_NS_MAX: u64 = 60_000_000_000;
 /// How long agents may take to end a load that is to end; the same where the user waits for it.
 const STOP_NS_MAX: u64 = 5_000_000_000;
 const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
-/// A load begins so long after all are ready: some round trips, and in any case long enough for a slow machine, and not too long.
+/// A load begins so long after all are ready: some round trips, and in any case long enough for a
+/// slow machine, and not too long.
 const AHEAD_NS_MIN: u64 = 100_000_000;
 const AHEAD_NS_MAX: u64 = 3_000_000_000;
 const AHEAD_ROUND_TRIPS: u64 = 10;
@@ -71,14 +74,16 @@ pub struct FleetLoad<B: Bus> {
     coordinator: Coordinator,
     wishes: FleetWishes,
     events: Vec<FleetEvent>,
-    /// The agents that make the load that is ready, in the order of their parts; whether it goes on without one that is lost.
+    /// The agents that make the load that is ready, in the order of their parts; whether it goes on
+    /// without one that is lost.
     parts: Vec<usize>,
     goes_on: bool,
     warnings: Vec<String>,
 }
 
 impl<B: Bus> FleetLoad<B> {
-    /// Waits until the agents of these names, in the order of their numbers on the bus, are there and their clocks are known.
+    /// Waits until the agents of these names, in the order of their numbers on the bus, are there
+    /// and their clocks are known.
     pub fn meet(bus: B, names: &[String], wishes: FleetWishes) -> Result<FleetLoad<B>, Failure> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
@@ -90,8 +95,8 @@ impl<B: Bus> FleetLoad<B> {
         };
         let is_missing = |fleet: &FleetLoad<B>, agent: &usize| !is_known(fleet, *agent);
         loop {
-            if let Some(agent) = (0..names.len()).find(|agent| fleet.coordinator.lost(*agent).is_some()) {
-                let why = fleet.coordinator.lost(agent).unwrap_or_default();
+            if let Some(agent) = (0..names.len()).find(|agent| fleet.coordinator.loss(*agent).is_some()) {
+                let why = fleet.coordinator.loss(agent).unwrap_or_default();
                 return Err(Failure::start(format!("agent {}: {why}", names[agent])));
             }
             let missing: Vec<usize> = (0..names.len()).filter(|agent| is_missing(&fleet, agent)).collect();
@@ -104,7 +109,10 @@ impl<B: Bus> FleetLoad<B> {
             if fleet.bus.now_ns() >= begun_ns + HELLO_NS_MAX {
                 let missing: Vec<&str> = missing.iter().map(|agent| names[*agent].as_str()).collect();
                 let seconds = HELLO_NS_MAX / 1_000_000_000;
-                return Err(Failure::start(format!("agent {}: it did not answer within {seconds} s", missing.join(", "))));
+                return Err(Failure::start(format!(
+                    "agent {}: it did not answer within {seconds} s",
+                    missing.join(", ")
+                )));
             }
             fleet.pump(LOOK);
             fleet.events.clear();
@@ -115,7 +123,8 @@ impl<B: Bus> FleetLoad<B> {
     /// What is known of each agent.
     pub fn status(&self) -> Vec<AgentStatus> {
         let status = |agent: usize| {
-            let (hello, clock) = (self.coordinator.hello(agent).cloned().unwrap_or_default(), self.coordinator.clock(agent));
+            let (hello, clock) =
+                (self.coordinator.hello(agent).cloned().unwrap_or_default(), self.coordinator.clock(agent));
             AgentStatus {
                 name: self.name(agent),
                 plimsoll: hello.plimsoll,
@@ -191,8 +200,9 @@ impl<B: Bus> FleetLoad<B> {
         self.coordinator.name(agent).to_owned()
     }
 
-    /// How an agent makes its part, as far as that is known before any load: the same before and after, so that the record agrees
-    /// with itself. How many threads it had in the end is in its account.
+    /// How an agent makes its part, as far as that is known before any load: the same before and
+    /// after, so that the record agrees with itself. How many threads it had in the end is in its
+    /// account.
     fn injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.wishes.workers.unwrap_or(cores), spin: self.wishes.spin, ..Injector::default() }
@@ -201,7 +211,7 @@ impl<B: Bus> FleetLoad<B> {
     /// The agents that can make a load; the error says why none may be made.
     fn usable(&mut self) -> Result<Vec<usize>, Failure> {
         let living = self.coordinator.living();
-        let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.lost(agent)?)));
+        let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
         match lost {
             Some((agent, why)) if living.is_empty() || self.wishes.on_loss == OnLoss::Stop => {
                 Err(Failure::start(format!("agent {} was lost: {why}", self.coordinator.name(agent))))

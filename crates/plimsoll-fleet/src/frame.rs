@@ -8,7 +8,8 @@
 //!          3: epoch (u64 LE)  sequence (u64 LE)  an interval as a frame of a run file
 //! ```
 //!
-//! A reader holds no more memory than came. Any bytes are a message that can be, or an error. Not here: who says what when.
+//! A reader holds no more memory than came. Any bytes are a message that can be, or an error. Not
+//! here: who says what when.
 
 use crate::message::{PartTask, ToAgent, ToCoordinator};
 use plimsoll_model::codec;
@@ -33,7 +34,9 @@ pub enum FrameError {
     #[error("it is no agent of plimsoll")]
     NoGreeting,
     /// Of another version of the protocol.
-    #[error("it speaks version {0} of the fleet's protocol, and this plimsoll version {1}: install the same plimsoll on both")]
+    #[error(
+        "it speaks version {0} of the fleet's protocol, and this plimsoll version {1}: install the same plimsoll on both"
+    )]
     OtherVersion(u8, u8),
     /// Longer than anything that is said.
     #[error("a message of {0} bytes is longer than any may be")]
@@ -118,7 +121,7 @@ impl ToCoordinator {
             }
             _ => return None,
         };
-        message.tamed()
+        message.checked()
     }
 }
 
@@ -202,7 +205,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn to_agents() -> Vec<ToAgent> {
-        let task = PartTask { epoch: 3, index: 1, of: 3, workers: Some(2), spin: Spin::Off, preflight: true, plan: vec![7; 999] };
+        let task = PartTask {
+            epoch: 3,
+            index: 1,
+            of: 3,
+            workers: Some(2),
+            spin: Spin::Off,
+            preflight: true,
+            plan: vec![7; 999],
+        };
         vec![
             ToAgent::Ping { number: 4 },
             ToAgent::Prepare(Box::new(task)),

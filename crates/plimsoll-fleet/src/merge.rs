@@ -1,12 +1,15 @@
-//! The parts of a load that agents make become one run ([`Merge`]): their ticks add up as those of the workers of one machine do. A part
-//! whose agent is lost either ends the load, or goes on as what was scheduled and not sent.
+//! The parts of a load that agents make become one run ([`Merge`]): their ticks add up as those of
+//! the workers of one machine do. A part whose agent is lost either ends the load, or goes on as
+//! what was scheduled and not sent.
 //!
 //! Not here: how ticks come here, and who is told to stop.
 
 use crate::message::Seal;
 use plimsoll_engine::{ArrivalRoutes, Collector, Reported, TickListener};
 use plimsoll_model::bounds::INTERVALS_MAX;
-use plimsoll_model::{AgentAccount, Histogram, Injector, Interval, Ledger, Plan, RouteNumber, Run, Schedule, Stop, Stripe};
+use plimsoll_model::{
+    AgentAccount, Histogram, Injector, Interval, Ledger, Plan, RouteNumber, Run, Schedule, Stop, Stripe,
+};
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::ops::ControlFlow;
@@ -76,7 +79,8 @@ impl Merge {
         &mut self.parts[part].account
     }
 
-    /// Takes the next tick of a part. `Break`: all agents are to be told to stop. The error says that no agent says that.
+    /// Takes the next tick of a part. `Break`: all agents are to be told to stop. The error says
+    /// that no agent says that.
     pub fn tick(
         &mut self,
         part: usize,
@@ -85,11 +89,12 @@ impl Merge {
         on_tick: &mut TickListener,
     ) -> Result<ControlFlow<()>, String> {
         let made = &self.parts[part];
-        if u64::from(index) < made.ticks || u64::from(index) > INTERVALS_MAX || !matches!(made.state, MergedPart::Made) {
+        if u64::from(index) < made.ticks || u64::from(index) > INTERVALS_MAX || !matches!(made.state, MergedPart::Made)
+        {
             return Err("it sent an interval that no load has".to_owned());
         }
         let flow = self.hand_on(part, u64::from(index), interval, on_tick);
-        let counted = self.count_unsent(self.reached(), on_tick);
+        let counted = self.count_unsent(self.ticks_complete(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
 
@@ -128,12 +133,12 @@ impl Merge {
         made.state = MergedPart::Done(seal.window_end_ns);
         let Seal { window_end_ns, failed_answers, used_up, .. } = seal;
         let flow = self.collector.take(Reported::Done { part, window_end_ns, failed_answers, used_up }, on_tick);
-        let counted = self.count_unsent(self.reached(), on_tick);
+        let counted = self.count_unsent(self.ticks_complete(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
 
-    /// The agent of a part is lost: a sentence about "it". What it had under way is in flight, what it had not sent yet is unsent; the
-    /// load goes on, or ends.
+    /// The agent of a part is lost: a sentence about "it". What it had under way is in flight, what
+    /// it had not sent yet is unsent; the load goes on, or ends.
     pub fn lose(&mut self, part: usize, why: &str, goes_on: bool, on_tick: &mut TickListener) -> ControlFlow<()> {
         if !matches!(self.parts[part].state, MergedPart::Made) {
             return ControlFlow::Continue(());
@@ -149,7 +154,7 @@ impl Merge {
             return self.collector.take(Reported::Lost { part, why: stop }, on_tick);
         }
         self.parts[part].state = MergedPart::Counted(Box::new(self.unsent(part)));
-        self.count_unsent(self.reached(), on_tick)
+        self.count_unsent(self.ticks_complete(), on_tick)
     }
 
     /// What nobody sends any more of a part.
@@ -183,8 +188,9 @@ impl Merge {
         Unsent { arrivals: arrivals.peekable(), routes, owed }
     }
 
-    /// How many ticks all agents have told of that still make their parts; where none does, those that one of them has.
-    fn reached(&self) -> u64 {
+    /// How many ticks all agents have told of that still make their parts; where none does, those
+    /// that one of them has.
+    fn ticks_complete(&self) -> u64 {
         let making = self.parts.iter().filter(|part| matches!(part.state, MergedPart::Made));
         let told = self.parts.iter().filter(|part| !matches!(part.state, MergedPart::Counted(_)));
         making.map(|part| part.ticks).min().or_else(|| told.map(|part| part.ticks).max()).unwrap_or(0)
@@ -222,9 +228,10 @@ impl Merge {
     pub fn finish(mut self, on_tick: &mut TickListener) -> Run {
         let ended = |part: &LoadPart| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
-        // What would have been sent until the others ended is counted, and all of it where they came to the schedule's end.
+        // What would have been sent until the others ended is counted, and all of it where they
+        // came to the schedule's end.
         let end_ns = self.schedule.end_ns().filter(|end_ns| *end_ns <= window_end_ns);
-        let ticks = self.reached().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
+        let ticks = self.ticks_complete().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
         let _ = self.count_unsent(ticks, on_tick);
         for part in 0..self.parts.len() {
             if matches!(self.parts[part].state, MergedPart::Counted(_)) {
@@ -244,7 +251,9 @@ impl LoadPart {
     fn account(self, is_open: bool) -> AgentAccount {
         let shares = self.workers.values().filter(|sum| sum.1 > 0).map(|sum| sum.0 as f64 / sum.1 as f64);
         let lag_p99_ns = (is_open && self.lag.count() > 0).then(|| self.lag.quantile_ns(0.99));
-        AgentAccount { lag_p99_ns, work_share: shares.fold(0.0, f64::max), ..self.account }
+        // Few digits come back from a record as they were.
+        let work_share = (shares.fold(0.0, f64::max) * 1e4).round() / 1e4;
+        AgentAccount { lag_p99_ns, work_share, ..self.account }
     }
 }
 

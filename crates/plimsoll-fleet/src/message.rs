@@ -138,7 +138,8 @@ pub struct Hello {
     pub plimsoll: String,
     /// Cores that it may use.
     pub cores: u32,
-    /// Its process, and the system that this number is of: where that is the coordinator's, the process is on the same machine.
+    /// Its process, and the system that this number is of: where that is the coordinator's, the
+    /// process is on the same machine.
     pub pid: u32,
     /// See `pid`; empty where it is not known.
     pub system: String,
@@ -184,7 +185,7 @@ fn tame(sentence: &mut String) {
 
 impl ToCoordinator {
     /// Makes what came of another machine harmless; `None`: no agent says that.
-    pub fn tamed(mut self) -> Option<ToCoordinator> {
+    pub fn checked(mut self) -> Option<ToCoordinator> {
         let is_possible = match &mut self {
             ToCoordinator::Hello(Hello { plimsoll, system, cores, .. }) => {
                 tame(plimsoll);

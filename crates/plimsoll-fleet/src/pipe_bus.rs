@@ -1,10 +1,11 @@
-//! Pipes to processes as a carrier ([`PipeBus`]): each agent's messages go over the standard input and output of a process that was
-//! started for it, `ssh` as a rule. Its last words tell why it ended.
+//! Pipes to processes as a carrier ([`PipeBus`]): each agent's messages go over the standard input
+//! and output of a process that was started for it, `ssh` as a rule. Its last words tell why it
+//! ended.
 //!
 //! Not here: which processes, and what their last words mean (`ssh`).
 
 use crate::bus::{Arrived, Bus};
-use crate::frame::{MessageReader, GREETING};
+use crate::frame::{GREETING, MessageReader};
 use crate::message::{ToAgent, ToCoordinator};
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::clock::monotonic_ns;
@@ -22,7 +23,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// So many last bytes of its standard error are kept.
 const LAST_BYTES: usize = 4_096;
 
-/// Makes a sentence about "it" of the last words of a process that ended, and of what is wrong with what it said.
+/// Makes a sentence about "it" of the last words of a process that ended, and of what is wrong with
+/// what it said.
 pub type LastWords = Box<dyn Fn(&str, Option<String>) -> String + Send>;
 
 /// A process that is to be started for an agent.
@@ -50,16 +52,17 @@ struct PipeEnd {
 }
 
 impl PipeBus {
-    /// Starts a process for each agent, out of reach of the terminal's ^C. The error names the agent that could not be started.
+    /// Starts a process for each agent, out of reach of the terminal's ^C. The error names the
+    /// agent that could not be started.
     pub fn start(commands: Vec<PipeCommand>) -> Result<PipeBus, Failure> {
         let (sender, arrived) = channel();
         let mut bus = PipeBus { ends: Vec::new(), arrived };
         for (agent, started) in commands.into_iter().enumerate() {
             let PipeCommand { name, mut command, first, last_words: explain } = started;
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-            let mut child = command
-                .spawn()
-                .map_err(|error| Failure::start(format!("agent {name} could not be started: {}", system_text(&error))))?;
+            let mut child = command.spawn().map_err(|error| {
+                Failure::start(format!("agent {name} could not be started: {}", system_text(&error)))
+            })?;
             let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
             let (outgoing, queue) = channel::<Vec<u8>>();
             bus.ends.push(PipeEnd { child, outgoing: Some(outgoing) });

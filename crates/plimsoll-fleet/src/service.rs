@@ -1,12 +1,13 @@
-//! An agent at work on this machine ([`serve`]): messages over standard input and output, loads with the engine of this program. It loads
-//! what its own list permits, and ends when whoever started it is gone.
+//! An agent at work on this machine ([`serve`]): messages over standard input and output, loads
+//! with the engine of this program. It loads what its own list permits, and ends when whoever
+//! started it is gone.
 //!
 //! Not here: what it does with what it hears (`agent`), and which addresses it permits (`allow`).
 
 use crate::agent::{Agent, AgentAct};
 use crate::allow::{AllowList, is_on_this_machine};
-use crate::frame::{MessageReader, GREETING};
-use crate::message::{Hello, Seal, PartTask, ToAgent};
+use crate::frame::{GREETING, MessageReader};
+use crate::message::{Hello, PartTask, Seal, ToAgent};
 use plimsoll_engine::{Aids, prepare_aided};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Ending, Injector, Interval, Ledger, LoadShape, Plan, Stop, Stripe};
@@ -30,7 +31,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 /// What happens to an agent.
 enum ServiceEvent {
     /// Its coordinator says something; when that came.
-    Told(u64, ToAgent),
+    Message(u64, ToAgent),
     /// Nobody says anything any more, and why if not because all is over.
     Closed(Option<String>),
     /// The connections of a load stand, or cannot.
@@ -47,11 +48,12 @@ struct LoadHandle {
     stop: Arc<AtomicBool>,
 }
 
-/// Serves over standard input and output until the coordinator is gone. The error says why before its time.
+/// Serves over standard input and output until the coordinator is gone. The error says why before
+/// its time.
 pub fn serve(allow: AllowList) -> Result<(), Failure> {
     let (sender, events) = channel();
-    let told = sender.clone();
-    std::thread::spawn(move || listen(&mut io::stdin(), &told));
+    let events_of_input = sender.clone();
+    std::thread::spawn(move || listen(&mut io::stdin(), &events_of_input));
     let (outgoing, queue) = channel::<Vec<u8>>();
     std::thread::spawn(move || write_all(&mut io::stdout(), &queue));
     let _ = outgoing.send(GREETING.to_vec());
@@ -66,13 +68,13 @@ pub fn serve(allow: AllowList) -> Result<(), Failure> {
     loop {
         let mut acts = Vec::new();
         match events.recv_timeout(LOOK).ok() {
-            Some(ServiceEvent::Told(came_ns, message)) => agent.take(came_ns, message, &mut acts),
+            Some(ServiceEvent::Message(came_ns, message)) => agent.take(came_ns, message, &mut acts),
             Some(ServiceEvent::Closed(why)) => return why.map_or(Ok(()), |why| Err(Failure::start(why))),
-            Some(ServiceEvent::Prepared(epoch, result)) => agent.prepared(epoch, result, &mut acts),
+            Some(ServiceEvent::Prepared(epoch, result)) => agent.take_preparation(epoch, result, &mut acts),
             Some(ServiceEvent::Tick(epoch, index, interval)) => {
                 agent.tick(monotonic_ns(), epoch, index, *interval, &mut acts);
             }
-            Some(ServiceEvent::Ended(epoch, seal)) => agent.ended(monotonic_ns(), epoch, seal, &mut acts),
+            Some(ServiceEvent::Ended(epoch, seal)) => agent.take_end(monotonic_ns(), epoch, seal, &mut acts),
             None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
@@ -95,7 +97,8 @@ pub fn serve(allow: AllowList) -> Result<(), Failure> {
     }
 }
 
-/// This machine, and the processes that its numbers are of: a number means a process only where this is the same. Empty: not known.
+/// This machine, and the processes that its numbers are of: a number means a process only where
+/// this is the same. Empty: not known.
 pub fn system() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let processes = std::fs::read_link("/proc/self/ns/pid");
@@ -120,7 +123,7 @@ fn listen(input: &mut impl Read, events: &Sender<ServiceEvent>) {
             match reader.next::<ToAgent>() {
                 Ok(None) => break,
                 Ok(Some(message)) => {
-                    if events.send(ServiceEvent::Told(came_ns, message)).is_err() {
+                    if events.send(ServiceEvent::Message(came_ns, message)).is_err() {
                         return;
                     }
                 }
@@ -172,7 +175,8 @@ impl Drop for LoadWatch {
     }
 }
 
-/// Makes a task ready and carries it out. The error says why it cannot be made ready: a sentence about "it", the agent.
+/// Makes a task ready and carries it out. The error says why it cannot be made ready: a sentence
+/// about "it", the agent.
 fn carry_out(
     task: &PartTask,
     allow: &AllowList,
@@ -192,8 +196,7 @@ fn carry_out(
         true => ControlFlow::Break(Stop::Interrupted),
         false => ControlFlow::Continue(()),
     };
-    let prepared =
-        prepare_aided(&plan, &injector, stripe, aids, &mut |_| flow()).map_err(|error| error.to_string())?;
+    let prepared = prepare_aided(&plan, &injector, stripe, aids, &mut |_| flow()).map_err(|error| error.to_string())?;
     let _ = events.send(ServiceEvent::Prepared(task.epoch, Ok((injector, fitted))));
     let origin_ns = loop {
         match started.recv_timeout(LOOK) {

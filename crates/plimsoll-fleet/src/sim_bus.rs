@@ -1,10 +1,11 @@
-//! A carrier on simulated time ([`SimBus`]), with agents behind it whose loads meet simulated servers: messages are lost, delayed, doubled
-//! and reordered, agents killed and cut off, all by seed. For tests only.
+//! A carrier on simulated time ([`SimBus`]), with agents behind it whose loads meet simulated
+//! servers: messages are lost, delayed, doubled and reordered, agents killed and cut off, all by
+//! seed. For tests only.
 
 use crate::agent::{Agent, AgentAct};
 use crate::bus::{Arrived, Bus};
 use crate::frame::{FleetMessage, GREETING, MessageReader};
-use crate::message::{Hello, Seal, PartTask, ToAgent, ToCoordinator};
+use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_engine::ArrivalRoutes;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Histogram, Injector, Interval, Ledger, Plan, RequestFailure, Schedule, Stripe, WorkerTime};
@@ -56,7 +57,8 @@ impl SimBus {
     pub fn new(agents: usize, weather: Weather, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
-            let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, system: String::new() };
+            let hello =
+                Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, system: String::new() };
             SimAgent {
                 agent: Agent::new(hello, clock_offset_ns),
                 clock_offset_ns,
@@ -158,7 +160,7 @@ impl SimBus {
                 }
                 AgentAct::Prepare(task) => {
                     there.load = Some(SimLoad::new(&task));
-                    there.agent.prepared(task.epoch, Ok((Injector::default(), Vec::new())), &mut more);
+                    there.agent.take_preparation(task.epoch, Ok((Injector::default(), Vec::new())), &mut more);
                 }
                 AgentAct::Begin { origin_ns } => {
                     there.load.iter_mut().for_each(|load| load.origin_ns = Some(origin_ns));
@@ -264,20 +266,21 @@ impl SimLoad {
             self.ticks.clear();
         }
         if self.ticks.is_empty() {
-            agent.ended(now_ns, self.epoch, sealed(self.window_end_ns), acts);
+            agent.take_end(now_ns, self.epoch, seal_at(self.window_end_ns), acts);
         }
         self.ticks.is_empty()
     }
 }
 
 /// What is said at the end of a part whose window ended then.
-pub fn sealed(window_end_ns: u64) -> Seal {
+pub fn seal_at(window_end_ns: u64) -> Seal {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
     Seal { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
 }
 
-/// The ticks of a stripe of an open load on a server that takes between 1 and 250 ms, and refuses one in fifty: what becomes of a request
-/// follows from its number alone, so that no stripe knows of another.
+/// The ticks of a stripe of an open load on a server that takes between 1 and 250 ms, and refuses
+/// one in fifty: what becomes of a request follows from its number alone, so that no stripe knows
+/// of another.
 pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let mut ticks: Vec<(Interval, BTreeMap<u16, Histogram>, Histogram)> = Vec::new();

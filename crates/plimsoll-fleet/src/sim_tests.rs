@@ -1,4 +1,5 @@
-//! Fleets on simulated time: whatever becomes of messages and agents, loads are summed exactly, ledgers close, and nothing runs on.
+//! Fleets on simulated time: whatever becomes of messages and agents, loads are summed exactly,
+//! ledgers close, and nothing runs on.
 
 use crate::bus::Bus;
 use crate::fleet_load::{FleetLoad, FleetWishes};

@@ -1,8 +1,10 @@
-//! Agents on machines that one can log in to: `ssh`, with its user's own configuration, keys and jump hosts, starts
-//! `plimsoll agent --stdio` there, and its pipe is the carrier. Nothing is left behind: the agent ends with the pipe.
+//! Agents on machines that one can log in to: `ssh`, with its user's own configuration, keys and
+//! jump hosts, starts `plimsoll agent --stdio` there, and its pipe is the carrier. Nothing is left
+//! behind: the agent ends with the pipe.
 //!
-//! `ssh` is never let ask for anything, since nobody may be there to answer. `$PLIMSOLL_SSH`, a command for the shell, takes its place and
-//! gets the same words. Not here: what is said over the pipe.
+//! `ssh` is never let ask for anything, since nobody may be there to answer. `$PLIMSOLL_SSH`, a
+//! command for the shell, takes its place and gets the same words. Not here: what is said over the
+//! pipe.
 
 use crate::allow::AllowList;
 use crate::fleet_load::{AgentStatus, FleetLoad, FleetWishes};
@@ -18,7 +20,8 @@ use std::process::Command;
 
 /// The command that takes the place of `ssh`.
 const SSH_VARIABLE: &str = "PLIMSOLL_SSH";
-/// What `ssh` is told besides: to ask for nothing, and to notice within seconds that the other end is gone.
+/// What `ssh` is told besides: to ask for nothing, and to notice within seconds that the other end
+/// is gone.
 const SSH_OPTIONS: [&str; 8] = [
     "-oBatchMode=yes",
     "-oConnectTimeout=10",
@@ -44,7 +47,8 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     }
 }
 
-/// Starts the agents that the terms ask for, if any, and waits until they are there. `plans`: of the targets that they load.
+/// Starts the agents that the terms ask for, if any, and waits until they are there. `plans`: of
+/// the targets that they load.
 pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
     let Some(fleet) = &terms.fleet else { return Ok(None) };
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
@@ -66,8 +70,7 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
 /// What is known of the agents at a place, which load nothing.
 pub fn status(place: &str, copied: bool) -> Result<Vec<AgentStatus>, Failure> {
     let (workers, spin, system) = (None, Spin::Auto, system());
-    let wishes =
-        FleetWishes { workers, spin, preflight: false, on_loss: OnLoss::Stop, skew_ns_max: u64::MAX, system };
+    let wishes = FleetWishes { workers, spin, preflight: false, on_loss: OnLoss::Stop, skew_ns_max: u64::MAX, system };
     Ok(meet(place, copied, "", wishes)?.status())
 }
 
@@ -78,7 +81,7 @@ fn meet(place: &str, copied: bool, allow: &str, wishes: FleetWishes) -> Result<F
     let commands = place.hosts.iter().map(|host| {
         let command = command(host, &remote_line(allow, program.as_ref().map(Vec::len)));
         let of = host.clone();
-        let last_words: LastWords = Box::new(move |words, wrong| explained(&of, words, wrong));
+        let last_words: LastWords = Box::new(move |words, wrong| explanation(&of, words, wrong));
         PipeCommand { name: host.name.clone(), command, first: program.clone(), last_words }
     });
     FleetLoad::meet(PipeBus::start(commands.collect())?, &names, wishes)
@@ -89,7 +92,8 @@ fn own_program() -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::start(format!("--fleet-copy: this program cannot be read: {}", system_text(&error))))
 }
 
-/// What the shell at the other end runs. A copy comes first over the same pipe, and is removed when the agent ends.
+/// What the shell at the other end runs. A copy comes first over the same pipe, and is removed when
+/// the agent ends.
 fn remote_line(allow: &str, copied_bytes: Option<usize>) -> String {
     let allow = shell::quoted(allow);
     match copied_bytes {
@@ -125,7 +129,7 @@ fn command(host: &SshHost, line: &str) -> Command {
 }
 
 /// Why an agent ended: a sentence about "it", with the way out where one is known.
-fn explained(host: &SshHost, words: &str, wrong: Option<String>) -> String {
+fn explanation(host: &SshHost, words: &str, wrong: Option<String>) -> String {
     let SshHost { destination, .. } = host;
     let has = |part: &str| words.contains(part);
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
@@ -163,7 +167,11 @@ mod tests {
         let host = Place::parse("ssh://ann@load1:22").expect("a place").hosts.remove(0);
         for (words, wrong, part) in [
             ("ann@load1: Permission denied (publickey,password).", None, "ssh-copy-id ann@load1"),
-            ("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.", None, "ssh-keygen -R"),
+            (
+                "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+                None,
+                "ssh-keygen -R",
+            ),
             ("Host key verification failed.", None, "log in once"),
             ("bash: line 1: plimsoll: command not found", Some("it is no agent"), "--fleet-copy"),
             ("sh: 1: exec: plimsoll: not found", None, "--fleet-copy"),
@@ -172,14 +180,17 @@ mod tests {
             ("", Some("a message is damaged"), "a message is damaged"),
             ("boom\u{1b}[0m", Some("a message is damaged"), "its last words: boom[0m"),
         ] {
-            let said = explained(&host, words, wrong.map(str::to_owned));
+            let said = explanation(&host, words, wrong.map(str::to_owned));
             assert!(said.contains(part) && !said.contains('\u{1b}'), "{words}: {said}");
         }
     }
 
     #[test]
     fn a_line_for_another_shell_is_quoted() {
-        assert_eq!(remote_line("10.0.0.1:80,[::1]:80", None), "exec plimsoll agent --stdio --allow '10.0.0.1:80,[::1]:80'");
+        assert_eq!(
+            remote_line("10.0.0.1:80,[::1]:80", None),
+            "exec plimsoll agent --stdio --allow '10.0.0.1:80,[::1]:80'"
+        );
         let copied = remote_line("10.0.0.1:80", Some(7));
         assert!(copied.contains("head -c 7") && copied.contains("rm -f"), "{copied}");
         let host = Place::parse("ssh://ann@load1:2222").expect("a place").hosts.remove(0);

@@ -1,5 +1,5 @@
-//! What one agent of a fleet did in one load ([`AgentAccount`]): its share of the requests, how busy and how late it was, how well its
-//! clock is known, and how it was lost.
+//! What one agent of a fleet did in one load ([`AgentAccount`]): its share of the requests, how
+//! busy and how late it was, how well its clock is known, and how it was lost.
 //!
 //! Not here: how agents are reached and told what to do, and whether one of them was the limit.
 
@@ -18,7 +18,8 @@ pub struct AgentAccount {
     pub name: String,
     /// Its worker threads.
     pub workers: u32,
-    /// Where the requests of its part ended. What it could not send any more after it was lost is unsent.
+    /// Where the requests of its part ended. What it could not send any more after it was lost is
+    /// unsent.
     pub ledger: Ledger,
     /// How late it sent requests against the schedule, p99; `None` of a closed load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +58,8 @@ impl AgentAccount {
         }
     }
 
-    /// Adds what the same agent did in another load: sums of counts, the worst of the rest. The order leaves no trace.
+    /// Adds what the same agent did in another load: sums of counts, the worst of the rest. The
+    /// order leaves no trace.
     pub fn merge(&mut self, other: &AgentAccount) {
         self.workers = self.workers.max(other.workers);
         self.ledger.merge(&other.ledger);

@@ -133,7 +133,8 @@ fn agents(rng: &mut Rng) -> Vec<AgentAccount> {
         let mut agent = AgentAccount::new(name, 1 + rng.below(4) as u32);
         agent.ledger = Ledger { scheduled: rng.below(99), unsent: rng.below(9), ..Ledger::default() };
         agent.lag_p99_ns = (rng.below(2) == 0).then(|| rng.below(1 << 40));
-        (agent.work_share, agent.frames, agent.skew_ns_max) = (rng.next_f64(), rng.below(99), rng.below(1 << 30));
+        (agent.work_share, agent.frames, agent.skew_ns_max) =
+            (rng.below(101) as f64 / 100.0, rng.below(99), rng.below(1 << 30));
         agent.lost = (rng.below(3) == 0).then(|| format!("ssh ended {}", rng.below(3)));
         agent
     };

@@ -1,4 +1,5 @@
-//! The agents of a fleet, as a table and as fields of JSON: what each did, how busy and how late it was, and whether it was lost.
+//! The agents of a fleet, as a table and as fields of JSON: what each did, how busy and how late it
+//! was, and whether it was lost.
 //!
 //! Not here: whether one of them was the limit (`plimsoll_analysis::fleet`).
 

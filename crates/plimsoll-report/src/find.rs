@@ -368,7 +368,7 @@ pub(crate) fn find_report(
     facts.extend(failed::facts(&FailedKind::of_trials(experiment.trials.iter())));
     let busiest = trials().map(|t| t.evidence.work_share).fold(0.0, f64::max);
     let lag = trials().filter(|t| t.verdict != Verdict::Void).map(|t| t.lag_p99_ns).max().unwrap_or(0);
-    let threads = context.made_by();
+    let threads = context.threads_text();
     facts.push((
         "generator",
         format!(

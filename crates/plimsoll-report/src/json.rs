@@ -455,7 +455,11 @@ pub(crate) fn run(
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
     value(&RunDocument {
-        frame: FrameFields::of("plimsoll.run/1", experiment, Some(MadeFields { threads: context.threads(), ..MadeFields::of(plan, context.injectors) })),
+        frame: FrameFields::of(
+            "plimsoll.run/1",
+            experiment,
+            Some(MadeFields { threads: context.threads(), ..MadeFields::of(plan, context.injectors) }),
+        ),
         warnings,
         load: load_text(plan),
         figures: LoadFields::from(summary),

@@ -11,8 +11,8 @@ use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Quantiles, RouteSummary, Summary};
 use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
 use plimsoll_model::{
-    AgentAccount, Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord, RequestFailure,
-    RouteFigures, Spin, Stop, Tally, TlsFailure,
+    AgentAccount, Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord,
+    RequestFailure, RouteFigures, Spin, Stop, Tally, TlsFailure,
 };
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub struct RunContext<'a> {
 
 impl RunContext<'_> {
     /// The threads that made the load, and of how many cores or agents they are.
-    pub(crate) fn made_by(&self) -> String {
+    pub(crate) fn threads_text(&self) -> String {
         let threads = match self.threads() {
             1 => "1 thread".to_owned(),
             threads => format!("{threads} threads"),
@@ -127,7 +127,7 @@ pub fn system_text(number: u16) -> String {
 
 /// The generator in one line: threads, cores left, work, lag.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
-    let threads = context.made_by();
+    let threads = context.threads_text();
     let place = if context.local { "; the target is on the same machine" } else { "" };
     let lag = match summary.generator.lag.count {
         0 => String::new(),

@@ -7,7 +7,8 @@
 
 use crate::args::redaction;
 use crate::args::{
-    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs,
+    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
+    ScriptArgs,
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};
@@ -16,8 +17,8 @@ use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnLoss, Origin, Plan, Request,
-    ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
+    AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnLoss, Origin,
+    Plan, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
 use plimsoll_study::fields::{body, header};
 use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};

@@ -9,7 +9,8 @@ use clap::Args;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetArgs {
-    /// Make the load on these machines instead of this one, such as ssh://load1,user@load2:2222: over your own ssh, with plimsoll there
+    /// Make the load on these machines instead of this one, such as ssh://load1,user@load2:2222:
+    /// over your own ssh, with plimsoll there
     #[arg(long, value_name = "ssh://HOST,...")]
     pub fleet: Option<String>,
     /// Copy this plimsoll there for the time of the study
@@ -32,7 +33,8 @@ pub struct AgentArgs {
     /// Talk to the coordinator over standard input and output
     #[arg(long, required = true)]
     pub stdio: bool,
-    /// Load only these addresses and ports, whatever is asked, such as 10.0.0.0/8:8080,192.168.1.5; without it nothing is loaded
+    /// Load only these addresses and ports, whatever is asked, such as 10.0.0.0/8:8080,192.168.1.5;
+    /// without it nothing is loaded
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow: String,
 }

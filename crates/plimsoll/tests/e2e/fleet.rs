@@ -1,4 +1,5 @@
-//! Loads of several agents, each a process of its own: reached by a script in place of `ssh`, and by a real `sshd` where there is one.
+//! Loads of several agents, each a process of its own: reached by a script in place of `ssh`, and
+//! by a real `sshd` where there is one.
 
 use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
 use plimsoll_bench::servers::slots;
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What takes the place of `ssh`: a script that notes the process of each host's agent and runs the line here. Some hosts are not as
-/// they should be.
+/// What takes the place of `ssh`: a script that notes the process of each host's agent and runs the
+/// line here. Some hosts are not as they should be.
 struct FakeSsh {
     folder: PathBuf,
 }
@@ -146,7 +147,8 @@ fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
 fn a_search_goes_on_without_an_agent_that_is_lost() {
     let (ssh, server) = (FakeSsh::new(), slots(4, 10.0).expect("starts"));
     let url = server.url("/");
-    let child = ssh.start(&["find", &url, "--fleet", "ssh://load1,load2,load3", "--budget", "20s", "--json", "--quiet"]);
+    let child =
+        ssh.start(&["find", &url, "--fleet", "ssh://load1,load2,load3", "--budget", "20s", "--json", "--quiet"]);
     let pid = ssh.pid("load3");
     std::thread::sleep(Duration::from_secs(6));
     signal(pid, "KILL");
@@ -180,7 +182,8 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     signal(pids[1], "KILL");
     // One whose coordinator is killed ends, too.
     let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
-    let child = child.insert(ssh.start(&["run", &server.url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
+    let child =
+        child.insert(ssh.start(&["run", &server.url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
     let pid = ssh.pid("load1");
     std::thread::sleep(Duration::from_secs(2));
     signal(child.id(), "KILL");
@@ -234,7 +237,9 @@ fn the_machines_of_a_fleet_are_shown() {
 
 #[test]
 fn an_agent_without_a_coordinator_says_so_and_ends() {
-    for (input, code, part) in [("", 0, ""), ("what is this?", 2, "is not understood"), ("PLIMFLT\u{1}\u{1}\0\0\0xx\0\0\0\0", 2, "damaged")] {
+    for (input, code, part) in
+        [("", 0, ""), ("what is this?", 2, "is not understood"), ("PLIMFLT\u{1}\u{1}\0\0\0xx\0\0\0\0", 2, "damaged")]
+    {
         let mut child = command(&["agent", "--stdio"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

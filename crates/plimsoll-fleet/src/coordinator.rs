@@ -262,7 +262,14 @@ impl Coordinator {
     /// Takes what an agent says, which came at `came_ns`.
     pub fn take(&mut self, agent: usize, came_ns: u64, message: ToCoordinator, events: &mut Vec<FleetEvent>) {
         let epoch = self.epoch;
-        let Some(known) = self.agents.get_mut(agent).filter(|known| known.lost.is_none()) else { return };
+        let Some(known) = self.agents.get_mut(agent) else { return };
+        if known.lost.is_some() {
+            // One that comes back makes a load for nobody.
+            if matches!(message, ToCoordinator::Beat { .. }) {
+                self.outgoing.push((agent, ToAgent::Leave));
+            }
+            return;
+        }
         known.heard_ns = known.heard_ns.max(came_ns);
         match message {
             ToCoordinator::Hello(hello) => known.hello = Some(hello),

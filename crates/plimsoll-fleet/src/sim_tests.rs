@@ -6,6 +6,7 @@ use crate::fleet_load::{FleetLoad, FleetWishes};
 use crate::sim_bus::{MS, S, SimBus, Weather, simulated_ticks};
 use plimsoll_engine::{Collector, Reported, Tick};
 use plimsoll_model::codec::Frame;
+use plimsoll_model::rng::Rng;
 use plimsoll_model::{Arrivals, Curve, Ending, Injector, LoadShape, OnLoss, Plan, Purpose, Run, Schedule, Spin, Stop};
 use plimsoll_model::{Stripe, Tag};
 use plimsoll_study::runner::RemoteLoad;
@@ -206,4 +207,53 @@ fn a_carrier_takes_its_time() {
     let mut bus = SimBus::new(1, Weather { delay_ns: 5 * MS, ..Weather::default() }, 1);
     assert!(bus.receive(Duration::from_millis(3)).is_none());
     assert!(bus.receive(Duration::from_millis(9)).is_some_and(|(agent, at_ns, _)| agent == 0 && at_ns == 6 * MS));
+}
+
+/// Agents are killed and cut off at moments drawn by seed, under fair weather and in storms. What
+/// was delivered is counted once, every ledger closes, a load that lost nobody is exact, and no
+/// load runs longer than its lease.
+#[test]
+fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
+    let (mut losses, mut exact) = (0, 0);
+    for seed in 0..200 {
+        let mut rng = Rng::stream(seed, 99);
+        let weather = if rng.below(2) == 0 { Weather::default() } else { STORM };
+        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+        let plan = plan(seed);
+        fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        let origin_ns = fleet.bus().now_ns() + 3 * S;
+        for agent in &mut fleet.bus_mut().agents {
+            let at_ns = origin_ns + rng.below(3_500) * MS;
+            match rng.below(4) {
+                0 => agent.killed_ns = Some((at_ns, rng.below(2) == 0)),
+                1 => agent.cut_ns = (at_ns, at_ns + rng.below(6_000) * MS),
+                _ => {}
+            }
+        }
+        let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        let (ledger, whole) = (run.totals().whole.ledger, one_process(&plan, 3).totals().whole.ledger);
+        assert!(ledger.closes(), "seed {seed}: {ledger:?}");
+        let lost = run.agents.iter().filter(|agent| agent.lost.is_some()).count();
+        match lost {
+            0 => {
+                assert_eq!(bytes(&run), bytes(&one_process(&plan, 3)), "seed {seed}");
+                exact += 1;
+            }
+            3 => {}
+            _ => assert_eq!(ledger.scheduled, whole.scheduled, "seed {seed}: {:?}", run.agents),
+        }
+        losses += lost;
+        for agent in &run.agents {
+            assert!(agent.ledger.closes(), "seed {seed}: {agent:?}");
+            assert!(agent.lost.is_some() || agent.ledger.unsent == 0, "seed {seed}: {agent:?}");
+        }
+        let bus = fleet.bus_mut();
+        let over_ns = bus.now_ns + 11 * S;
+        while bus.now_ns < over_ns {
+            bus.step();
+        }
+        let last_ns = bus.agents.iter().map(|agent| agent.loading_ns).max().expect("agents");
+        assert!(last_ns < over_ns - 500 * MS, "seed {seed}: a load runs on");
+    }
+    assert!(losses > 50 && exact > 50, "{losses} losses, {exact} exact");
 }

@@ -53,8 +53,8 @@ fn row(agent: &AgentAccount, scheduled: u64) -> Vec<String> {
 
 /// An agent in a document.
 #[derive(Serialize)]
-pub(crate) struct AgentFields<'a> {
-    name: &'a str,
+pub(crate) struct AgentFields {
+    name: String,
     threads: u32,
     scheduled: u64,
     share: f64,
@@ -67,20 +67,20 @@ pub(crate) struct AgentFields<'a> {
     clock_error_ns_max: u64,
     intervals: u64,
     intervals_repeated: u64,
-    lost: Option<&'a str>,
+    lost: Option<String>,
 }
 
 /// The agents in a document; none where there is no fleet.
-pub(crate) fn fields(agents: &[AgentAccount]) -> Vec<AgentFields<'_>> {
+pub(crate) fn fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
     let scheduled = scheduled(agents);
     let fields = |agent| AgentFields::of(agent, scheduled);
     agents.iter().map(fields).collect()
 }
 
-impl<'a> AgentFields<'a> {
-    fn of(agent: &'a AgentAccount, scheduled: u64) -> AgentFields<'a> {
+impl AgentFields {
+    fn of(agent: &AgentAccount, scheduled: u64) -> AgentFields {
         AgentFields {
-            name: &agent.name,
+            name: agent.name.clone(),
             threads: agent.workers,
             scheduled: agent.ledger.scheduled,
             share: part(agent, scheduled),
@@ -93,7 +93,7 @@ impl<'a> AgentFields<'a> {
             clock_error_ns_max: agent.skew_ns_max,
             intervals: agent.frames,
             intervals_repeated: agent.frames_repeated,
-            lost: agent.lost.as_deref(),
+            lost: agent.lost.clone(),
         }
     }
 }

@@ -22,7 +22,7 @@ use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_analysis::{
-    Doubted, Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome,
+    Doubted, Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome, fleet,
 };
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
@@ -57,6 +57,8 @@ pub(crate) struct FrameFields<'a> {
     environment: MachineFields<'a>,
     #[serde(flatten)]
     made: Option<MadeFields<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<AgentFields>,
 }
 
 /// Where it was measured.
@@ -118,7 +120,8 @@ impl<'a> FrameFields<'a> {
             target_local: environment.target_local,
         };
         let Experiment { started_unix_ms, command, .. } = experiment;
-        FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made }
+        let agents = agents::fields(&fleet::over_all(experiment.trials.iter().map(|trial| &trial.run)));
+        FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made, agents }
     }
 }
 
@@ -439,8 +442,6 @@ struct RunDocument<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<ReplayFields<'a>>,
     fitted: &'a [String],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    agents: Vec<AgentFields<'a>>,
     server: ServerFields<'a>,
     profiles: Option<ProfilesFields<'a>>,
 }
@@ -458,7 +459,7 @@ pub(crate) fn run(
         frame: FrameFields::of(
             "plimsoll.run/1",
             experiment,
-            Some(MadeFields { threads: context.threads(), ..MadeFields::of(plan, context.injectors) }),
+            Some(MadeFields::of(plan, context.injectors),
         ),
         warnings,
         load: load_text(plan),
@@ -468,7 +469,6 @@ pub(crate) fn run(
         routes: found.routes.iter().map(RouteFields::from).collect(),
         replay: replay::fields(plan, summary),
         fitted: context.setup,
-        agents: agents::fields(&context.agents),
         server: ServerFields::of(&found.server),
         profiles: profiles.map(ProfilesFields::of),
     })
@@ -617,8 +617,6 @@ struct FindDocument<'a> {
     soak: Option<SoakFields>,
     elapsed_s: f64,
     fitted: &'a [String],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    agents: Vec<AgentFields<'a>>,
     server: ServerFields<'a>,
     profiles: Option<ProfilesFields<'a>>,
 }
@@ -779,9 +777,8 @@ pub(crate) fn find(
 ) -> Value {
     let findings = &found.findings;
     let kinds = FailedKind::of_trials(experiment.trials.iter());
-    let made = MadeFields { threads: context.threads(), ..MadeFields::of(context.plan, context.injectors) };
     value(&FindDocument {
-        frame: FrameFields::of("plimsoll.find/1", experiment, Some(made)),
+        frame: FrameFields::of("plimsoll.find/1", experiment, Some(MadeFields::of(context.plan, context.injectors))),
         warnings,
         others: OthersFields::from(&findings.others),
         load_line_rps: findings.load_line_rps.into(),
@@ -847,7 +844,6 @@ pub(crate) fn find(
         held_by: held_by(found).map(|HeldBy { cause, subject, how }| HeldByFields { name: cause.word(), subject, how }),
         elapsed_s: findings.elapsed_s,
         fitted: context.setup,
-        agents: agents::fields(&context.agents),
         server: ServerFields::of(&found.server),
         profiles: profiles.map(ProfilesFields::of),
     })

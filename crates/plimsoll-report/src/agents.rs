@@ -78,6 +78,10 @@ pub(crate) fn fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
 }
 
 impl AgentFields {
+    pub(crate) fn threads(&self) -> u32 {
+        self.threads
+    }
+
     fn of(agent: &AgentAccount, scheduled: u64) -> AgentFields {
         AgentFields {
             name: agent.name.clone(),

@@ -121,6 +121,10 @@ impl<'a> FrameFields<'a> {
         };
         let Experiment { started_unix_ms, command, .. } = experiment;
         let agents = agents::fields(&fleet::over_all(experiment.trials.iter().map(|trial| &trial.run)));
+        let made = made.map(|made| match agents.as_slice() {
+            [] => made,
+            agents => MadeFields { threads: agents.iter().map(AgentFields::threads).sum(), ..made },
+        });
         FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made, agents }
     }
 }
@@ -456,11 +460,7 @@ pub(crate) fn run(
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
     value(&RunDocument {
-        frame: FrameFields::of(
-            "plimsoll.run/1",
-            experiment,
-            Some(MadeFields::of(plan, context.injectors),
-        ),
+        frame: FrameFields::of("plimsoll.run/1", experiment, Some(MadeFields::of(plan, context.injectors))),
         warnings,
         load: load_text(plan),
         figures: LoadFields::from(summary),

@@ -9,10 +9,12 @@ use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
 use crate::merge::Merge;
 use crate::message::{Hello, PartTask};
 use plimsoll_engine::{Phase, Tick, TickListener};
+use plimsoll_model::addresses::reached;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::units::exact_duration;
 use plimsoll_model::{Injector, Interval, OnLoss, Plan, Run, Schedule, Spin, Stop};
 use plimsoll_study::runner::RemoteLoad;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -140,6 +142,24 @@ impl<B: Bus> FleetLoad<B> {
     pub fn refuse_unfit(&self) -> Result<(), Failure> {
         self.refuse_other_versions()?;
         self.refuse_unknown_clocks()
+    }
+
+    /// Refuses addresses that mean another machine to each agent: it would load itself.
+    pub fn refuse_own_addresses(&self, targets: &[SocketAddr]) -> Result<(), Failure> {
+        let is_own = |address: &&SocketAddr| reached(address.ip()).is_loopback();
+        let is_elsewhere = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| !self.is_here(hello));
+        match (targets.iter().find(is_own), (0..self.coordinator.count()).find(is_elsewhere)) {
+            (Some(address), Some(agent)) => Err(Failure::usage(format!(
+                "agent {} would load itself: {address} is each machine's own. Name the target by an address that it reaches",
+                self.coordinator.name(agent)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an agent is a process of this machine.
+    fn is_here(&self, hello: &Hello) -> bool {
+        !hello.system.is_empty() && hello.system == self.wishes.system
     }
 
     fn refuse_other_versions(&self) -> Result<(), Failure> {
@@ -337,9 +357,8 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
     }
 
     fn local_pids(&self) -> Vec<u32> {
-        let is_here = |hello: &&Hello| !hello.system.is_empty() && hello.system == self.wishes.system;
         let hellos = (0..self.coordinator.count()).filter_map(|agent| self.coordinator.hello(agent));
-        hellos.filter(is_here).map(|hello| hello.pid).collect()
+        hellos.filter(|hello| self.is_here(hello)).map(|hello| hello.pid).collect()
     }
 
     fn connect(&mut self, plan: &Plan, goes_on: bool, on_tick: &mut TickListener) -> Result<(), Failure> {

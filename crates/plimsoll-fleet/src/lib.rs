@@ -1,8 +1,8 @@
 //! One load from many machines, merged as if one machine had made it.
 //!
-//! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, and has all begin at
-//! one moment. It adds up the intervals that they send back. An agent ([`serve`]) makes its stripe with the
-//! engine of this program. Both are state machines without I/O ([`coordinator`], [`agent`]);
+//! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, and has all begin at one
+//! moment. It adds up the intervals that they send back. An agent ([`serve`]) makes its stripe with
+//! the engine of this program. Both are state machines without I/O ([`coordinator`], [`agent`]);
 //! messages travel over a [`Bus`](bus::Bus), of which pipes through `ssh` are the carrier.
 //!
 //! What must never be known here: the command line's parser, how anything looks, what runs mean,

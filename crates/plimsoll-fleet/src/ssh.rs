@@ -64,6 +64,7 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     };
     let fleet = meet(&fleet.place, fleet.copied, &AllowList::only(&targets), wishes)?;
     fleet.refuse_unfit()?;
+    fleet.refuse_own_addresses(&targets)?;
     Ok(Some(Box::new(fleet)))
 }
 

@@ -271,6 +271,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         (_, "target") if MEASURING.contains(&command) => return vec![format!("--file={}", traffic_file().display())],
         ("explain", "other_body") => &["--body=four", URL],
         ("fleet", "fleet_copy") => &["status", "ssh://load1"],
+        ("prove", "fleet_copy" | "on_loss" | "max_skew") => &["--fleet=ssh://load1", URL, URL],
         (_, "fleet_copy" | "on_loss" | "max_skew") => &["--fleet=ssh://load1", URL],
         ("agent", _) => &["--stdio"],
         ("prove", "build") => &["--start=./s", "--a=git:main", "--b=git:HEAD", URL],

@@ -257,3 +257,14 @@ fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
     }
     assert!(losses > 50 && exact > 50, "{losses} losses, {exact} exact");
 }
+
+#[test]
+fn a_hundred_agents_are_one_load() {
+    let mut fleet = fleet(SimBus::new(100, STORM, 5), OnLoss::Go);
+    let mut plan = plan(5);
+    plan.traffic.routes.push(plan.traffic.routes[0].clone());
+    plan.load.duration_ns = Some(2 * S);
+    let run = run(&mut fleet, &plan, true);
+    assert_eq!(bytes(&run), bytes(&one_process(&plan, 100)));
+    assert!(run.agents.len() == 100 && run.agents.iter().all(|agent| agent.lost.is_none()));
+}

@@ -156,12 +156,20 @@ fn a_search_goes_on_without_an_agent_that_is_lost() {
     assert!(done.code == 0, "{}", done.stderr);
     let document = done.json();
     let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
-    assert!(lower <= 402.0 && upper >= 340.0 && lower > 200.0, "{lower} to {upper}: {document:#}");
-    let lost: Vec<&Value> = agents(&document).iter().filter(|agent| !agent["lost"].is_null()).collect();
-    assert!(lost.len() == 1 && lost[0]["name"] == "load3", "{document:#}");
-    let voids = document["trials"].as_array().expect("trials").iter().filter(|trial| trial["verdict"] == "void");
-    let named = voids.filter(|trial| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost")));
-    assert_eq!(named.count(), 1, "{document:#}");
+    assert!(lower <= 402.0 && upper >= 340.0 && lower > 0.0, "{lower} to {upper}: {document:#}");
+    assert!(done.stderr.contains("agent load3 was lost: its ssh ended"), "{}", done.stderr);
+    let lost = agents(&document).iter().filter(|agent| !agent["lost"].is_null()).count();
+    let trials = document["trials"].as_array().expect("trials");
+    let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
+    let named: Vec<&Value> = trials.iter().filter(names_it).collect();
+    // It may have been between two loads; the trial that lost it says nothing, and others follow.
+    assert!(named.len() == lost && lost <= 1, "{document:#}");
+    assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
+    let scheduled = |name: &str| {
+        let agent = agents(&document).iter().find(|agent| agent["name"] == name);
+        number(agent.unwrap_or_else(|| panic!("no {name} in {document:#}")), "scheduled")
+    };
+    assert!(scheduled("load1") > scheduled("load3"), "the others go on: {document:#}");
 }
 
 #[test]
@@ -178,8 +186,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     let took = begun.elapsed();
     assert!(done.code == 130 && took < Duration::from_millis(2_500), "{} after {took:?}: {}", done.code, done.stderr);
     assert_ledger_closes(&done.json(), "interrupted");
-    assert!(!is_running(pids[0]), "an agent runs on");
-    signal(pids[1], "KILL");
+    assert!(!pids.into_iter().any(is_running), "an agent runs on");
     // One whose coordinator is killed ends, too.
     let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
     let child =

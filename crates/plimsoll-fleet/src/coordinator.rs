@@ -194,8 +194,11 @@ impl Coordinator {
 
     /// The agents that wait to hear that their frames are recorded, and up to which these came.
     pub fn take_commits(&mut self) -> Vec<(usize, u64)> {
-        let owing = self.agents.iter_mut().enumerate().filter(|(_, known)| std::mem::take(&mut known.owes_commit));
-        owing.map(|(agent, known)| (agent, known.inbox.complete_to())).collect()
+        let owing = self.agents.iter_mut().enumerate();
+        let commit = |(agent, known): (usize, &mut KnownAgent)| {
+            std::mem::take(&mut known.owes_commit).then(|| (agent, known.inbox.complete_to()))
+        };
+        owing.filter_map(commit).collect()
     }
 
     /// Has these agents make a load ready, each its part: `task` gives that of part k of n.

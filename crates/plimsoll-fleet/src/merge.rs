@@ -50,7 +50,7 @@ struct Unsent {
     arrivals: Peekable<Box<dyn Iterator<Item = (u64, u64)>>>,
     routes: Option<ArrivalRoutes>,
     /// What the part owes in its next tick besides.
-    owed: Interval,
+    owed: Option<Interval>,
 }
 
 impl Merge {
@@ -185,7 +185,7 @@ impl Merge {
             ledger.unsent += due.saturating_sub(begun);
         }
         let arrivals: Box<dyn Iterator<Item = (u64, u64)>> = Box::new(arrivals);
-        Unsent { arrivals: arrivals.peekable(), routes, owed }
+        Unsent { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
     }
 
     /// How many ticks all agents have told of that still make their parts; where none does, those
@@ -234,7 +234,11 @@ impl Merge {
         let ticks = self.ticks_complete().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
         let _ = self.count_unsent(ticks, on_tick);
         for part in 0..self.parts.len() {
-            if matches!(self.parts[part].state, MergedPart::Counted(_)) {
+            if let LoadPart { ticks, state: MergedPart::Counted(unsent), .. } = &mut self.parts[part] {
+                // The others ended before its next tick.
+                if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
+                    let _ = self.hand_on(part, index, owed, on_tick);
+                }
                 let (failed_answers, used_up) = (Vec::new(), false);
                 let done = Reported::Done { part, window_end_ns, failed_answers, used_up };
                 let _ = self.collector.take(done, on_tick);
@@ -260,7 +264,7 @@ impl LoadPart {
 impl Unsent {
     /// What was to be sent before `end_ns`, and what the part owes besides.
     fn tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
-        let mut interval = std::mem::take(&mut self.owed);
+        let mut interval = self.owed.take().unwrap_or_default();
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {
             let route = first_route(&mut self.routes, number);
             if let Some(route) = route.filter(|_| start_ns >= from_ns) {

@@ -179,7 +179,7 @@ mod tests {
             ("ssh: connect to host load1 port 22: Connection refused\n", None, "Connection refused"),
             ("", None, "its ssh ended"),
             ("", Some("a message is damaged"), "a message is damaged"),
-            ("boom\u{1b}[0m", Some("a message is damaged"), "its last words: boom[0m"),
+            ("boom\u{1b}[0m", Some("a message is damaged"), "its last words: boom"),
         ] {
             let said = explanation(&host, words, wrong.map(str::to_owned));
             assert!(said.contains(part) && !said.contains('\u{1b}'), "{words}: {said}");

@@ -19,7 +19,10 @@ pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
     }
     report.table(&HEADINGS, rows(agents));
     let lost = agents.iter().filter_map(|agent| Some(format!("{}: {}", agent.name, agent.lost.as_ref()?)));
-    report.facts(lost.map(|text| ("lost agent", text)).collect());
+    let lost: Vec<(&str, String)> = lost.map(|text| ("lost agent", text)).collect();
+    if !lost.is_empty() {
+        report.facts(lost);
+    }
 }
 
 /// The figures of each agent.

@@ -147,10 +147,10 @@ impl PreparedSearch {
             _ => None,
         };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
-        let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
-        let scripted = ScriptRun::of(&plan, terms)?;
         let targets: Vec<&Plan> = std::iter::once(&plan).chain(variants.values().map(|it| &it.plan)).collect();
         let fleet = plimsoll_fleet::reach(&targets, terms)?;
+        let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
+        let scripted = ScriptRun::of(&plan, terms)?;
         let moves = terms.preflight && fleet.is_none();
         let mut runner = ThisMachine::new(watcher, plan, injector, None).with_sources(moves).with_fleet(fleet);
         runner =

@@ -148,6 +148,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let (run_path, dat_path) = (beside(&stem, ".plimsoll"), beside(&stem, ".dat"));
     let asked = Asked::Sweep(SweepAsked { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
+    let fleet = plimsoll_fleet::reach(&[&base.plan], terms)?;
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
     let recording =
         Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path), spelling::words)?;
@@ -155,7 +156,6 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
-    let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
     let moves = terms.preflight && fleet.is_none();
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let scripted = ScriptRun::of(&plan, terms)?;

@@ -21,6 +21,7 @@ pub mod explain;
 pub mod failed;
 pub mod find;
 pub mod finding;
+pub mod fleet;
 pub mod format;
 mod held_back;
 pub mod judge;

@@ -111,6 +111,25 @@ impl<'p> RouteCheck<'p> {
     }
 }
 
+/// Which route each arrival of a stripe of an open load asks first: for whoever counts arrivals that nobody sends any more.
+#[derive(Debug)]
+pub struct ArrivalRoutes(Source);
+
+impl ArrivalRoutes {
+    /// Of one stripe of `plan`.
+    pub fn new(plan: &Plan, stripe: Stripe) -> Result<ArrivalRoutes, Error> {
+        Ok(ArrivalRoutes(Source::compile(plan)?.for_worker(stripe, None)))
+    }
+
+    /// The route that arrival number `arrival` asks first; `None`: there is nothing more to ask. Arrivals come in order.
+    pub fn first(&mut self, arrival: u64) -> Option<RouteNumber> {
+        match self.0.next(arrival, None) {
+            Next::Send(route) | Next::Wait(_, route) => Some(route),
+            Next::End => None,
+        }
+    }
+}
+
 /// A request that the first arrivals of a load ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstRequest {

@@ -68,6 +68,12 @@ impl AddressRange {
         }
     }
 
+    /// Whether an address is one of these; an IPv4 address in the clothes of IPv6 is the IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.is_ipv4() && self.first <= address && address <= self.last
+    }
+
     /// Whether these are IPv4 addresses.
     pub fn is_ipv4(&self) -> bool {
         self.first.is_ipv4()

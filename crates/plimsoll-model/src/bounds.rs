@@ -28,8 +28,11 @@ pub const INTERVALS_MAX: u64 = 10_000_000;
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
 /// Most routes of a traffic; their numbers fit 16 bits.
 const ROUTES_MAX: usize = 1 << 16;
-/// Most machines of one load, and most workers of one; the sum fits a u32.
-const INJECTORS_MAX: usize = 1 << 11;
+/// Most machines of one load.
+pub const INJECTORS_MAX: usize = 1 << 11;
+/// Longest text that says where a fleet is, in bytes.
+const PLACE_BYTES_MAX: usize = 1 << 16;
+/// Most workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
 /// Most workers that anybody may ask for.
 pub const WORKERS_ASKED_MAX: u32 = 1 << 10;
@@ -152,6 +155,10 @@ impl Terms<Redacted> {
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
             && self.injector.workers.is_none_or(|workers| workers <= WORKERS_ASKED_MAX)
             && is_time(self.builds.start_ns_max)
+            && self
+                .fleet
+                .as_ref()
+                .is_none_or(|fleet| is_time(fleet.skew_ns_max) && fleet.place.len() <= PLACE_BYTES_MAX)
     }
 }
 

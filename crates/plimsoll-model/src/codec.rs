@@ -10,8 +10,9 @@
 //! it passes over, and counts.
 //! Reading and writing of files is for those who have files: this module turns values into bytes and back.
 
+use crate::agent_account::AgentAccount;
 use crate::asked::Asked;
-use crate::bounds::is_moment;
+use crate::bounds::{INJECTORS_MAX, is_moment};
 use crate::failed_answer::{FailedAnswer, KINDS_MAX};
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
@@ -68,6 +69,8 @@ pub enum Frame {
     Probes(Box<Probes>),
     /// A part of the functions that were sampled meanwhile; parts add up by [`SampledFunctions::merge`].
     Sampled(Box<SampledFunctions>),
+    /// What each agent of a fleet did in the latest load.
+    Agents(Vec<AgentAccount>),
     /// The latest load has ended.
     TrialEnd {
         /// How.
@@ -135,8 +138,9 @@ const KIND_EXPERIMENT_END: u8 = 5;
 const KIND_PROBES: u8 = 6;
 const KIND_REMARK: u8 = 7;
 const KIND_SAMPLED: u8 = 8;
+const KIND_AGENTS: u8 = 9;
 /// Kinds above this one are of later versions.
-const KIND_MAX: u8 = KIND_SAMPLED;
+const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
     /// The frames of what was seen; none of nothing.
@@ -172,6 +176,10 @@ impl Frame {
             Frame::Sampled(sampled) => {
                 json(out, sampled.as_ref());
                 KIND_SAMPLED
+            }
+            Frame::Agents(agents) => {
+                json(out, agents);
+                KIND_AGENTS
             }
             Frame::TrialEnd { ending, window_ns, start_ns, addresses, failed_answers } => {
                 let (ending, addresses) = (ending.clone(), addresses.clone());
@@ -219,6 +227,7 @@ impl Frame {
             }
             KIND_REMARK => serde_json::from_slice(payload).ok().map(Frame::Remark),
             KIND_SAMPLED => serde_json::from_slice(payload).ok().map(|sampled| Frame::Sampled(Box::new(sampled))),
+            KIND_AGENTS => serde_json::from_slice(payload).ok().map(Frame::Agents),
             KIND_EXPERIMENT_END => {
                 let ExperimentEnd { elapsed_ns } = serde_json::from_slice(payload).ok()?;
                 Some(Frame::ExperimentEnd { elapsed_ns })
@@ -354,6 +363,7 @@ pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
         Frame::Interval { interval, .. } => interval.is_bounded(),
         Frame::Probes(probes) => probes.is_bounded(),
         Frame::Sampled(sampled) => sampled.is_bounded(is_moment),
+        Frame::Agents(agents) => are_bounded(agents),
         Frame::TrialStart { plan, injectors, start_ns, .. } => {
             plan.is_bounded() && Injector::are_bounded(injectors) && *start_ns <= TIME_NS_MAX
         }
@@ -365,6 +375,10 @@ pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
         Frame::Experiment(_) | Frame::Remark(_) | Frame::ExperimentEnd { .. } => true,
     };
     if is_bounded { Ok(Some((frame, next))) } else { Err(NotAFrame) }
+}
+
+fn are_bounded(agents: &[AgentAccount]) -> bool {
+    agents.len() <= INJECTORS_MAX && agents.iter().all(AgentAccount::is_bounded)
 }
 
 fn begin(header: Header) -> Experiment {
@@ -407,6 +421,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
         }
         (Frame::Probes(probes), Some(run)) if probes.is_bounded() => run.probes.merge(&probes),
         (Frame::Sampled(sampled), Some(run)) if sampled.is_bounded(is_moment) => run.probes.sampled.merge(&sampled),
+        (Frame::Agents(agents), Some(run)) if are_bounded(&agents) => run.agents = agents,
         (Frame::TrialEnd { ending, window_ns, start_ns: _, addresses, failed_answers }, Some(run))
             if run.takes_window(window_ns)
                 && failed_answers.len() <= KINDS_MAX
@@ -463,6 +478,9 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
             Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
         }
         Frame::of_probes(trial.run.probes.clone()).for_each(|frame| frame.encode(&mut out));
+        if !trial.run.agents.is_empty() {
+            Frame::Agents(trial.run.agents.clone()).encode(&mut out);
+        }
         if let Some(ending) = trial.run.ending.clone() {
             let addresses = trial.run.plan.carriage.addresses.clone();
             let (window_ns, start_ns) = (trial.run.window_ns, trial.start_ns);

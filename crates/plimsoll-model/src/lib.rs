@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod addresses;
+pub mod agent_account;
 pub mod asked;
 pub mod bounds;
 pub mod budget;
@@ -59,6 +60,7 @@ pub mod traffic;
 pub mod units;
 
 pub use addresses::AddressRange;
+pub use agent_account::AgentAccount;
 pub use asked::{
     Arm, Asked, BlocksAsked, Criterion, ExplainAsked, FindAsked, LadderAsked, Lengths, OverloadAsked, Planning,
     ProfilesAsked, ProveAsked, RunAsked, SweepAsked,
@@ -88,6 +90,6 @@ pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run,
 pub use sampled::{SampledFunctions, SampledStack, SampledStretch};
 pub use schedule::{Schedule, Stripe};
 pub use tally::Tally;
-pub use terms::{BodyFrom, ChangeTerms, Redacted, ScriptTerms, Served, Terms, TextKind};
+pub use terms::{BodyFrom, ChangeTerms, FleetTerms, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind};
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{AskedAround, OnceAsked, Origin, Request, Route, StatusSet, Traffic};

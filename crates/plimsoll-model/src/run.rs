@@ -1,5 +1,6 @@
 //! Everything that one load did ([`Run`]), and an experiment made of such loads ([`Experiment`]).
 
+use crate::agent_account::AgentAccount;
 use crate::asked::Asked;
 use crate::failed_answer::{FailedAnswer, merge_first};
 use crate::histogram::Histogram;
@@ -59,6 +60,8 @@ pub struct Run {
     pub probes: Probes,
     /// The first failed answer of each kind, ascending by status.
     pub failed_answers: Vec<FailedAnswer>,
+    /// What each agent of a fleet did, by name; none of a load that this machine made.
+    pub agents: Vec<AgentAccount>,
 }
 
 /// The sums over all intervals of a run; of gauges, the most.
@@ -81,6 +84,7 @@ impl Run {
             window_ns: (0, 0),
             probes: Probes::default(),
             failed_answers: Vec::new(),
+            agents: Vec::new(),
         }
     }
 
@@ -112,6 +116,12 @@ impl Run {
         self.injectors.sort_unstable();
         self.probes.merge(&other.probes);
         merge_first(&mut self.failed_answers, &other.failed_answers);
+        for theirs in &other.agents {
+            match self.agents.binary_search_by(|mine| mine.name.cmp(&theirs.name)) {
+                Ok(at) => self.agents[at].merge(theirs),
+                Err(at) => self.agents.insert(at, theirs.clone()),
+            }
+        }
     }
 
     /// Several visits of one load as one run: all their warm-ups, then all windows, then what came after these. What was seen of

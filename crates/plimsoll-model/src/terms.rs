@@ -166,6 +166,9 @@ pub struct Terms<T> {
     pub connections_max: Option<u32>,
     /// How this machine makes the load.
     pub injector: InjectorTerms,
+    /// The machines that make the load in place of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetTerms>,
     /// What is watched meanwhile.
     pub probes: ProbesTerms<T>,
     /// Profiles that are taken afterwards.
@@ -303,6 +306,35 @@ pub struct InjectorTerms {
     /// Local addresses, taken in turn; empty: the system chooses.
     pub sources: Vec<AddressRange>,
 }
+
+/// What happens to a load when one of its agents is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLoss {
+    /// The load goes on with the others, and a study with other shares.
+    #[default]
+    Go,
+    /// The load ends, and the study with it.
+    Stop,
+}
+
+/// The machines that make the load in place of this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetTerms {
+    /// How they are reached, as it was written: `ssh://load1,load2`.
+    pub place: String,
+    /// Whether this program is copied there for the time of the study.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copied: bool,
+    /// What happens when one is lost.
+    #[serde(default)]
+    pub on_loss: OnLoss,
+    /// The most that a clock may be off, ns.
+    pub skew_ns_max: u64,
+}
+
+/// The most that a clock may be off, where nothing else is said.
+pub const SKEW_NS_MAX: u64 = 20_000_000;
 
 /// What is watched while the load runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -471,6 +503,7 @@ impl<T> Default for Terms<T> {
             key: None,
             connections_max: None,
             injector: InjectorTerms::default(),
+            fleet: None,
             probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None },
             profiles: None,
             changes: ChangeTerms::default(),
@@ -560,6 +593,7 @@ impl<T> Terms<T> {
             key: optional(each, TextKind::Key, &self.key)?,
             connections_max: self.connections_max,
             injector: self.injector.clone(),
+            fleet: self.fleet.clone(),
             probes: ProbesTerms {
                 none: self.probes.none,
                 pid: self.probes.pid,

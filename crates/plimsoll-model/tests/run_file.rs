@@ -127,6 +127,20 @@ fn failed_answers(rng: &mut Rng) -> Vec<FailedAnswer> {
     answers
 }
 
+/// Agents of a fleet, ascending by name.
+fn agents(rng: &mut Rng) -> Vec<AgentAccount> {
+    let agent = |rng: &mut Rng, name: &str| {
+        let mut agent = AgentAccount::new(name, 1 + rng.below(4) as u32);
+        agent.ledger = Ledger { scheduled: rng.below(99), unsent: rng.below(9), ..Ledger::default() };
+        agent.lag_p99_ns = (rng.below(2) == 0).then(|| rng.below(1 << 40));
+        (agent.work_share, agent.frames, agent.skew_ns_max) =
+            (rng.below(101) as f64 / 100.0, rng.below(99), rng.below(1 << 30));
+        agent.lost = (rng.below(3) == 0).then(|| format!("ssh ended {}", rng.below(3)));
+        agent
+    };
+    ["load1", "load2", "load3"].iter().filter_map(|name| (rng.below(3) == 0).then(|| agent(rng, name))).collect()
+}
+
 fn run(rng: &mut Rng) -> Run {
     let mut run = Run::new(plan().record());
     for index in 0..rng.below(6) as u32 {
@@ -145,6 +159,7 @@ fn run(rng: &mut Rng) -> Run {
     // They are told with the end.
     if run.ending.is_some() {
         run.failed_answers = failed_answers(rng);
+        run.agents = agents(rng);
     }
     run
 }

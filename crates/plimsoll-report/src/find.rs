@@ -1,10 +1,11 @@
 //! How the result of a search looks.
 
+use crate::agents;
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
 use crate::remedy::spelled;
-use crate::run::{RunContext, setup_fact, target_text, threads_text};
+use crate::run::{RunContext, setup_fact, target_text};
 use crate::wrap::{broken, width};
 use plimsoll_analysis::find::{LoadLine, LogRate, StoppedBy};
 use plimsoll_analysis::finding::{HeldBy, Needed, PlannedLoad, SearchFinding};
@@ -367,12 +368,11 @@ pub(crate) fn find_report(
     facts.extend(failed::facts(&FailedKind::of_trials(experiment.trials.iter())));
     let busiest = trials().map(|t| t.evidence.work_share).fold(0.0, f64::max);
     let lag = trials().filter(|t| t.verdict != Verdict::Void).map(|t| t.lag_p99_ns).max().unwrap_or(0);
-    let threads = threads_text(context.injectors);
+    let threads = context.threads_text();
     facts.push((
         "generator",
         format!(
-            "{threads} of {} cores{}; at most {:.0} % busy, lag p99 at most {} in trials that count",
-            context.cores,
+            "{threads}{}; at most {:.0} % busy, lag p99 at most {} in trials that count",
             if context.local { "; the target is on the same machine" } else { "" },
             busiest * 100.0,
             duration(lag as f64)
@@ -381,6 +381,7 @@ pub(crate) fn find_report(
     facts.extend(setup_fact(context));
     facts.extend(sources_fact(&experiment.trials));
     report.facts(facts);
+    agents::append(&mut report, &context.agents);
     if with_trials {
         report.table(&TRIAL_HEADINGS, trials().map(trial_row).collect());
     }

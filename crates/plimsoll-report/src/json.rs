@@ -4,6 +4,7 @@
 //!
 //! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two recordings (`diff`, `searches`).
 
+use crate::agents::{self, AgentFields};
 use crate::csv::purpose_name;
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
@@ -22,7 +23,7 @@ use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_analysis::{
-    Doubted, Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome,
+    Doubted, Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome, fleet,
 };
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
@@ -57,6 +58,8 @@ pub(crate) struct FrameFields<'a> {
     environment: MachineFields<'a>,
     #[serde(flatten)]
     made: Option<MadeFields<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<AgentFields>,
 }
 
 /// Where it was measured.
@@ -118,7 +121,12 @@ impl<'a> FrameFields<'a> {
             target_local: environment.target_local,
         };
         let Experiment { started_unix_ms, command, .. } = experiment;
-        FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made }
+        let agents = agents::fields(&fleet::over_all(experiment.trials.iter().map(|trial| &trial.run)));
+        let made = made.map(|made| match agents.as_slice() {
+            [] => made,
+            agents => MadeFields { threads: agents.iter().map(AgentFields::threads).sum(), ..made },
+        });
+        FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made, agents }
     }
 }
 

@@ -25,6 +25,7 @@ pub mod text;
 pub mod traffic;
 pub mod visible;
 
+mod agents;
 mod attacks;
 mod charted;
 mod diff;

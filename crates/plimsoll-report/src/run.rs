@@ -1,5 +1,6 @@
 //! How the result of one load looks.
 
+use crate::agents;
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{self, bytes, count, duration, rate, share};
@@ -10,8 +11,8 @@ use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Others, Quantiles, RouteSummary, Summary};
 use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
 use plimsoll_model::{
-    Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord, RequestFailure,
-    RouteFigures, Spin, Stop, Tally, TlsFailure,
+    AgentAccount, Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord,
+    RequestFailure, RouteFigures, Spin, Stop, Tally, TlsFailure,
 };
 use std::borrow::Cow;
 
@@ -28,6 +29,31 @@ pub struct RunContext<'a> {
     pub local: bool,
     /// What of the load was fitted to this machine.
     pub setup: &'a [String],
+    /// What the agents of a fleet did that made the load; none where this machine made it.
+    pub agents: Vec<AgentAccount>,
+}
+
+impl RunContext<'_> {
+    /// The threads that made the load, and of how many cores or agents they are.
+    pub(crate) fn threads_text(&self) -> String {
+        let threads = match self.threads() {
+            1 => "1 thread".to_owned(),
+            threads => format!("{threads} threads"),
+        };
+        match self.agents.len() {
+            0 => format!("{threads} of {} cores", self.cores),
+            1 => format!("{threads} of 1 agent"),
+            agents => format!("{threads} of {agents} agents"),
+        }
+    }
+
+    /// The threads of all machines.
+    pub(crate) fn threads(&self) -> u32 {
+        match self.agents.as_slice() {
+            [] => self.injectors.iter().map(|injector| injector.workers).sum(),
+            agents => agents.iter().map(|agent| agent.workers).sum(),
+        }
+    }
 }
 
 /// Why a load was ended, in words; a condition with its flag.
@@ -99,17 +125,9 @@ pub fn system_text(number: u16) -> String {
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// The threads of all machines.
-pub(crate) fn threads_text(injectors: &[Injector]) -> String {
-    match injectors.iter().map(|injector| injector.workers).sum() {
-        1 => "1 thread".to_owned(),
-        threads => format!("{threads} threads"),
-    }
-}
-
 /// The generator in one line: threads, cores left, work, lag.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
-    let threads = threads_text(context.injectors);
+    let threads = context.threads_text();
     let place = if context.local { "; the target is on the same machine" } else { "" };
     let lag = match summary.generator.lag.count {
         0 => String::new(),
@@ -125,8 +143,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
         Some(Spin::Off) => ", not spinning",
     };
     format!(
-        "{threads} of {} cores{place}; busy {:.0} %{lag}{wait}, {} CPU{spin}",
-        context.cores,
+        "{threads}{place}; busy {:.0} %{lag}{wait}, {} CPU{spin}",
         summary.generator.work_share * 100.0,
         duration(summary.generator.cpu_s * 1e9),
     )
@@ -263,6 +280,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     if !routes.is_empty() {
         report.table(&ROUTE_HEADINGS, routes.iter().map(route_row).collect());
     }
+    agents::append(&mut report, &context.agents);
     if !summary.stages.is_empty() {
         let over = match context.plan.load.shape {
             LoadShape::Closed { .. } => "users",

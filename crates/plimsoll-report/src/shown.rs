@@ -3,6 +3,7 @@
 //!
 //! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and what was found.
 
+use crate::agents;
 use crate::block::{Report, Tone};
 use crate::chart::{self, Searched, Theme, heading};
 use crate::charted::{self, Around};
@@ -27,8 +28,8 @@ use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
 use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, held_by};
 use plimsoll_analysis::taken_profiles::{ProveProfiles, TakenProfiles};
-use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts};
-use plimsoll_model::{Ending, Experiment, PlanRecord};
+use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts, fleet};
+use plimsoll_model::{AgentAccount, Ending, Experiment, PlanRecord};
 use serde_json::Value;
 
 /// What is to be shown of an experiment.
@@ -135,6 +136,10 @@ impl<'a> Shown<'a> {
                 None
             }
         };
+        // Loads and searches have it among their own figures.
+        if !matches!(finding, Finding::Run(_) | Finding::Find(_)) {
+            agents::append(&mut report, &self.agents());
+        }
         if let Some(server) = server {
             add_server(&mut report, server);
         }
@@ -278,7 +283,13 @@ impl<'a> Shown<'a> {
             _ => &environment.injectors,
         };
         let (cores, local) = (environment.cores, environment.target_local);
-        RunContext { plan, injectors, cores, local, setup: &self.experiment.noted.fitted }
+        let agents = self.agents();
+        RunContext { plan, injectors, cores, local, setup: &self.experiment.noted.fitted, agents }
+    }
+
+    /// What each agent of a fleet did in all loads.
+    fn agents(&self) -> Vec<AgentAccount> {
+        fleet::over_all(self.experiment.trials.iter().map(|trial| &trial.run))
     }
 
     /// What stands around the figures of blocks.

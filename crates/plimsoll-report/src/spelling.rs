@@ -4,11 +4,11 @@
 //! Not here: what a record has (`plimsoll_model::terms`), and how words are read (`args`, `plan_from_args`).
 
 use plimsoll_model::completion::has_one_url;
-use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, START_NS_MAX};
+use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
 use plimsoll_model::units::{SECOND, exact_duration};
 use plimsoll_model::{
-    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape, PlanRecord,
-    Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
+    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape, OnLoss,
+    PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
 };
 use plimsoll_traffic::target_url::default_port;
 
@@ -303,6 +303,12 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<
         Spin::Off => words.value("--spin", "off"),
     }
     words.value("--seed", load.seed);
+    if let Some(fleet) = &terms.fleet {
+        words.value("--fleet", &fleet.place);
+        words.switch("--fleet-copy", fleet.copied);
+        words.switch("--on-loss=stop", fleet.on_loss == OnLoss::Stop);
+        words.optional("--max-skew", Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration));
+    }
     let arrivals = match asked {
         Asked::Run(run) => run.plan.load.shape.arrivals(),
         Asked::Sweep(_) => Arrivals::Constant,

@@ -67,6 +67,8 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
             Intervention::KeptConnections => !plan.carriage.keep_alive,
             Intervention::Head => gets,
             Intervention::Identities => !terms.changes.identities.is_empty(),
+            // Agents of a fleet come from addresses of their own, and are several already.
+            Intervention::Sources | Intervention::SecondGenerator if terms.fleet.is_some() => false,
             Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
             // Whose limit is the number of connections has it in two processes as well.
             Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),

@@ -21,9 +21,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A load begins so long after its connections stand, ns: every worker is at its loop by then.
-const START_AHEAD_NS: u64 = 1_000_000;
-
 /// The command line that asks this, as it is recorded.
 pub type SpellCommand = fn(&Asked, &Terms<Redacted>) -> Vec<String>;
 
@@ -200,7 +197,7 @@ impl Recording {
             flow
         };
         runner.connect(&mut on_tick)?;
-        let start_ns = runner.elapsed_ns() + START_AHEAD_NS;
+        let start_ns = runner.elapsed_ns() + runner.start_ahead_ns();
         let Driven { mut run, seen_last } = runner.run(start_ns, &mut on_tick)?;
         run.probes.sampled = kept_samples(&run, tag.purpose);
         if let Some(file) = &mut self.file {
@@ -208,6 +205,9 @@ impl Recording {
             if let Some(seen) = seen_last {
                 let seen = Probes { sampled: run.probes.sampled.clone(), ..seen };
                 Frame::of_probes(seen).for_each(|frame| file.write(&frame));
+            }
+            if !run.agents.is_empty() {
+                file.write(&Frame::Agents(run.agents.clone()));
             }
             if let Some(ending) = run.ending.clone() {
                 let (addresses, window_ns) = (run.plan.carriage.addresses.clone(), run.window_ns);

@@ -115,11 +115,16 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         return Err(Failure::usage("--verbose goes with --version alone: leave it out before a command"));
     }
     match &cli.command {
+        Command::Agent(args) => commands::agent::run(args),
         Command::Check(args) => commands::check::run(args),
         Command::Explain(args) if commands::explain::file(args).is_some() => commands::explain::recorded(args),
         Command::Baseline(args) => {
             plimsoll_sys::signal::catch_interrupts();
             commands::baseline::run(args)
+        }
+        Command::Fleet(args) => {
+            plimsoll_sys::signal::catch_interrupts();
+            commands::fleet::run(args)
         }
         Command::Grpc(args) => commands::grpc::run(args),
         Command::Show(args) => commands::show::run(args),

@@ -7,16 +7,18 @@
 
 use crate::args::redaction;
 use crate::args::{
-    ConnectionArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs,
+    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
+    ScriptArgs,
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};
+use plimsoll_fleet::Place;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, Carriage, Curve, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Request,
-    ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
+    AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnLoss, Origin,
+    Plan, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
 use plimsoll_study::fields::{body, header};
 use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
@@ -315,6 +317,16 @@ pub fn served(place: &str, two: bool) -> Served<String> {
         place if two => Served::At(two_urls(place)),
         place => Served::At(vec![place.to_owned()]),
     }
+}
+
+/// The machines that make the load in place of this one, if there are any.
+pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
+    let Some(place) = &args.fleet else { return Ok(None) };
+    flag("--fleet", Place::parse(place))?;
+    plimsoll_fleet::refuse(plan, terms)?;
+    let on_loss = if args.on_loss == "stop" { OnLoss::Stop } else { OnLoss::Go };
+    let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
+    Ok(Some(FleetTerms { place: place.clone(), copied: args.fleet_copy, on_loss, skew_ns_max }))
 }
 
 /// What is printed, and where the run file goes.

@@ -44,6 +44,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("diff", "a" | "b") | (_, "logs") => Class::Path,
         ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
+        (_, "fleet" | "on_loss" | "max_skew") | ("agent", "allow") | ("fleet", "what" | "place") => Class::Plain,
+        (_, "fleet_copy" | "stdio") => Class::Switch,
         ("profile", "source" | "diff") | ("import", "source") => Class::Url,
         ("import", "kind" | "host") => Class::Plain,
         ("model", "verify") => Class::Switch,

@@ -5,6 +5,7 @@
 
 use super::find::server_text;
 use super::{Bars, Screen};
+use crate::agents;
 use crate::format::{count, duration};
 use crate::run::{
     ROUTE_HEADINGS, RunContext, answer, failed_kinds, few_fact, latency_row, ledger_facts, route_row, stage_row,
@@ -16,6 +17,8 @@ use plimsoll_model::shell;
 
 /// Routes and stages that a screen lists.
 const ROUTES_MAX: usize = 4;
+/// Agents that it lists.
+const AGENTS_MAX: usize = 5;
 /// Facts that a load has on its screen where requests failed.
 const FAILED: [&str; 4] = ["statuses", "failed answer", "not connected", "TLS failed"];
 
@@ -54,7 +57,12 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         0 => String::new(),
         _ => format!(", lag {}", summary.generator.lag.tail()),
     };
-    screen.fact(3, "generator", format!("{busy} busy{lag}"));
+    let by = match context.agents.len() {
+        0 => String::new(),
+        1 => "1 agent, ".to_owned(),
+        agents => format!("{agents} agents, at most "),
+    };
+    screen.fact(3, "generator", format!("{by}{busy} busy{lag}"));
     if let Some((label, text)) = few_fact(summary) {
         screen.fact(4, label, text);
     }
@@ -66,6 +74,9 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         rows.push(service);
     }
     screen.table(1, &["", "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"], rows, 2);
+    if !context.agents.is_empty() {
+        screen.table(2, &agents::HEADINGS, agents::rows(&context.agents), AGENTS_MAX);
+    }
     if !found.routes.is_empty() {
         screen.table(2, &ROUTE_HEADINGS, found.routes.iter().map(route_row).collect(), ROUTES_MAX);
     }

@@ -4,12 +4,12 @@
 //! Not here: how a build is started and ended (`subject`), and which side is next (`plimsoll-analysis`).
 
 use super::machine::{Fitting, on_clock};
-use super::{Driven, Glance, OnTick, Runner, Unready, aids};
+use super::{Driven, Glance, OnTick, RemoteLoad, Runner, START_AHEAD_NS, Unready, aids};
 use crate::base::Base;
 use crate::setup_teardown::AroundLoad;
 use crate::subject::{Running, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Prepared, prepare_aided};
+use plimsoll_engine::{Prepared, Tick, prepare_aided};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_probe::{Finder, MachineSeen};
@@ -56,6 +56,8 @@ pub struct Builds<'a> {
     spoken: Option<HttpChoice>,
     /// The last block before which the command was run.
     block: Option<u32>,
+    /// Other machines that make all loads in place of this one.
+    fleet: Option<Box<dyn RemoteLoad>>,
     /// What was made ready at the target for the load, and what went wrong when that was taken away.
     around: Option<AroundLoad>,
     warnings: Vec<String>,
@@ -88,11 +90,17 @@ impl<'a> Builds<'a> {
             any_started,
             spoken,
             block,
+            fleet: None,
             around: None,
             warnings: Vec::new(),
             ready: None,
             seen: None,
         }
+    }
+
+    /// Loads are made by other machines, if there are any.
+    pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> Builds<'a> {
+        Builds { fleet, ..self }
     }
 
     fn target(&self) -> Option<&'a BuildTarget> {
@@ -172,19 +180,27 @@ impl Runner for Builds<'_> {
         plan.load.become_recorded(&trial.plan.load);
         self.settle_http(&mut plan);
         self.plan = plan;
+        if self.fleet.is_some() {
+            // Each machine fits its own part.
+            trial.plan = self.plan.record();
+            return Ok(Vec::new());
+        }
         let fitted = self.fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?;
         trial.plan = self.plan.record();
         Ok(fitted)
     }
 
     fn injectors(&self) -> Vec<Injector> {
-        vec![self.injector.clone()]
+        self.fleet.as_ref().map_or_else(|| vec![self.injector.clone()], |fleet| fleet.injectors())
     }
 
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
         self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
         let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
         self.seen = Some(CpuSeen::begin(self.clocks(), self.fitting.base.local, port));
+        if let Some(fleet) = &mut self.fleet {
+            return fleet.connect(&self.plan, false, &mut |tick| on_tick(tick, Glance::default()));
+        }
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
         let aids = aids(authoring, &self.plan, self.injector.workers)?;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
@@ -195,18 +211,31 @@ impl Runner for Builds<'_> {
         Ok(())
     }
 
+    fn start_ahead_ns(&self) -> u64 {
+        self.fleet.as_ref().map_or(START_AHEAD_NS, |fleet| fleet.start_ahead_ns())
+    }
+
     /// The build under the load must live to its end.
     fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
-        let ready = self.ready.take().expect("connections were made ready");
         let mut seen = self.seen.take().expect("it is looked at since then");
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
-        let mut run = ready.run(on_clock(self.began, start_ns), &mut |tick| {
+        let mut on_tick = |tick: &Tick| {
             seen.look(tick.origin_ns, false);
             on_tick(tick, Glance::default())?;
             authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)?;
             alive(&mut running)
-        });
+        };
+        let origin_ns = on_clock(self.began, start_ns);
+        let mut run = match &mut self.fleet {
+            None => self.ready.take().expect("connections were made ready").run(origin_ns, &mut on_tick),
+            Some(fleet) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
+        };
+        // Sides that other machines load are not alike.
+        if let Some(agent) = run.agents.iter().find(|agent| agent.lost.is_some()) {
+            let why = agent.lost.as_deref().unwrap_or_default();
+            return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
+        }
         authoring.into_iter().for_each(Authoring::unload);
         let probes = seen.end();
         self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
@@ -225,6 +254,7 @@ impl Runner for Builds<'_> {
     }
 
     fn take_warnings(&mut self) -> Vec<String> {
+        self.warnings.extend(self.fleet.iter_mut().flat_map(|fleet| fleet.take_warnings()));
         std::mem::take(&mut self.warnings)
     }
 }

@@ -5,7 +5,7 @@
 use super::sources::LoadSources;
 use super::stopped::{MayStop, Stopping};
 use super::together::{self, OtherParts};
-use super::{Driven, Glance, OnTick, Runner, Setting, Unready, aids};
+use super::{Driven, Glance, OnTick, RemoteLoad, Runner, START_AHEAD_NS, Setting, Unready, aids};
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::preflight;
@@ -44,6 +44,9 @@ pub struct ThisMachine {
     stopping: Option<Stopping>,
     /// Who makes half of the load that is ready, where it asks for that; or why nobody does.
     others: Option<Result<OtherParts, String>>,
+    /// Other machines that make all loads in place of this one, and whether the load that is ready goes on without one that is lost.
+    fleet: Option<Box<dyn RemoteLoad>>,
+    goes_on: bool,
     /// What was made ready at the target for the load, and what went wrong when that was taken away.
     around: Option<AroundLoad>,
     /// Where loads come from, if they may move; whether the load that is ready has moved.
@@ -109,6 +112,7 @@ impl ThisMachine {
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
         let (around, warnings, may_stop) = (None, Vec::new(), Vec::new());
         let (authoring, stopping, others) = (None, None, None);
+        let (fleet, goes_on) = (None, false);
         let (sources, moved) = (LoadSources::default(), false);
         ThisMachine {
             began,
@@ -123,6 +127,8 @@ impl ThisMachine {
             may_stop,
             stopping,
             others,
+            fleet,
+            goes_on,
             around,
             sources,
             moved,
@@ -146,6 +152,14 @@ impl ThisMachine {
             self.variants.insert(None, own);
         }
         self
+    }
+
+    /// Loads are made by other machines, if there are any; what is watched is watched from here all the same.
+    pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ThisMachine {
+        if let (Some(fleet), Some(watcher)) = (&fleet, &self.watcher) {
+            fleet.local_pids().into_iter().for_each(|pid| watcher.watch_as_ours(pid));
+        }
+        ThisMachine { fleet, ..self }
     }
 
     /// Before loads whose tag asks for it a setting of the server's is changed.
@@ -209,6 +223,9 @@ impl Runner for ThisMachine {
             Some(Intervention::Stopped) => {
                 self.stopping = Some(Stopping::prepare(&self.may_stop).map_err(Unready::Unheld)?);
             }
+            Some(Intervention::SecondGenerator) if self.fleet.is_some() => {
+                return Err(Unready::Unheld("the load is made by several machines already".to_owned()));
+            }
             Some(Intervention::SecondGenerator) => {
                 let others = OtherParts::start(1).map_err(Unready::Unheld)?;
                 if let Some(watcher) = &self.watcher {
@@ -219,6 +236,12 @@ impl Runner for ThisMachine {
             _ => {}
         }
         self.plan.load.become_recorded(&trial.plan.load);
+        self.goes_on = trial.tag.purpose == Purpose::Run;
+        if self.fleet.is_some() {
+            // Each machine fits its own part.
+            trial.plan = self.plan.record();
+            return Ok(Vec::new());
+        }
         let mut fitted = match &self.fitting {
             Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,
             None => Vec::new(),
@@ -230,6 +253,9 @@ impl Runner for ThisMachine {
     }
 
     fn injectors(&self) -> Vec<Injector> {
+        if let Some(fleet) = &self.fleet {
+            return fleet.injectors();
+        }
         // The other processes do as this one.
         let others = self.others.as_ref().map_or(0, |others| others.as_ref().map_or(1, OtherParts::count));
         vec![self.injector.clone(); 1 + others]
@@ -239,6 +265,11 @@ impl Runner for ThisMachine {
         self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
         self.seen = LoadProbes::begin(self.watcher.as_ref());
         let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
+        if let Some(fleet) = &mut self.fleet {
+            return fleet.connect(&self.plan, self.goes_on, &mut |tick| {
+                on_tick(tick, Glance { part: None, server_cores: live.cores() })
+            });
+        }
         let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
         let mut stripe = Stripe::ALL;
         if let Some(Ok(others)) = &mut self.others {
@@ -256,8 +287,11 @@ impl Runner for ThisMachine {
         Ok(())
     }
 
+    fn start_ahead_ns(&self) -> u64 {
+        self.fleet.as_ref().map_or(START_AHEAD_NS, |fleet| fleet.start_ahead_ns())
+    }
+
     fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
-        let ready = self.ready.take().expect("connections were made ready");
         let watcher = self.watcher.as_ref();
         let live = watcher.map_or_else(LiveServer::unseen, Watcher::live);
         let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
@@ -268,15 +302,17 @@ impl Runner for ThisMachine {
         };
         let origin_ns = on_clock(self.began, start_ns);
         self.stopping.iter_mut().for_each(Stopping::begin);
-        let run = match &mut self.others {
-            None => ready.run(origin_ns, &mut on_tick),
-            Some(Ok(others)) => {
+        let mut ready = || self.ready.take().expect("connections were made ready");
+        let run = match (&mut self.fleet, &mut self.others) {
+            (Some(fleet), _) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
+            (None, None) => ready().run(origin_ns, &mut on_tick),
+            (None, Some(Ok(others))) => {
                 let injectors = vec![self.injector.clone(); others.count() + 1];
-                together::run(ready, others, &self.plan, injectors, origin_ns, &mut on_tick)
+                together::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
             // A part of a load is another load.
-            Some(Err(why)) => {
-                drop(ready);
+            (None, Some(Err(why))) => {
+                drop(ready());
                 let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
                 Run { ending: Some(Ending::Stopped(stop)), ..Run::new(self.plan.record()) }
             }
@@ -295,6 +331,7 @@ impl Runner for ThisMachine {
     }
 
     fn take_warnings(&mut self) -> Vec<String> {
+        self.warnings.extend(self.fleet.iter_mut().flat_map(|fleet| fleet.take_warnings()));
         std::mem::take(&mut self.warnings)
     }
 }

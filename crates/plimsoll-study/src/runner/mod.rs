@@ -16,7 +16,7 @@ pub use setting::{PLACE, Setting};
 
 use crate::grpc;
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Aids, Tick};
+use plimsoll_engine::{Aids, Tick, TickListener};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, Plan, Probes, Run, Stop};
 use plimsoll_wire::Authoring;
@@ -56,6 +56,31 @@ pub fn aids(authoring: Option<&dyn Authoring>, plan: &Plan, workers: u32) -> Res
     Ok(Aids { authors, texts: grpc::texts(plan)? })
 }
 
+/// A load begins so long after its connections stand, ns: every worker is at its loop by then.
+const START_AHEAD_NS: u64 = 1_000_000;
+
+/// Other machines that make loads in place of this one.
+pub trait RemoteLoad {
+    /// Who makes the load that comes next, as far as that is known.
+    fn injectors(&self) -> Vec<Injector>;
+
+    /// Processes of theirs on this machine: what they use is the generator's.
+    fn local_pids(&self) -> Vec<u32>;
+
+    /// Has all make the connections of their parts of a load ready. `goes_on`: it goes on without a machine that is lost, unless the
+    /// user wants it to end.
+    fn connect(&mut self, plan: &Plan, goes_on: bool, on_tick: &mut TickListener) -> Result<(), Failure>;
+
+    /// How long after that the load may begin at the earliest, ns: until all have heard of it.
+    fn start_ahead_ns(&self) -> u64;
+
+    /// Has all begin at `origin_ns` of this machine's monotonic clock, and runs the load to its end.
+    fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure>;
+
+    /// What went wrong beside the loads since this was asked last.
+    fn take_warnings(&mut self) -> Vec<String>;
+}
+
 /// Carries loads out, one after the other.
 pub trait Runner {
     /// Time since the experiment began, ns.
@@ -70,6 +95,11 @@ pub trait Runner {
 
     /// Makes the connections of the load ready that was prepared.
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure>;
+
+    /// How long after its connections are ready the load may begin at the earliest, ns.
+    fn start_ahead_ns(&self) -> u64 {
+        START_AHEAD_NS
+    }
 
     /// Runs the load whose connections are ready, from `start_ns` since the experiment began on, to its end or to where `on_tick`
     /// ends it.

@@ -249,6 +249,7 @@ fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
         Frame::Experiment(_)
         | Frame::Probes(_)
         | Frame::Sampled(_)
+        | Frame::Agents(_)
         | Frame::Remark(_)
         | Frame::ExperimentEnd { .. } => {
             return Err("what it says is no part of a load".to_owned());

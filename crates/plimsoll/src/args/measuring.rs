@@ -3,6 +3,7 @@
 //!
 //! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
 
+use super::fleet::FleetArgs;
 use super::reading::LogArgs;
 use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs};
 use clap::{Args, ValueHint};
@@ -46,6 +47,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]
+    pub fleet: FleetArgs,
+    #[command(flatten)]
     pub probes: ProbeArgs,
     /// End the run when this becomes true, such as 'errors>5%'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
@@ -76,6 +79,8 @@ pub struct RunArgs {
 pub struct FindArgs {
     #[command(flatten)]
     pub search: SearchArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,
@@ -133,6 +138,8 @@ pub struct ExplainArgs {
     pub budget: String,
     #[command(flatten)]
     pub changes: ChangeArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -167,6 +174,8 @@ pub struct OverloadArgs {
     pub against: Option<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
     #[command(flatten)]
@@ -241,6 +250,8 @@ pub struct SweepArgs {
     pub fail_if: Vec<String>,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
     /// Name of the files written

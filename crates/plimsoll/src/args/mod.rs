@@ -3,9 +3,10 @@
 //!
 //! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there
 //! in `reading`, to those that are another tool by name in `doors`, to what asks a server of itself in `grpc`, to what
-//! installs in `install`; what several have in common in `shared`, which knows none of them.
+//! installs in `install`, of other machines in `fleet`; what several have in common in `shared`, which knows none of them.
 
 mod doors;
+mod fleet;
 mod grpc;
 mod install;
 mod known_words;
@@ -16,6 +17,7 @@ mod replay;
 mod shared;
 
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
+pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use measuring::{
@@ -76,6 +78,10 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Show what a gRPC server offers: its services, or a method with a body to start from
     Grpc(GrpcArgs),
+    /// Show the machines of a fleet: versions, cores, clocks
+    Fleet(FleetStatusArgs),
+    /// Make loads for a plimsoll on another machine, which starts this with --fleet
+    Agent(AgentArgs),
     /// Find, explain and prove, on a server with a planted limit: two minutes
     Demo(DemoArgs),
     /// Print again what run files hold

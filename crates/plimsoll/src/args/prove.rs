@@ -2,6 +2,7 @@
 //!
 //! Not here: what it is asked in the same words as other commands (`shared`).
 
+use super::fleet::FleetArgs;
 use super::known_words::KnownWords;
 use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs};
 use clap::{Args, ValueHint};
@@ -111,6 +112,8 @@ pub struct ProveArgs {
     pub pprof_seconds: u32,
     #[command(flatten)]
     pub generator: GeneratorArgs,
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// Exit with 1 on this verdict: worse
     #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
           value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]

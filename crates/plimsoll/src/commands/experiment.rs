@@ -25,7 +25,7 @@ pub fn asked(command: &Command) -> Result<Option<Told>, Failure> {
         Command::Baseline(_) | Command::Show(_) | Command::Profile(_) | Command::Diff(_) => return Ok(None),
         Command::Report(_) | Command::Rerun(_) | Command::Clean(_) | Command::Check(_) => return Ok(None),
         Command::Traffic(_) | Command::Wrk(_) | Command::Wrk2(_) | Command::Vegeta(_) => return Ok(None),
-        Command::Ab(_) | Command::Hey(_) | Command::Grpc(_) => return Ok(None),
+        Command::Ab(_) | Command::Hey(_) | Command::Grpc(_) | Command::Agent(_) | Command::Fleet(_) => return Ok(None),
         Command::Import(_) | Command::Model(_) | Command::Completions(_) | Command::Man(_) => return Ok(None),
     }))
 }

@@ -29,6 +29,7 @@ pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), 
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (search, mut terms) = search::asked(&args.search, search_part_ns(budget_ns))?;
     terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
+    terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
     terms.changes = change_args::terms(&args.changes)?;
     let mut interventions = changes::possible(&search.base, &terms)?;
     if search.max_rate.is_some() {

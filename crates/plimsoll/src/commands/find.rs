@@ -37,6 +37,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
         asked.arrivals = Arrivals::Replayed;
     }
     asked.planning = planning;
+    terms.fleet = plan_from_args::fleet(&args.fleet, &asked.base, &terms)?;
     terms.fail_if = all_of(&args.fail_if);
     terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     Ok((asked, terms))

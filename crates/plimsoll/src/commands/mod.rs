@@ -1,5 +1,6 @@
 //! The commands, one file each: they connect arguments, the engine, the analysis and the report, and do no more.
 
+pub mod agent;
 pub mod baseline;
 mod change_args;
 pub mod check;
@@ -10,6 +11,7 @@ pub mod diff;
 pub mod experiment;
 pub mod explain;
 pub mod find;
+pub mod fleet;
 pub mod grpc;
 pub mod import;
 pub mod man;

@@ -263,6 +263,9 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
     if !terms.changes.may_signal.is_empty() {
         reasons.push("stops processes of this machine for moments (--may-signal)");
     }
+    if terms.fleet.is_some() {
+        reasons.push("logs in to other machines, which make the load (--fleet)");
+    }
     if unix {
         reasons.push("uses a unix socket");
     }

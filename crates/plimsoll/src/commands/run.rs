@@ -100,6 +100,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     traffic_file::rows_suffice(&plan, needed)?;
     terms.probes = plan_from_args::probes(&args.probes)?;
     terms.profiles = plan_from_args::profiles(&args.profiles);
+    terms.fleet = plan_from_args::fleet(&args.fleet, &plan, &terms)?;
     terms.fail_if = fail_if;
     terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     Ok((RunAsked { plan, stop_if, profiles: None }, terms))
@@ -179,10 +180,15 @@ pub fn measure(
         LoadShape::Closed { .. } => "--concurrency",
         LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
     };
-    let setup = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
-        .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?;
+    // Each machine of a fleet fits its own part.
+    let setup = match &terms.fleet {
+        Some(_) => Vec::new(),
+        None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
+            .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?,
+    };
     let mut warnings = Vec::new();
     warnings.extend(preflight(&mut plan, &injector, terms)?);
+    let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
     let profiles = Capture::of(&plan, terms)?;
     // Profiles are kept beside a run file, so there has to be one.
     let named = terms.output.file.as_ref().map(PathBuf::from);
@@ -193,7 +199,7 @@ pub fn measure(
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, None).authored(authoring);
+    let mut runner = ThisMachine::new(watcher, plan, injector, None).authored(authoring).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));

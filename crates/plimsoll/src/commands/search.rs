@@ -115,8 +115,12 @@ impl PreparedSearch {
         // The load is chosen later; what it may take of the machine is what an open load may.
         plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals };
         let mut injector = base.injector.clone();
-        let fitted = capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
-            .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?;
+        // Each machine of a fleet fits its own part.
+        let fitted = match &terms.fleet {
+            Some(_) => Vec::new(),
+            None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
+                .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?,
+        };
         plan.load.shape = base.plan.load.shape.clone();
         let (warnings, first_answer_ns) = first_answer(&mut plan, &injector, terms)?;
         let noted = Noted { warnings, fitted };
@@ -143,9 +147,12 @@ impl PreparedSearch {
             _ => None,
         };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
+        let targets: Vec<&Plan> = std::iter::once(&plan).chain(variants.values().map(|it| &it.plan)).collect();
+        let fleet = plimsoll_fleet::reach(&targets, terms)?;
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
         let scripted = ScriptRun::of(&plan, terms)?;
-        let mut runner = ThisMachine::new(watcher, plan, injector, None).with_sources(terms.preflight);
+        let moves = terms.preflight && fleet.is_none();
+        let mut runner = ThisMachine::new(watcher, plan, injector, None).with_sources(moves).with_fleet(fleet);
         runner =
             runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting).with_stopped(may_stop);
         let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));

@@ -125,6 +125,7 @@ pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Fail
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
     }
+    terms.fleet = plan_from_args::fleet(&args.fleet, &base, &terms)?;
     terms.probes = plan_from_args::probes(&args.probes)?;
     terms.fail_if = fail_if.as_ref().map(ToString::to_string);
     terms.output = plan_from_args::output(&args.out, None)?;
@@ -147,6 +148,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let (run_path, dat_path) = (beside(&stem, ".plimsoll"), beside(&stem, ".dat"));
     let asked = Asked::Sweep(SweepAsked { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
+    let fleet = plimsoll_fleet::reach(&[&base.plan], terms)?;
     let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
     let recording =
         Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path), spelling::words)?;
@@ -154,10 +156,11 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
+    let moves = terms.preflight && fleet.is_none();
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let scripted = ScriptRun::of(&plan, terms)?;
     let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
-    runner = runner.authored(scripted.map(shared)).with_sources(terms.preflight);
+    runner = runner.authored(scripted.map(shared)).with_sources(moves).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.carry_out(&mut study, &mut |done, screen| {

@@ -133,6 +133,10 @@ fn remove_files() {
 fn sample(command: &str, id: &str) -> String {
     let text = match (command, id) {
         (_, "soak") => "30m",
+        (_, "fleet") => "ssh://load1,ann@load2:2222",
+        (_, "on_loss") => "stop",
+        (_, "max_skew") => "3s",
+        ("agent", "allow") => "10.0.0.0/8:8080",
         (_, "method") => "PUT",
         (_, "curl") => "curl http://127.0.0.1:1/items -H 'Accept: text/html' -m 3",
         (_, "headers") => "Accept: text/html",
@@ -266,6 +270,10 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         }
         (_, "target") if MEASURING.contains(&command) => return vec![format!("--file={}", traffic_file().display())],
         ("explain", "other_body") => &["--body=four", URL],
+        ("fleet", "fleet_copy") => &["status", "ssh://load1"],
+        ("prove", "fleet_copy" | "on_loss" | "max_skew") => &["--fleet=ssh://load1", URL, URL],
+        (_, "fleet_copy" | "on_loss" | "max_skew") => &["--fleet=ssh://load1", URL],
+        ("agent", _) => &["--stdio"],
         ("prove", "build") => &["--start=./s", "--a=git:main", "--b=git:HEAD", URL],
         ("prove", "start") => &["--a=git:main", "--b=git:HEAD", URL],
         ("prove", "a") => &["--b=./b", URL],

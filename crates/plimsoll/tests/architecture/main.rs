@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Crate, and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
@@ -34,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "plimsoll-traffic",
         ],
     ),
+    ("plimsoll-fleet", &["plimsoll-model", "plimsoll-sys", "plimsoll-engine", "plimsoll-study"]),
     (
         "plimsoll",
         &[
@@ -48,6 +49,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "plimsoll-script",
             "plimsoll-compat",
             "plimsoll-study",
+            "plimsoll-fleet",
         ],
     ),
 ];

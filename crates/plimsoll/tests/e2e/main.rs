@@ -22,6 +22,7 @@ mod faults;
 mod figures;
 mod files;
 mod find;
+mod fleet;
 mod floods;
 mod follow;
 mod gates;

@@ -185,6 +185,9 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         blocks_max,
         answers_may_differ: args.allow_different_answers,
     };
+    if let Some(first) = blocks.arms.first() {
+        terms.fleet = plan_from_args::fleet(&args.fleet, &first.plan, &terms)?;
+    }
     terms.profiles = profiles(args)?;
     terms.builds = BuildsTerms {
         a: args.a.clone(),

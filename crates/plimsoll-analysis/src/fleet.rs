@@ -1,0 +1,77 @@
+//! What the agents of a fleet have to say about a load: whether one of them was its limit
+//! ([`limit`]), and what each did over several loads ([`over_all`]).
+//!
+//! Not here: how agents are led, and how their table looks.
+
+use crate::format;
+use crate::summary::WORK_SHARE_MAX;
+use plimsoll_model::{AgentAccount, Run};
+use std::collections::BTreeMap;
+
+/// Which agent kept the load from being what was asked for, and how: a sentence without a full
+/// stop. The lost first, then the busy, then the late.
+pub fn limit(run: &Run, lag_max_ns: u64) -> Option<String> {
+    let agents = run.agents.as_slice();
+    if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?))) {
+        let unsent = match agent.ledger.unsent {
+            0 => String::new(),
+            unsent => format!(", and {} of its requests were not sent", format::count(unsent)),
+        };
+        return Some(format!("agent {} was lost ({why}){unsent}", agent.name));
+    }
+    let busiest = agents.iter().max_by(|a, b| a.work_share.total_cmp(&b.work_share));
+    if let Some(agent) = busiest.filter(|agent| agent.work_share >= WORK_SHARE_MAX) {
+        let share = agent.work_share * 100.0;
+        return Some(format!("a worker thread of agent {} was busy {share:.0} % of the time", agent.name));
+    }
+    let latest = agents.iter().max_by_key(|agent| agent.lag_p99_ns);
+    let late = latest.and_then(|agent| Some((agent, agent.lag_p99_ns.filter(|lag_ns| *lag_ns > lag_max_ns)?)));
+    late.map(|(agent, lag_ns)| {
+        let (lag, allowed) = (format::duration(lag_ns as f64), format::duration(lag_max_ns as f64));
+        format!("requests of agent {} left late: lag p99 {lag}, more than the {allowed} allowed", agent.name)
+    })
+}
+
+/// What each agent did in several loads together, by name.
+pub fn over_all<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<AgentAccount> {
+    let mut sums: BTreeMap<&str, AgentAccount> = BTreeMap::new();
+    for agent in runs.into_iter().flat_map(|run| &run.agents) {
+        sums.entry(&agent.name).and_modify(|sum| sum.merge(agent)).or_insert_with(|| agent.clone());
+    }
+    sums.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape, Plan};
+
+    #[test]
+    fn the_agent_that_was_the_limit_is_named() {
+        let agent = |name: &str, work_share: f64, lag_ms: u64| AgentAccount {
+            work_share,
+            lag_p99_ns: Some(lag_ms * 1_000_000),
+            ..AgentAccount::new(name, 1)
+        };
+        let mut lost = AgentAccount { lost: Some("its ssh ended".into()), ..agent("c", 0.1, 0) };
+        lost.ledger.unsent = 1_200;
+        for (agents, expect) in [
+            (vec![], None),
+            (vec![agent("a", 0.5, 1), agent("b", 0.9, 2)], None),
+            (vec![agent("a", 0.99, 1), agent("b", 0.5, 99)], Some("thread of agent a was busy 99 %")),
+            (vec![agent("a", 0.5, 1), agent("b", 0.5, 99)], Some("agent b left late: lag p99 99.0 ms")),
+            (vec![agent("a", 0.99, 99), lost], Some("agent c was lost (its ssh ended), and 1 200 of its requests")),
+        ] {
+            let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+            run.agents = agents;
+            match (limit(&run, 10_000_000), expect) {
+                (None, None) => {}
+                (Some(said), Some(part)) => assert!(said.contains(part), "{said}"),
+                (got, expect) => panic!("{got:?}, expected {expect:?}"),
+            }
+            let twice = over_all([&run, &run]);
+            assert_eq!(twice.len(), run.agents.len());
+            assert!(twice.iter().zip(&run.agents).all(|(sum, one)| sum.ledger.unsent == 2 * one.ledger.unsent));
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! What an agent does with what it hears, as a state machine without I/O ([`Agent`]): time is
+//! passed in, and what is to be done comes out.
+//!
+//! An agent makes one load at a time. It keeps what it sent until that is recorded. It ends its
+//! load by itself when its coordinator is silent for [`LEASE_NS`], and in any case when the load's
+//! time is over. Not here: making loads, and carrying messages (`service`).
+
+use crate::delivery::Outbox;
+use crate::message::{AgentPhase, Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use plimsoll_model::{Injector, Interval, Ledger};
+
+/// A coordinator that says nothing for so long is gone: the load ends.
+pub const LEASE_NS: u64 = 10_000_000_000;
+/// How often an agent says that it is alive.
+pub const BEAT_NS: u64 = 200_000_000;
+/// A frame that is not known to be recorded after so long is sent again.
+const RESEND_NS: u64 = 500_000_000;
+/// Frames that are sent again in one go.
+const RESEND_COUNT_MAX: usize = 64;
+/// Frames that are kept while nobody records them: more than an hour of ticks. Then the load ends.
+const KEPT_MAX: usize = 40_000;
+
+/// What is to be done for an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentAct {
+    /// This is to be sent.
+    Send(ToCoordinator),
+    /// The connections of this task are to be made ready.
+    Prepare(Box<PartTask>),
+    /// The load that is ready begins then, ns of the agent's clock.
+    Begin {
+        /// See above.
+        origin_ns: u64,
+    },
+    /// The load, or what is prepared of it, is to end.
+    End,
+    /// Nothing more is to be done at all.
+    Leave,
+}
+
+/// An agent.
+#[derive(Debug)]
+pub struct Agent {
+    hello: Hello,
+    phase: AgentPhase,
+    /// The load it is at; 0: none yet.
+    epoch: u64,
+    /// What it has answered to the task, to be said again where that was lost.
+    answer: Option<ToCoordinator>,
+    outbox: Outbox<ToCoordinator>,
+    ticks: u64,
+    ledger: Ledger,
+    ends_at_ns: u64,
+    heard_ns: u64,
+    beat_ns: Option<u64>,
+}
+
+impl Agent {
+    /// An agent that begins now.
+    pub fn new(hello: Hello, now_ns: u64) -> Agent {
+        Agent {
+            hello,
+            phase: AgentPhase::Idle,
+            epoch: 0,
+            answer: None,
+            outbox: Outbox::default(),
+            ticks: 0,
+            ledger: Ledger::default(),
+            ends_at_ns: u64::MAX,
+            heard_ns: now_ns,
+            beat_ns: None,
+        }
+    }
+
+    /// What it does.
+    pub fn phase(&self) -> AgentPhase {
+        self.phase
+    }
+
+    /// Takes what the coordinator says.
+    pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<AgentAct>) {
+        self.heard_ns = now_ns;
+        match message {
+            ToAgent::Ping { number } => {
+                acts.push(AgentAct::Send(ToCoordinator::Pong { number, agent_ns: now_ns }));
+            }
+            ToAgent::Prepare(task) if task.epoch > self.epoch => {
+                if matches!(self.phase, AgentPhase::Preparing | AgentPhase::Ready | AgentPhase::Running) {
+                    acts.push(AgentAct::End);
+                }
+                self.epoch = task.epoch;
+                (self.phase, self.answer) = (AgentPhase::Preparing, None);
+                (self.outbox, self.ticks, self.ledger) = (Outbox::default(), 0, Ledger::default());
+                self.ends_at_ns = u64::MAX;
+                acts.push(AgentAct::Prepare(task));
+            }
+            ToAgent::Prepare(task) if task.epoch == self.epoch => {
+                // Asked again: the answer was lost, or is still to come.
+                acts.extend(self.answer.clone().map(AgentAct::Send));
+            }
+            ToAgent::Start { epoch, origin_ns, length_ns_max } if epoch == self.epoch => {
+                self.start(now_ns, origin_ns, length_ns_max, acts);
+            }
+            ToAgent::Commit { epoch, sequence } if epoch == self.epoch => {
+                self.outbox.commit(sequence);
+                if self.phase == AgentPhase::Sealed && self.outbox.is_empty() {
+                    self.phase = AgentPhase::Idle;
+                }
+            }
+            ToAgent::Stop { epoch } if epoch == self.epoch => self.stop(acts),
+            ToAgent::Leave => {
+                self.stop(acts);
+                acts.push(AgentAct::Leave);
+            }
+            // Of another load, or a sign of life.
+            ToAgent::Prepare(_)
+            | ToAgent::Start { .. }
+            | ToAgent::Commit { .. }
+            | ToAgent::Stop { .. }
+            | ToAgent::Lease => {}
+        }
+    }
+
+    fn start(&mut self, now_ns: u64, origin_ns: u64, length_ns_max: u64, acts: &mut Vec<AgentAct>) {
+        match self.phase {
+            AgentPhase::Ready if origin_ns <= now_ns => {
+                let late_ms = (now_ns - origin_ns) / 1_000_000;
+                self.stop(acts);
+                self.refuse(format!("it heard of the beginning {late_ms} ms too late, and did not begin"), acts);
+            }
+            AgentPhase::Ready => {
+                self.phase = AgentPhase::Running;
+                self.ends_at_ns = origin_ns.saturating_add(length_ns_max);
+                acts.push(AgentAct::Begin { origin_ns });
+                self.beat(now_ns, acts);
+            }
+            // Said again.
+            AgentPhase::Running | AgentPhase::Idle | AgentPhase::Preparing | AgentPhase::Sealed => {}
+        }
+    }
+
+    fn stop(&mut self, acts: &mut Vec<AgentAct>) {
+        match self.phase {
+            AgentPhase::Preparing | AgentPhase::Ready => {
+                self.phase = AgentPhase::Idle;
+                acts.push(AgentAct::End);
+            }
+            AgentPhase::Running => acts.push(AgentAct::End),
+            AgentPhase::Idle | AgentPhase::Sealed => {}
+        }
+    }
+
+    fn refuse(&mut self, reason: String, acts: &mut Vec<AgentAct>) {
+        self.phase = AgentPhase::Idle;
+        let refused = ToCoordinator::Refused { epoch: self.epoch, reason };
+        self.answer = Some(refused.clone());
+        acts.push(AgentAct::Send(refused));
+    }
+
+    /// What is due at this moment.
+    pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
+        if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS || now_ns >= self.ends_at_ns || self.outbox.len() > KEPT_MAX
+        {
+            self.stop(acts);
+        }
+        if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
+            self.beat(now_ns, acts);
+        }
+        let overdue = self.outbox.overdue(now_ns, now_ns.saturating_sub(RESEND_NS), RESEND_COUNT_MAX);
+        acts.extend(overdue.into_iter().map(AgentAct::Send));
+    }
+
+    fn beat(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
+        // Until it was given something to do it may not have been noticed.
+        if self.epoch == 0 {
+            acts.push(AgentAct::Send(ToCoordinator::Hello(self.hello.clone())));
+        }
+        self.beat_ns = Some(now_ns);
+        acts.push(AgentAct::Send(ToCoordinator::Beat { epoch: self.epoch, phase: self.phase }));
+    }
+
+    /// The connections of a task stand, or cannot.
+    pub fn take_preparation(
+        &mut self,
+        epoch: u64,
+        result: Result<(Injector, Vec<String>), String>,
+        acts: &mut Vec<AgentAct>,
+    ) {
+        if epoch != self.epoch || self.phase != AgentPhase::Preparing {
+            return;
+        }
+        match result {
+            Ok((injector, fitted)) => {
+                self.phase = AgentPhase::Ready;
+                let ready = ToCoordinator::Ready { epoch, injector, fitted };
+                self.answer = Some(ready.clone());
+                acts.push(AgentAct::Send(ready));
+            }
+            Err(reason) => self.refuse(reason, acts),
+        }
+    }
+
+    /// A tick of the load has passed.
+    pub fn tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAct>) {
+        if epoch != self.epoch || self.phase != AgentPhase::Running {
+            return;
+        }
+        self.ticks += 1;
+        interval.routes.iter().for_each(|(_, figures)| self.ledger.merge(&figures.ledger));
+        let interval = Box::new(interval);
+        let make = |sequence| ToCoordinator::Tick { epoch, sequence, index, interval };
+        acts.push(AgentAct::Send(self.outbox.push(now_ns, make)));
+    }
+
+    /// The load has ended. What of the seal is a sum over its ticks is known here.
+    pub fn take_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAct>) {
+        if epoch != self.epoch || self.phase != AgentPhase::Running {
+            return;
+        }
+        (self.phase, self.ends_at_ns) = (AgentPhase::Sealed, u64::MAX);
+        let seal = Seal { ticks: self.ticks, ledger: self.ledger, ..seal };
+        let make = |sequence| ToCoordinator::Seal { epoch, sequence, seal };
+        acts.push(AgentAct::Send(self.outbox.push(now_ns, make)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Spin;
+
+    const S: u64 = 1_000_000_000;
+
+    fn prepare(epoch: u64) -> ToAgent {
+        let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
+        ToAgent::Prepare(Box::new(PartTask { epoch, index: 0, of: 1, workers, spin, preflight, plan }))
+    }
+
+    fn seal() -> Seal {
+        let (ledger, failed_answers) = (Ledger::default(), Vec::new());
+        Seal { ticks: 0, ledger, window_end_ns: 5, failed_answers, used_up: false, died: None }
+    }
+
+    /// A letter for each act.
+    fn letters(acts: &[AgentAct]) -> String {
+        let letter = |act: &AgentAct| match act {
+            AgentAct::Send(ToCoordinator::Hello(_)) => 'h',
+            AgentAct::Send(ToCoordinator::Pong { .. }) => 'o',
+            AgentAct::Send(ToCoordinator::Ready { .. }) => 'r',
+            AgentAct::Send(ToCoordinator::Refused { .. }) => 'n',
+            AgentAct::Send(ToCoordinator::Beat { .. }) => 'b',
+            AgentAct::Send(ToCoordinator::Tick { .. }) => 't',
+            AgentAct::Send(ToCoordinator::Seal { .. }) => 's',
+            AgentAct::Prepare(_) => 'P',
+            AgentAct::Begin { .. } => 'B',
+            AgentAct::End => 'E',
+            AgentAct::Leave => 'L',
+        };
+        acts.iter().map(letter).collect()
+    }
+
+    /// An agent that has begun a load of 5 s at second 1.
+    fn running() -> Agent {
+        let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
+        agent.take(0, prepare(1), &mut acts);
+        agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
+        agent.take(0, ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: 5 * S }, &mut acts);
+        assert_eq!((letters(&acts).as_str(), agent.phase()), ("PrBb", AgentPhase::Running));
+        agent
+    }
+
+    fn done(act: impl FnOnce(&mut Vec<AgentAct>)) -> String {
+        let mut acts = Vec::new();
+        act(&mut acts);
+        letters(&acts)
+    }
+
+    #[test]
+    fn a_load_is_made_sealed_and_forgotten_when_it_is_recorded() {
+        let mut agent = running();
+        assert_eq!(done(|acts| agent.tick(S, 1, 0, Interval::default(), acts)), "t");
+        assert_eq!(done(|acts| agent.take_end(2 * S, 1, seal(), acts)), "s");
+        assert_eq!(done(|acts| agent.take(2 * S, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
+        assert_eq!(agent.phase(), AgentPhase::Sealed);
+        // What is not recorded comes again.
+        assert_eq!(done(|acts| agent.poll(3 * S, acts)), "bs");
+        assert_eq!(done(|acts| agent.take(3 * S, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
+        assert_eq!((agent.phase(), done(|acts| agent.poll(4 * S, acts))), (AgentPhase::Idle, "b".to_owned()));
+        // The next load.
+        assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "P");
+        assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "");
+        assert_eq!(done(|acts| agent.take_preparation(2, Err("no".into()), acts)), "n");
+        assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "n", "asked again, answered again");
+        assert_eq!(done(|acts| agent.take(4 * S, prepare(1), acts)), "", "an earlier load");
+    }
+
+    #[test]
+    fn a_load_ends_without_a_coordinator_and_at_its_time() {
+        let mut agent = running();
+        assert_eq!(done(|acts| agent.poll(5 * S, acts)), "b");
+        assert_eq!(done(|acts| agent.poll(6 * S, acts)), "Eb", "its time is over");
+        let mut agent = running();
+        agent.ends_at_ns = u64::MAX;
+        for (at_s, expect) in [(9, "b"), (10, "Eb")] {
+            assert_eq!(done(|acts| agent.poll(at_s * S, acts)), expect);
+        }
+        let mut agent = running();
+        agent.ends_at_ns = u64::MAX;
+        agent.take(8 * S, ToAgent::Lease, &mut Vec::new());
+        assert_eq!(done(|acts| agent.poll(17 * S, acts)), "b");
+        assert_eq!(done(|acts| agent.take(17 * S, ToAgent::Stop { epoch: 9 }, acts)), "", "another load");
+        assert_eq!(done(|acts| agent.take(17 * S, ToAgent::Stop { epoch: 1 }, acts)), "E");
+        assert_eq!(done(|acts| agent.take(17 * S, ToAgent::Leave, acts)), "EL");
+    }
+
+    #[test]
+    fn a_beginning_that_is_past_is_refused() {
+        let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
+        agent.take(0, prepare(1), &mut acts);
+        let start = ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: S };
+        assert_eq!(done(|acts| agent.take(0, start.clone(), acts)), "", "nothing is ready");
+        agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
+        assert_eq!(done(|acts| agent.take(S, start.clone(), acts)), "En");
+        assert_eq!(done(|acts| agent.take(S, start, acts)), "");
+        assert_eq!(done(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
+    }
+}

@@ -1,0 +1,171 @@
+//! Which addresses an agent loads ([`AllowList`]), whatever it is asked: a list of its own, that no
+//! plan changes. An empty one permits nothing. Where clouds keep a machine's keys, no load goes in
+//! any case.
+//!
+//! All connections of a load go to the addresses of its plan, which are checked before any is
+//! opened. What could lead elsewhere during the load (names that are resolved again, unix sockets)
+//! is refused.
+
+use plimsoll_model::addresses::{is_metadata, reached};
+use plimsoll_model::{AddressRange, Plan};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+/// Addresses and ports that may be loaded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowList {
+    entries: Vec<AllowEntry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct AllowEntry {
+    addresses: AddressRange,
+    ports: RangeInclusive<u16>,
+}
+
+impl AllowList {
+    /// Reads a list such as `10.0.0.0/8:8080,192.168.1.5,[::1]:80-90`. Without a port all are
+    /// meant.
+    pub fn parse(text: &str) -> Result<AllowList, String> {
+        let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(AllowEntry::parse);
+        Ok(AllowList { entries: entries.collect::<Result<_, _>>()? })
+    }
+
+    /// The list that permits exactly these.
+    pub fn only(addresses: &[SocketAddr]) -> String {
+        addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether nothing is permitted.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn permits(&self, address: &SocketAddr) -> bool {
+        let ip = reached(address.ip()).to_canonical();
+        let is_there = |entry: &AllowEntry| {
+            // The address of a network, which a range of hosts leaves out, is none of a target.
+            entry.addresses.contains(ip) && entry.ports.contains(&address.port())
+        };
+        !is_metadata(&ip) && self.entries.iter().any(is_there)
+    }
+
+    /// Whether a load of this plan may be made; the error is a sentence about "it", the agent.
+    pub fn check(&self, plan: &Plan) -> Result<(), String> {
+        let carriage = &plan.carriage;
+        if carriage.unix.is_some() {
+            return Err("it loads no unix socket for others: name a host and port".to_owned());
+        }
+        if carriage.resolve.is_some() {
+            return Err(
+                "it loads only addresses that it has checked before the load: leave --resolve-every out".to_owned()
+            );
+        }
+        if carriage.addresses.is_empty() {
+            return Err("the plan has no address to load".to_owned());
+        }
+        match carriage.addresses.iter().find(|address| !self.permits(address)) {
+            None => Ok(()),
+            Some(address) if is_metadata(&address.ip()) => {
+                Err(format!("it never loads {address}, where clouds keep a machine's keys: load another target"))
+            }
+            Some(address) => Err(format!(
+                "it does not permit load on {address}: start it with --allow {address}, or load another target"
+            )),
+        }
+    }
+}
+
+impl AllowEntry {
+    fn parse(text: &str) -> Result<AllowEntry, String> {
+        let error =
+            || format!("'{text}' is no address to allow; write for example 10.0.0.0/8:8080, 10.0.0.5 or [::1]:80");
+        let (address, ports) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (address, after) = rest.split_once(']').ok_or_else(error)?;
+                match (after, after.strip_prefix(':')) {
+                    ("", _) => (address, None),
+                    (_, Some(ports)) => (address, Some(ports)),
+                    _ => return Err(error()),
+                }
+            }
+            None => match text.split_once(':') {
+                Some((address, ports)) if !ports.contains(':') => (address, Some(ports)),
+                _ => (text, None),
+            },
+        };
+        let [addresses] = AddressRange::parse_list(address).map_err(|_| error())?[..] else { return Err(error()) };
+        let port = |text: &str| text.parse::<u16>().map_err(|_| error());
+        let ports = match ports.map(|ports| ports.split_once('-').unwrap_or((ports, ports))) {
+            None => 0..=u16::MAX,
+            Some((first, last)) => port(first)?..=port(last)?,
+        };
+        if ports.is_empty() { Err(error()) } else { Ok(AllowEntry { addresses, ports }) }
+    }
+}
+
+/// Whether an address is one of this machine's.
+pub fn is_on_this_machine(ip: &IpAddr) -> bool {
+    plimsoll_sys::tcp::is_local(ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Curve, LoadShape, ResolveSpec};
+
+    fn plan(addresses: &str) -> Plan {
+        let addresses = addresses.split_whitespace().map(|address| address.parse().expect(address)).collect();
+        Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) })
+    }
+
+    #[test]
+    fn only_what_is_listed_is_loaded() {
+        for (allow, addresses, refused) in [
+            ("", "127.0.0.1:80", Some("--allow 127.0.0.1:80")),
+            ("127.0.0.1", "127.0.0.1:80", None),
+            ("127.0.0.1:80", "127.0.0.1:80", None),
+            ("127.0.0.1:80", "127.0.0.1:81", Some("127.0.0.1:81")),
+            ("127.0.0.1:80-90", "127.0.0.1:85", None),
+            ("10.0.0.0/8:8080", "10.1.2.3:8080", None),
+            ("10.0.0.0/8:8080", "10.1.2.3:8080 11.0.0.1:8080", Some("11.0.0.1:8080")),
+            ("10.0.0.0/8, [::1]:80", "[::1]:80", None),
+            ("::1", "[::1]:80", None),
+            // However an address is written, it is what is reached.
+            ("10.0.0.1", "[::ffff:10.0.0.1]:80", None),
+            ("127.0.0.1", "0.0.0.0:80", None),
+            ("0.0.0.1-255.255.255.254", "169.254.169.254:80", Some("keys")),
+            ("0.0.0.1-255.255.255.254", "[::ffff:169.254.169.254]:80", Some("keys")),
+            ("127.0.0.1", "", Some("no address")),
+        ] {
+            let list = AllowList::parse(allow).expect(allow);
+            match (list.check(&plan(addresses)), refused) {
+                (Ok(()), None) => {}
+                (Err(said), Some(part)) => assert!(said.contains(part), "{allow}: {said}"),
+                (got, expect) => panic!("{allow} {addresses}: {got:?}, expected {expect:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_could_lead_elsewhere_is_refused() {
+        let list = AllowList::parse("127.0.0.1").expect("a list");
+        let mut named = plan("127.0.0.1:80");
+        named.carriage.resolve = Some(ResolveSpec { host: "h".into(), port: 80, every_ns: 1, public: false });
+        let mut unix = plan("127.0.0.1:80");
+        unix.carriage.unix = Some("/run/x".into());
+        assert!(list.check(&named).is_err_and(|said| said.contains("--resolve-every")));
+        assert!(list.check(&unix).is_err_and(|said| said.contains("unix")));
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused() {
+        for text in ["host", "10.0.0.1:x", "10.0.0.1:90-80", "[::1", "[::1]80", "10.0.0.1:80:90", "10.0.0.0/40", ":80"]
+        {
+            assert!(AllowList::parse(text).is_err_and(|said| said.contains(text)), "{text}");
+        }
+        let addresses: Vec<SocketAddr> = ["127.0.0.1:80", "[::1]:81"].iter().map(|it| it.parse().expect(it)).collect();
+        assert_eq!(AllowList::parse(&AllowList::only(&addresses)).expect("a list").entries.len(), 2);
+        assert!(AllowList::parse(" ").expect("a list").is_empty());
+    }
+}

@@ -1,0 +1,37 @@
+//! How messages travel between a coordinator and its agents ([`Bus`]): the few verbs that every
+//! carrier has.
+//!
+//! Not here: carriers (`pipe_bus`; a simulated one in the tests), and what is said.
+
+use crate::message::{ToAgent, ToCoordinator};
+use std::time::Duration;
+
+/// What came of an agent.
+#[derive(Debug)]
+pub enum Arrived {
+    /// It said something.
+    Message(ToCoordinator),
+    /// Nothing more comes of it, and why: a sentence about "it".
+    Gone(String),
+}
+
+/// Carries messages. Agents are told apart by their number, from 0.
+pub trait Bus {
+    /// The coordinator's monotonic clock, ns.
+    fn now_ns(&self) -> u64;
+
+    /// Sends a message to one agent. It may come late, twice, or not at all; nobody waits for it.
+    fn send(&mut self, agent: usize, message: &ToAgent);
+
+    /// The next that came, of which agent, and when, ns; waits for it for so long at most.
+    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)>;
+
+    /// Whether the user wants all to end.
+    fn is_interrupted(&self) -> bool;
+
+    /// All frames of a load that an agent has sent up to this one are recorded: no carrier need
+    /// keep them.
+    fn acknowledge(&mut self, agent: usize, epoch: u64, sequence: u64) {
+        self.send(agent, &ToAgent::Commit { epoch, sequence });
+    }
+}

@@ -1,0 +1,113 @@
+//! What another machine's monotonic clock shows beyond ours ([`ClockOffset`]): from the shortest of
+//! the last round trips. The error is at most half of it, and that much where one way takes all of
+//! the time: no number of questions tells the two ways apart. Clocks drift, so that an older answer
+//! is worth less.
+//!
+//! Not here: when questions are asked, and how they travel.
+
+/// Answers that are kept.
+const KEPT: usize = 20;
+/// How fast two clocks may drift apart: 100 ns in a millisecond, which is more than quartz does.
+const DRIFT_DIVISOR: u64 = 10_000;
+
+/// What is known of another clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClockOffset {
+    samples: u32,
+    /// The last answers, in a ring.
+    recent: [ClockSample; KEPT],
+    came_ns_last: u64,
+}
+
+/// One answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct ClockSample {
+    came_ns: u64,
+    round_trip_ns: u64,
+    offset_ns: i64,
+}
+
+impl ClockOffset {
+    /// A question left at `sent_ns` and its answer came at `came_ns`, both by our clock; the other's
+    /// showed `there_ns` between.
+    pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
+        let round_trip_ns = came_ns.saturating_sub(sent_ns);
+        let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
+        self.recent[self.samples as usize % KEPT] = ClockSample { came_ns, round_trip_ns, offset_ns };
+        self.samples = self.samples.saturating_add(1);
+        self.came_ns_last = self.came_ns_last.max(came_ns);
+    }
+
+    /// How many round trips it is made of.
+    pub fn samples(&self) -> u32 {
+        self.samples
+    }
+
+    /// The answer that tells most, and how far it may be off.
+    fn best(&self) -> Option<(&ClockSample, u64)> {
+        let known = &self.recent[..KEPT.min(self.samples as usize)];
+        let with_error = known.iter().map(|sample| {
+            let drift_ns = (self.came_ns_last - sample.came_ns) / DRIFT_DIVISOR;
+            (sample, sample.round_trip_ns.div_ceil(2) + drift_ns)
+        });
+        with_error.min_by_key(|(_, error_ns)| *error_ns)
+    }
+
+    /// A moment of our clock as the other's shows it.
+    pub fn there(&self, ours_ns: u64) -> u64 {
+        ours_ns.saturating_add_signed(self.best().map_or(0, |(sample, _)| sample.offset_ns))
+    }
+
+    /// How far that may be off, ns; `None`: nothing is known.
+    pub fn error_ns_max(&self) -> Option<u64> {
+        self.best().map(|(_, error_ns)| error_ns)
+    }
+
+    /// The shortest round trip of those that are kept, ns.
+    pub fn round_trip_ns_min(&self) -> u64 {
+        let known = &self.recent[..KEPT.min(self.samples as usize)];
+        known.iter().map(|sample| sample.round_trip_ns).min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OFFSET_NS: u64 = 86_400_000_000_000;
+
+    #[test]
+    fn the_error_is_within_half_of_the_shortest_round_trip() {
+        // Ways there and back in ns.
+        for ways in [vec![(50, 50)], vec![(900, 100), (40, 60), (10, 500)], vec![(0, 80)], vec![(80, 0), (500, 500)]] {
+            let mut clock = ClockOffset::default();
+            assert_eq!((clock.error_ns_max(), clock.there(7)), (None, 7));
+            for (number, (there, back)) in ways.iter().enumerate() {
+                let sent_ns = 1_000 * number as u64;
+                clock.add(sent_ns, sent_ns + there + OFFSET_NS, sent_ns + there + back);
+            }
+            let error_ns = clock.there(5_000).abs_diff(5_000 + OFFSET_NS);
+            assert!(error_ns <= clock.error_ns_max().expect("asked"), "{ways:?}: {error_ns}");
+            assert_eq!(clock.round_trip_ns_min(), ways.iter().map(|(there, back)| there + back).min().expect("ways"));
+        }
+        // A clock that shows less than ours.
+        let mut behind = ClockOffset::default();
+        behind.add(1_000_000, 200, 1_000_100);
+        assert_eq!(behind.there(1_000_050), 200);
+    }
+
+    #[test]
+    fn a_clock_that_drifts_is_followed() {
+        let mut clock = ClockOffset::default();
+        // 50 ppm faster than ours; the first answer is the quickest of all.
+        let there = |ours_ns: u64| OFFSET_NS + ours_ns + ours_ns / 20_000;
+        for second in 0..600u64 {
+            let sent_ns = second * 1_000_000_000;
+            let way_ns = if second == 0 { 10_000 } else { 100_000 };
+            clock.add(sent_ns, there(sent_ns + way_ns), sent_ns + 2 * way_ns);
+            let error_ns = clock.there(sent_ns).abs_diff(there(sent_ns));
+            let said_ns = clock.error_ns_max().expect("asked");
+            assert!(error_ns <= said_ns && said_ns <= 210_000, "{second} s: {error_ns} of {said_ns}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Frames that arrive once and in order over a carrier that may lose, double and reorder them: the
+//! sender keeps each until it is recorded ([`Outbox`]), the receiver drops what came before and
+//! waits for what is missing ([`Inbox`]).
+//!
+//! Not here: what frames hold, and when one is sent again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Frames ahead of a missing one that are kept; further ones come again later.
+const WAITING_MAX: usize = 4_096;
+
+/// Frames that were sent and are not known to be recorded.
+#[derive(Debug)]
+pub struct Outbox<T> {
+    /// Ascending by number; with the moment at which each was sent last.
+    frames: VecDeque<(u64, T, u64)>,
+    last: u64,
+}
+
+impl<T> Default for Outbox<T> {
+    fn default() -> Self {
+        Outbox { frames: VecDeque::new(), last: 0 }
+    }
+}
+
+impl<T: Clone> Outbox<T> {
+    /// Keeps a frame, which `make` makes of its number, and gives it to be sent now.
+    pub fn push(&mut self, now_ns: u64, make: impl FnOnce(u64) -> T) -> T {
+        self.last += 1;
+        let frame = make(self.last);
+        self.frames.push_back((self.last, frame.clone(), now_ns));
+        frame
+    }
+
+    /// All frames up to this one are recorded.
+    pub fn commit(&mut self, sequence: u64) {
+        while self.frames.front().is_some_and(|(number, ..)| *number <= sequence) {
+            self.frames.pop_front();
+        }
+    }
+
+    /// Up to `count_max` frames that were sent last before `before_ns`, the oldest first: they are
+    /// sent again now.
+    pub fn overdue(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
+        let overdue = self.frames.iter_mut().filter(|(.., sent_ns)| *sent_ns <= before_ns).take(count_max);
+        overdue
+            .map(|(_, frame, sent_ns)| {
+                *sent_ns = now_ns;
+                frame.clone()
+            })
+            .collect()
+    }
+
+    /// How many frames are kept.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether all are recorded.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+}
+
+/// Frames as they come, put in order.
+#[derive(Debug)]
+pub struct Inbox<T> {
+    complete_to: u64,
+    waiting: BTreeMap<u64, T>,
+    repeated: u64,
+}
+
+impl<T> Default for Inbox<T> {
+    fn default() -> Self {
+        Inbox { complete_to: 0, waiting: BTreeMap::new(), repeated: 0 }
+    }
+}
+
+impl<T> Inbox<T> {
+    /// Takes a frame; gives those that are now complete, in order.
+    pub fn take(&mut self, sequence: u64, frame: T) -> Vec<T> {
+        if sequence <= self.complete_to || self.waiting.contains_key(&sequence) {
+            self.repeated += 1;
+            return Vec::new();
+        }
+        if sequence > self.complete_to + WAITING_MAX as u64 {
+            return Vec::new();
+        }
+        self.waiting.insert(sequence, frame);
+        let mut complete = Vec::new();
+        while let Some(frame) = self.waiting.remove(&(self.complete_to + 1)) {
+            self.complete_to += 1;
+            complete.push(frame);
+        }
+        complete
+    }
+
+    /// The number up to which all frames came.
+    pub fn complete_to(&self) -> u64 {
+        self.complete_to
+    }
+
+    /// How many came more than once.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whatever_the_order_each_frame_comes_once(order in prop::collection::vec(1u64..20, 0..200)) {
+            let (mut inbox, mut got) = (Inbox::default(), Vec::new());
+            for number in order.iter().copied().chain(1..20) {
+                got.extend(inbox.take(number, number));
+            }
+            prop_assert_eq!(got, (1..20).collect::<Vec<_>>());
+            prop_assert_eq!((inbox.complete_to(), inbox.repeated()), (19, order.len() as u64));
+        }
+    }
+
+    #[test]
+    fn a_frame_is_kept_until_it_is_recorded_and_sent_again_when_it_is_due() {
+        let mut outbox = Outbox::default();
+        let sent: Vec<u64> = (0..5).map(|at| outbox.push(at * 10, |number| number)).collect();
+        assert_eq!(sent, [1, 2, 3, 4, 5]);
+        assert_eq!(outbox.overdue(100, 10, 9), [1, 2]);
+        assert_eq!(outbox.overdue(100, 40, 2), [3, 4]);
+        outbox.commit(3);
+        assert_eq!((outbox.overdue(200, 150, 9), outbox.len()), (vec![4, 5], 2));
+        outbox.commit(9);
+        assert!(outbox.is_empty());
+        // Too far ahead of what is missing: it comes again.
+        assert!(Inbox::default().take(WAITING_MAX as u64 + 1, 0).is_empty());
+    }
+}

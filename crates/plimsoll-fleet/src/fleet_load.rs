@@ -1,0 +1,450 @@
+//! Loads that the agents of a fleet make ([`FleetLoad`]): has them make ready, begin together, and
+//! end; adds up what they did. Whatever the carrier, this is the one loop that waits.
+//!
+//! Not here: how agents were reached (`ssh`), what they say when (`coordinator`), and how parts are
+//! summed (`merge`).
+
+use crate::bus::{Arrived, Bus};
+use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
+use crate::merge::Merge;
+use crate::message::{Hello, PartTask};
+use plimsoll_engine::{Phase, Tick, TickListener};
+use plimsoll_model::addresses::reached;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::units::exact_duration;
+use plimsoll_model::{Injector, Interval, OnLoss, Plan, Run, Schedule, Spin, Stop};
+use plimsoll_study::runner::RemoteLoad;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// How long it may take until all agents say that they are there, and until their connections
+/// stand.
+const HELLO_NS_MAX: u64 = 60_000_000_000;
+const READY_NS_MAX: u64 = 60_000_000_000;
+/// How long agents may take to end a load that is to end; the same where the user waits for it.
+const STOP_NS_MAX: u64 = 5_000_000_000;
+const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
+/// A load begins so long after all are ready: some round trips, and in any case long enough for a
+/// slow machine, and not too long.
+const AHEAD_NS_MIN: u64 = 100_000_000;
+const AHEAD_NS_MAX: u64 = 3_000_000_000;
+const AHEAD_ROUND_TRIPS: u64 = 10;
+/// The load ends by the agents' own clocks so long after it must be over.
+const SPARE_NS: u64 = 5_000_000_000;
+/// The longest load without an end of its own.
+const LENGTH_NS_MAX: u64 = 24 * 3_600_000_000_000;
+/// How often the loop looks for what is due.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOK_TICK_NS: u64 = Plan::TICK_NS;
+
+/// How loads are made by a fleet.
+#[derive(Debug, Clone)]
+pub struct FleetWishes {
+    /// Worker threads of each agent; `None`: as many as suit its machine.
+    pub workers: Option<u32>,
+    /// How they wait.
+    pub spin: Spin,
+    /// Whether each agent looks first that the target takes connections.
+    pub preflight: bool,
+    /// What happens when an agent is lost.
+    pub on_loss: OnLoss,
+    /// The most that an agent's clock may be off, ns.
+    pub skew_ns_max: u64,
+    /// The machine that the coordinator's process numbers are of.
+    pub system: String,
+}
+
+/// What is known of an agent before any load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentStatus {
+    /// Its name.
+    pub name: String,
+    /// Version of plimsoll.
+    pub plimsoll: String,
+    /// Cores that it may use.
+    pub cores: u32,
+    /// The shortest round trip, ns.
+    pub round_trip_ns: u64,
+    /// How far its clock may be off, ns.
+    pub clock_error_ns_max: u64,
+}
+
+/// A fleet that makes loads.
+pub struct FleetLoad<B: Bus> {
+    bus: B,
+    coordinator: Coordinator,
+    wishes: FleetWishes,
+    events: Vec<FleetEvent>,
+    /// The agents that make the load that is ready, in the order of their parts; whether it goes on
+    /// without one that is lost.
+    parts: Vec<usize>,
+    goes_on: bool,
+    warnings: Vec<String>,
+}
+
+impl<B: Bus> FleetLoad<B> {
+    /// Waits until the agents of these names, in the order of their numbers on the bus, are there
+    /// and their clocks are known.
+    pub fn meet(bus: B, names: &[String], wishes: FleetWishes) -> Result<FleetLoad<B>, Failure> {
+        let mut coordinator = Coordinator::default();
+        let begun_ns = bus.now_ns();
+        names.iter().for_each(|name| coordinator.add(name, begun_ns));
+        let (events, parts, warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut fleet = FleetLoad { bus, coordinator, wishes, events, parts, goes_on: false, warnings };
+        let is_known = |fleet: &FleetLoad<B>, agent: usize| {
+            fleet.coordinator.hello(agent).is_some() && fleet.coordinator.clock(agent).samples() >= PINGS_FIRST
+        };
+        let is_missing = |fleet: &FleetLoad<B>, agent: &usize| !is_known(fleet, *agent);
+        loop {
+            if let Some(agent) = (0..names.len()).find(|agent| fleet.coordinator.loss(*agent).is_some()) {
+                let why = fleet.coordinator.loss(agent).unwrap_or_default();
+                return Err(Failure::start(format!("agent {}: {why}", names[agent])));
+            }
+            let missing: Vec<usize> = (0..names.len()).filter(|agent| is_missing(&fleet, agent)).collect();
+            if missing.is_empty() {
+                break;
+            }
+            if fleet.bus.is_interrupted() {
+                return Err(Failure::start("interrupted"));
+            }
+            if fleet.bus.now_ns() >= begun_ns + HELLO_NS_MAX {
+                let missing: Vec<&str> = missing.iter().map(|agent| names[*agent].as_str()).collect();
+                let seconds = HELLO_NS_MAX / 1_000_000_000;
+                return Err(Failure::start(format!(
+                    "agent {}: it did not answer within {seconds} s",
+                    missing.join(", ")
+                )));
+            }
+            fleet.pump(LOOK);
+            fleet.events.clear();
+        }
+        Ok(fleet)
+    }
+
+    /// What is known of each agent.
+    pub fn status(&self) -> Vec<AgentStatus> {
+        let status = |agent: usize| {
+            let (hello, clock) =
+                (self.coordinator.hello(agent).cloned().unwrap_or_default(), self.coordinator.clock(agent));
+            AgentStatus {
+                name: self.name(agent),
+                plimsoll: hello.plimsoll,
+                cores: hello.cores,
+                round_trip_ns: clock.round_trip_ns_min(),
+                clock_error_ns_max: clock.error_ns_max().unwrap_or(0),
+            }
+        };
+        (0..self.coordinator.count()).map(status).collect()
+    }
+
+    /// Refuses agents that cannot make a load together.
+    pub fn refuse_unfit(&self) -> Result<(), Failure> {
+        self.refuse_other_versions()?;
+        self.refuse_unknown_clocks()
+    }
+
+    /// Refuses addresses that mean another machine to each agent: it would load itself.
+    pub fn refuse_own_addresses(&self, targets: &[SocketAddr]) -> Result<(), Failure> {
+        let is_own = |address: &&SocketAddr| reached(address.ip()).is_loopback();
+        let is_elsewhere = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| !self.is_here(hello));
+        match (targets.iter().find(is_own), (0..self.coordinator.count()).find(is_elsewhere)) {
+            (Some(address), Some(agent)) => Err(Failure::usage(format!(
+                "agent {} would load itself: {address} is each machine's own. Name the target by an address that it reaches",
+                self.coordinator.name(agent)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an agent is a process of this machine.
+    fn is_here(&self, hello: &Hello) -> bool {
+        !hello.system.is_empty() && hello.system == self.wishes.system
+    }
+
+    fn refuse_other_versions(&self) -> Result<(), Failure> {
+        let own = env!("CARGO_PKG_VERSION");
+        let differs = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| hello.plimsoll != own);
+        match (0..self.coordinator.count()).find(differs) {
+            None => Ok(()),
+            Some(agent) => {
+                let theirs = self.coordinator.hello(agent).map_or("", |hello| hello.plimsoll.as_str());
+                Err(Failure::start(format!(
+                    "agent {} is plimsoll {theirs}, and this is plimsoll {own}: install the same there, or add --fleet-copy",
+                    self.coordinator.name(agent)
+                )))
+            }
+        }
+    }
+
+    fn refuse_unknown_clocks(&self) -> Result<(), Failure> {
+        let allowed_ns = self.wishes.skew_ns_max;
+        let error_ns = |agent: usize| self.coordinator.clock(agent).error_ns_max().unwrap_or(u64::MAX);
+        match self.coordinator.living().into_iter().find(|agent| error_ns(*agent) > allowed_ns) {
+            None => Ok(()),
+            Some(agent) => Err(Failure::start(format!(
+                "the clock of agent {} is known to within {:.1} ms only, half of its shortest round trip, and --max-skew allows {}: \
+                 allow more, or use a machine that is nearer",
+                self.coordinator.name(agent),
+                error_ns(agent) as f64 / 1e6,
+                exact_duration(allowed_ns),
+            ))),
+        }
+    }
+
+    /// Takes all that came, or waits for it, and sends what is due.
+    fn pump(&mut self, patience: Duration) {
+        let mut patience = patience;
+        while let Some((agent, came_ns, arrived)) = self.bus.receive(patience) {
+            match arrived {
+                Arrived::Message(message) => self.coordinator.take(agent, came_ns, message, &mut self.events),
+                Arrived::Gone(why) => self.events.extend(self.coordinator.lose(agent, why)),
+            }
+            patience = Duration::ZERO;
+            // What is due has its turn, however much comes.
+            if self.events.len() >= 256 {
+                break;
+            }
+        }
+        self.coordinator.poll(self.bus.now_ns(), &mut self.events);
+        self.send();
+    }
+
+    fn send(&mut self) {
+        for (agent, message) in self.coordinator.take_outgoing() {
+            self.bus.send(agent, &message);
+        }
+    }
+
+    fn name(&self, agent: usize) -> String {
+        self.coordinator.name(agent).to_owned()
+    }
+
+    /// How an agent makes its part, as far as that is known before any load: the same before and
+    /// after, so that the record agrees with itself. How many threads it had in the end is in its
+    /// account.
+    fn injector(&self, agent: usize) -> Injector {
+        let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
+        Injector { workers: self.wishes.workers.unwrap_or(cores), spin: self.wishes.spin, ..Injector::default() }
+    }
+
+    /// The agents that can make a load; the error says why none may be made.
+    fn usable(&mut self) -> Result<Vec<usize>, Failure> {
+        let living = self.coordinator.living();
+        let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
+        match lost {
+            Some((agent, why)) if living.is_empty() || self.wishes.on_loss == OnLoss::Stop => {
+                Err(Failure::start(format!("agent {} was lost: {why}", self.coordinator.name(agent))))
+            }
+            _ => Ok(living),
+        }
+    }
+
+    fn prepare(&mut self, plan: &[u8]) -> Result<(), Failure> {
+        self.parts = self.usable()?;
+        let wishes = &self.wishes;
+        // What was reached once need not be tried before every load.
+        let preflight = wishes.preflight && self.coordinator.epoch() == 0;
+        self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| PartTask {
+            epoch,
+            index,
+            of,
+            workers: wishes.workers,
+            spin: wishes.spin,
+            preflight,
+            plan: plan.to_vec(),
+        });
+        self.send();
+        Ok(())
+    }
+
+    fn give_up(&mut self) {
+        self.coordinator.stop(self.bus.now_ns());
+        self.send();
+    }
+
+    /// One load from its beginning to its end.
+    fn carry_out(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
+        let schedule = Schedule::compile(&plan.load);
+        let length_ns = schedule.end_ns().map(|end_ns| end_ns.saturating_add(plan.load.grace_ns + SPARE_NS));
+        let length_ns = length_ns.unwrap_or(LENGTH_NS_MAX);
+        let over_by_ns = origin_ns.saturating_add(length_ns + STOP_NS_MAX);
+        self.coordinator.start(self.bus.now_ns(), origin_ns, length_ns);
+        self.send();
+        let agents: Vec<_> = self.parts.iter().map(|agent| (self.name(*agent), self.injector(*agent))).collect();
+        let mut merge = Merge::new(plan, &agents, origin_ns);
+        let (mut stop_by_ns, mut hurried) = (None, false);
+        while !merge.is_over() {
+            self.pump(LOOK);
+            let mut is_to_end = false;
+            for event in std::mem::take(&mut self.events) {
+                is_to_end |= self.merge_event(event, &mut merge, on_tick).is_break();
+            }
+            for (agent, sequence) in self.coordinator.take_commits() {
+                self.bus.acknowledge(agent, self.coordinator.epoch(), sequence);
+            }
+            let now_ns = self.bus.now_ns();
+            let interrupted = self.bus.is_interrupted();
+            if (is_to_end || interrupted) && stop_by_ns.is_none() {
+                self.give_up();
+                stop_by_ns = Some(now_ns + STOP_NS_MAX);
+            }
+            if interrupted && !hurried {
+                hurried = true;
+                stop_by_ns = Some(now_ns + STOP_NS_MAX_HURRIED);
+            }
+            if now_ns >= stop_by_ns.unwrap_or(over_by_ns) {
+                for agent in self.parts.clone() {
+                    let part = self.parts.iter().position(|it| *it == agent);
+                    if part.is_some_and(|part| merge.is_made(part)) {
+                        self.events.extend(self.coordinator.lose(agent, "it did not end its load in time".to_owned()));
+                    }
+                }
+                for event in std::mem::take(&mut self.events) {
+                    let _ = self.merge_event(event, &mut merge, on_tick);
+                }
+                self.send();
+            }
+        }
+        for (part, agent) in self.parts.iter().enumerate() {
+            let (frames, repeated) = self.coordinator.frames(*agent);
+            let account = merge.account_mut(part);
+            (account.frames, account.frames_repeated) = (frames, repeated);
+            account.workers = self.coordinator.injector(*agent).map_or(account.workers, |injector| injector.workers);
+            account.skew_ns_max = self.coordinator.clock(*agent).error_ns_max().unwrap_or(0);
+        }
+        Ok(merge.finish(on_tick))
+    }
+
+    /// Adds what happened to the load. `Break`: all agents are to end it.
+    fn merge_event(&mut self, event: FleetEvent, merge: &mut Merge, on_tick: &mut TickListener) -> ControlFlow<()> {
+        let (agent, result) = match event {
+            FleetEvent::Tick { agent, index, interval } => {
+                let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
+                (agent, merge.tick(part, index, *interval, on_tick))
+            }
+            FleetEvent::Sealed { agent, seal } => {
+                let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
+                (agent, merge.seal(part, seal, on_tick))
+            }
+            FleetEvent::Refused { agent, reason } | FleetEvent::Lost { agent, why: reason } => (agent, Err(reason)),
+            FleetEvent::Ready { .. } => return ControlFlow::Continue(()),
+        };
+        match result {
+            Ok(flow) => flow,
+            Err(why) => {
+                // One that is lost is lost for what comes after, too.
+                self.coordinator.lose(agent, why.clone());
+                let name = self.name(agent);
+                let warning = format!("agent {name} was lost: {why}");
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+                let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
+                merge.lose(part, &why, self.goes_on && self.wishes.on_loss == OnLoss::Go, on_tick)
+            }
+        }
+    }
+
+    fn part(&self, agent: usize) -> Option<usize> {
+        self.parts.iter().position(|it| *it == agent)
+    }
+}
+
+impl<B: Bus> RemoteLoad for FleetLoad<B> {
+    fn injectors(&self) -> Vec<Injector> {
+        self.coordinator.living().into_iter().map(|agent| self.injector(agent)).collect()
+    }
+
+    fn local_pids(&self) -> Vec<u32> {
+        let hellos = (0..self.coordinator.count()).filter_map(|agent| self.coordinator.hello(agent));
+        hellos.filter(|hello| self.is_here(hello)).map(|hello| hello.pid).collect()
+    }
+
+    fn connect(&mut self, plan: &Plan, goes_on: bool, on_tick: &mut TickListener) -> Result<(), Failure> {
+        self.goes_on = goes_on;
+        let bytes = plan.to_bytes();
+        self.events.clear();
+        self.prepare(&bytes)?;
+        let (begun_ns, mut shown_ns) = (self.bus.now_ns(), 0);
+        while !self.coordinator.is_ready() {
+            self.pump(LOOK);
+            for event in std::mem::take(&mut self.events) {
+                match event {
+                    FleetEvent::Refused { agent, reason } => {
+                        self.give_up();
+                        return Err(Failure::start(format!("agent {}: {reason}", self.name(agent))));
+                    }
+                    // The others have other parts then.
+                    FleetEvent::Lost { agent, why } => {
+                        self.warnings.push(format!("agent {} was lost: {why}", self.name(agent)));
+                        self.prepare(&bytes)?;
+                    }
+                    FleetEvent::Ready { agent, fitted } => {
+                        let name = self.name(agent);
+                        let said = fitted.iter().map(|sentence| format!("agent {name}: {sentence}"));
+                        let new: Vec<String> = said.filter(|sentence| !self.warnings.contains(sentence)).collect();
+                        self.warnings.extend(new);
+                    }
+                    FleetEvent::Tick { .. } | FleetEvent::Sealed { .. } => {}
+                }
+            }
+            if self.bus.is_interrupted() {
+                self.give_up();
+                return Err(Failure::start("interrupted"));
+            }
+            let now_ns = self.bus.now_ns();
+            if now_ns >= begun_ns + READY_NS_MAX {
+                self.give_up();
+                let seconds = READY_NS_MAX / 1_000_000_000;
+                return Err(Failure::start(format!("the agents' connections did not stand within {seconds} s")));
+            }
+            if now_ns >= shown_ns + LOOK_TICK_NS {
+                shown_ns = now_ns;
+                let interval = Interval::default();
+                let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
+                if let ControlFlow::Break(Stop::Interrupted) = on_tick(&tick) {
+                    self.give_up();
+                    return Err(Failure::start("interrupted"));
+                }
+            }
+        }
+        self.refuse_unknown_clocks()
+    }
+
+    fn start_ahead_ns(&self) -> u64 {
+        let clocks = self.parts.iter().map(|agent| self.coordinator.clock(*agent).round_trip_ns_min());
+        (clocks.max().unwrap_or(0) * AHEAD_ROUND_TRIPS).clamp(AHEAD_NS_MIN, AHEAD_NS_MAX)
+    }
+
+    fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
+        let run = self.carry_out(plan, origin_ns, on_tick)?;
+        if self.wishes.on_loss == OnLoss::Stop && !self.goes_on {
+            self.usable()?;
+        }
+        Ok(run)
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+}
+
+#[cfg(test)]
+impl<B: Bus> FleetLoad<B> {
+    pub(crate) fn bus(&self) -> &B {
+        &self.bus
+    }
+
+    pub(crate) fn bus_mut(&mut self) -> &mut B {
+        &mut self.bus
+    }
+}
+
+impl<B: Bus> Drop for FleetLoad<B> {
+    fn drop(&mut self) {
+        for agent in self.coordinator.living() {
+            self.bus.send(agent, &crate::message::ToAgent::Leave);
+        }
+    }
+}

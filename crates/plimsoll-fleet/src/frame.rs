@@ -1,0 +1,321 @@
+//! The bytes of what agents and their coordinator say to each other.
+//!
+//! ```text
+//! stream = greeting (8 bytes: "PLIMFLT", version 1) frame*
+//! frame  = length of body (u32 LE)  kind (u8)  body  CRC-32 of kind and body (u32 LE)
+//! body   = 1: a message as JSON
+//!          2: length of head (u32 LE)  a task as JSON  its plan as bytes
+//!          3: epoch (u64 LE)  sequence (u64 LE)  an interval as a frame of a run file
+//! ```
+//!
+//! A reader holds no more memory than came. Any bytes are a message that can be, or an error. Not
+//! here: who says what when.
+
+use crate::message::{PartTask, ToAgent, ToCoordinator};
+use plimsoll_model::codec;
+use serde::Serialize;
+
+/// The first bytes of each direction; the last is the version.
+pub const GREETING: [u8; 8] = *b"PLIMFLT\x01";
+/// Longest body that a coordinator reads: an interval of thousands of routes is shorter.
+pub const TO_COORDINATOR_BYTES_MAX: usize = 16 << 20;
+/// Longest body that an agent reads: a plan with all that it sends.
+pub const TO_AGENT_BYTES_MAX: usize = 512 << 20;
+const HEAD: usize = 5;
+const TAIL: usize = 4;
+const KIND_WORDS: u8 = 1;
+const KIND_TASK: u8 = 2;
+const KIND_TICK: u8 = 3;
+
+/// Why bytes are no messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// They do not begin as such a stream does.
+    #[error("it is no agent of plimsoll")]
+    NoGreeting,
+    /// Of another version of the protocol.
+    #[error(
+        "it speaks version {0} of the fleet's protocol, and this plimsoll version {1}: install the same plimsoll on both"
+    )]
+    OtherVersion(u8, u8),
+    /// Longer than anything that is said.
+    #[error("a message of {0} bytes is longer than any may be")]
+    TooLong(usize),
+    /// Damaged, or what nobody says.
+    #[error("a message is damaged")]
+    Damaged,
+}
+
+fn frame(out: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEAD]);
+    write(out);
+    let length = (out.len() - start - HEAD) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    out[start + 4] = kind;
+    let checksum = crc32fast::hash(&out[start + 4..]);
+    out.extend_from_slice(&checksum.to_le_bytes());
+}
+
+fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
+    // Plain structs of numbers and strings into memory: neither can fail.
+    serde_json::to_writer(out, value).unwrap_or_else(|error| unreachable!("a message serialises: {error}"));
+}
+
+impl ToAgent {
+    /// Appends the message's bytes to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            ToAgent::Prepare(task) => frame(out, KIND_TASK, |out| {
+                let start = out.len();
+                out.extend_from_slice(&[0; 4]);
+                json(out, task);
+                let length = (out.len() - start - 4) as u32;
+                out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+                out.extend_from_slice(&task.plan);
+            }),
+            words => frame(out, KIND_WORDS, |out| json(out, words)),
+        }
+    }
+
+    fn decode(kind: u8, body: &[u8]) -> Option<ToAgent> {
+        match kind {
+            KIND_WORDS => serde_json::from_slice(body).ok(),
+            KIND_TASK => {
+                let (length, rest) = body.split_first_chunk::<4>()?;
+                let (head, plan) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+                let task = PartTask { plan: plan.to_vec(), ..serde_json::from_slice(head).ok()? };
+                (task.index < task.of).then(|| ToAgent::Prepare(Box::new(task)))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl ToCoordinator {
+    /// Appends the message's bytes to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            ToCoordinator::Tick { epoch, sequence, index, interval } => frame(out, KIND_TICK, |out| {
+                out.extend_from_slice(&epoch.to_le_bytes());
+                out.extend_from_slice(&sequence.to_le_bytes());
+                codec::Frame::Interval { index: *index, interval: interval.clone() }.encode(out);
+            }),
+            words => frame(out, KIND_WORDS, |out| json(out, words)),
+        }
+    }
+
+    fn decode(kind: u8, body: &[u8]) -> Option<ToCoordinator> {
+        let message = match kind {
+            KIND_WORDS => serde_json::from_slice(body).ok()?,
+            KIND_TICK => {
+                let (epoch, rest) = body.split_first_chunk::<8>()?;
+                let (sequence, rest) = rest.split_first_chunk::<8>()?;
+                let (epoch, sequence) = (u64::from_le_bytes(*epoch), u64::from_le_bytes(*sequence));
+                match codec::first_frame(rest) {
+                    Ok(Some((codec::Frame::Interval { index, interval }, length))) if length == rest.len() => {
+                        ToCoordinator::Tick { epoch, sequence, index, interval }
+                    }
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        message.checked()
+    }
+}
+
+/// A message of one direction.
+pub trait FleetMessage: Sized {
+    /// Longest body that is read.
+    const BYTES_MAX: usize;
+
+    /// The message of a whole frame; `None`: nobody says that.
+    fn read(kind: u8, body: &[u8]) -> Option<Self>;
+}
+
+impl FleetMessage for ToAgent {
+    const BYTES_MAX: usize = TO_AGENT_BYTES_MAX;
+
+    fn read(kind: u8, body: &[u8]) -> Option<ToAgent> {
+        ToAgent::decode(kind, body)
+    }
+}
+
+impl FleetMessage for ToCoordinator {
+    const BYTES_MAX: usize = TO_COORDINATOR_BYTES_MAX;
+
+    fn read(kind: u8, body: &[u8]) -> Option<ToCoordinator> {
+        ToCoordinator::decode(kind, body)
+    }
+}
+
+/// Puts messages together from bytes that come piece by piece.
+#[derive(Debug, Default)]
+pub struct MessageReader {
+    bytes: Vec<u8>,
+    greeted: bool,
+}
+
+impl MessageReader {
+    /// Adds bytes that have come.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole message; `None`: more bytes are needed.
+    pub fn next<M: FleetMessage>(&mut self) -> Result<Option<M>, FrameError> {
+        if !self.greeted {
+            let version = GREETING.len() - 1;
+            if self.bytes.iter().zip(GREETING).take(version).any(|(came, greeting)| *came != greeting) {
+                return Err(FrameError::NoGreeting);
+            }
+            match self.bytes.get(version) {
+                None => return Ok(None),
+                Some(theirs) if *theirs != GREETING[version] => {
+                    return Err(FrameError::OtherVersion(*theirs, GREETING[version]));
+                }
+                Some(_) => {}
+            }
+            self.bytes.drain(..GREETING.len());
+            self.greeted = true;
+        }
+        let Some(head) = self.bytes.first_chunk::<HEAD>() else { return Ok(None) };
+        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        if length > M::BYTES_MAX {
+            return Err(FrameError::TooLong(length));
+        }
+        let end = HEAD + length;
+        let Some(tail) = self.bytes.get(end..end + TAIL) else { return Ok(None) };
+        let checksum = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+        if crc32fast::hash(&self.bytes[4..end]) != checksum {
+            return Err(FrameError::Damaged);
+        }
+        let message = M::read(head[4], &self.bytes[HEAD..end]).ok_or(FrameError::Damaged)?;
+        self.bytes.drain(..end + TAIL);
+        Ok(Some(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{AgentPhase, Hello, Seal};
+    use plimsoll_model::{Injector, Interval, Ledger, Spin};
+    use proptest::prelude::*;
+
+    fn to_agents() -> Vec<ToAgent> {
+        let task = PartTask {
+            epoch: 3,
+            index: 1,
+            of: 3,
+            workers: Some(2),
+            spin: Spin::Off,
+            preflight: true,
+            plan: vec![7; 999],
+        };
+        vec![
+            ToAgent::Ping { number: 4 },
+            ToAgent::Prepare(Box::new(task)),
+            ToAgent::Start { epoch: 3, origin_ns: u64::MAX, length_ns_max: 5 },
+            ToAgent::Lease,
+            ToAgent::Commit { epoch: 3, sequence: 9 },
+            ToAgent::Stop { epoch: 3 },
+            ToAgent::Leave,
+        ]
+    }
+
+    fn to_coordinators() -> Vec<ToCoordinator> {
+        let mut interval = Interval::default();
+        interval.routes.of_mut(0).ledger.scheduled = 7;
+        let seal = Seal {
+            ticks: 8,
+            ledger: Ledger { scheduled: 7, ..Ledger::default() },
+            window_end_ns: 9,
+            failed_answers: Vec::new(),
+            used_up: false,
+            died: Some("a thread".to_owned()),
+        };
+        vec![
+            ToCoordinator::Hello(Hello { plimsoll: "0.1.0".to_owned(), cores: 4, pid: 7, system: "x".to_owned() }),
+            ToCoordinator::Pong { number: 1, agent_ns: 2 },
+            ToCoordinator::Ready { epoch: 1, injector: Injector::default(), fitted: vec!["less".to_owned()] },
+            ToCoordinator::Refused { epoch: 1, reason: "no".to_owned() },
+            ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Running },
+            ToCoordinator::Tick { epoch: 1, sequence: 2, index: 3, interval: Box::new(interval) },
+            ToCoordinator::Seal { epoch: 1, sequence: 3, seal },
+        ]
+    }
+
+    fn read_all<M: FleetMessage>(bytes: &[u8], piece: usize) -> Result<Vec<M>, FrameError> {
+        let (mut reader, mut all) = (MessageReader::default(), Vec::new());
+        for part in bytes.chunks(piece.max(1)) {
+            reader.push(part);
+            while let Some(message) = reader.next()? {
+                all.push(message);
+            }
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn messages_come_back_however_they_are_cut() {
+        let (mut there, mut back) = (GREETING.to_vec(), GREETING.to_vec());
+        to_agents().iter().for_each(|message| message.encode(&mut there));
+        to_coordinators().iter().for_each(|message| message.encode(&mut back));
+        for piece in [1, 2, 7, 64, 1 << 20] {
+            assert_eq!(read_all(&there, piece), Ok(to_agents()), "{piece}");
+            assert_eq!(read_all(&back, piece), Ok(to_coordinators()), "{piece}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_stream_of_messages_is_refused() {
+        let mut whole = GREETING.to_vec();
+        ToAgent::Lease.encode(&mut whole);
+        let changed = |at: usize, byte: u8| {
+            let mut bytes = whole.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        for (bytes, error) in [
+            (b"bash: plimsoll: command not found\n".to_vec(), FrameError::NoGreeting),
+            (changed(7, 9), FrameError::OtherVersion(9, 1)),
+            (changed(11, 0xff), FrameError::TooLong(0xff00_0007)),
+            (changed(14, b'#'), FrameError::Damaged),
+        ] {
+            assert_eq!(read_all::<ToAgent>(&bytes, 3), Err(error));
+        }
+        // Whole frames with what nobody says.
+        for (kind, body) in [(9, &b"{}"[..]), (1, b"{\"shoot\":1}"), (2, b"\xff\xff\xff\xff{}"), (3, b"short")] {
+            let mut bytes = GREETING.to_vec();
+            frame(&mut bytes, kind, |out| out.extend_from_slice(body));
+            assert_eq!(read_all::<ToAgent>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
+            assert_eq!(read_all::<ToCoordinator>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
+        }
+    }
+
+    #[test]
+    fn sentences_of_others_are_made_harmless() {
+        let reason = format!("\u{1b}[31mno\n{}", "x".repeat(5_000));
+        let mut bytes = GREETING.to_vec();
+        ToCoordinator::Refused { epoch: 1, reason }.encode(&mut bytes);
+        let read = read_all::<ToCoordinator>(&bytes, 64).expect("read");
+        let [ToCoordinator::Refused { reason, .. }] = read.as_slice() else { panic!("{read:?}") };
+        assert!(reason.len() <= 400 && !reason.contains(['\u{1b}', '\n']), "{reason}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..60) {
+            let mut stream = GREETING.to_vec();
+            to_coordinators().iter().for_each(|message| message.encode(&mut stream));
+            let at = at.min(stream.len());
+            stream.splice(at..(at + bytes.len()).min(stream.len()), bytes);
+            for piece in [1, 33] {
+                let _ = read_all::<ToCoordinator>(&stream, piece);
+                let _ = read_all::<ToAgent>(&stream, piece);
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Pipes to processes as a carrier ([`PipeBus`]): each agent's messages go over the standard input
+//! and output of a process that was started for it, `ssh` as a rule. Its last words tell why it
+//! ended.
+//!
+//! Not here: which processes, and what their last words mean (`ssh`).
+
+use crate::bus::{Arrived, Bus};
+use crate::frame::{GREETING, MessageReader};
+use crate::message::{ToAgent, ToCoordinator};
+use plimsoll_model::failure::Failure;
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::{signal, system_text};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long such a process may take to end by itself.
+const END_PATIENCE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(5);
+/// So many last bytes of its standard error are kept.
+const LAST_BYTES: usize = 4_096;
+
+/// Makes a sentence about "it" of the last words of a process that ended, and of what is wrong with
+/// what it said.
+pub type LastWords = Box<dyn Fn(&str, Option<String>) -> String + Send>;
+
+/// A process that is to be started for an agent.
+pub struct PipeCommand {
+    /// What the agent is called.
+    pub name: String,
+    /// What is started.
+    pub command: Command,
+    /// What is written to it before anything is said.
+    pub first: Option<Vec<u8>>,
+    /// What its last words mean.
+    pub last_words: LastWords,
+}
+
+/// Processes, each with an agent at its other end; ended when dropped.
+pub struct PipeBus {
+    ends: Vec<PipeEnd>,
+    arrived: Receiver<(usize, u64, Arrived)>,
+}
+
+struct PipeEnd {
+    child: Child,
+    /// What is to be written; closed, its standard input is.
+    outgoing: Option<Sender<Vec<u8>>>,
+}
+
+impl PipeBus {
+    /// Starts a process for each agent, out of reach of the terminal's ^C. The error names the
+    /// agent that could not be started.
+    pub fn start(commands: Vec<PipeCommand>) -> Result<PipeBus, Failure> {
+        let (sender, arrived) = channel();
+        let mut bus = PipeBus { ends: Vec::new(), arrived };
+        for (agent, started) in commands.into_iter().enumerate() {
+            let PipeCommand { name, mut command, first, last_words: explain } = started;
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+            let mut child = command.spawn().map_err(|error| {
+                Failure::start(format!("agent {name} could not be started: {}", system_text(&error)))
+            })?;
+            let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+            let (outgoing, queue) = channel::<Vec<u8>>();
+            bus.ends.push(PipeEnd { child, outgoing: Some(outgoing) });
+            if let (Some(input), Some(output), Some(errors)) = (input, output, errors) {
+                std::thread::spawn(move || write_all(input, first, &queue));
+                let last_words = std::thread::spawn(move || last_words(errors));
+                let sender = sender.clone();
+                std::thread::spawn(move || listen(output, agent, &sender, last_words, &explain));
+            }
+        }
+        Ok(bus)
+    }
+}
+
+/// Writes what is queued, until there is no more or nobody reads.
+fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec<u8>>) {
+    let mut write = |bytes: &[u8]| input.write_all(bytes).and_then(|()| input.flush()).is_ok();
+    // Why it does not read, its end tells.
+    if first.is_none_or(|bytes| write(&bytes)) && write(&GREETING) {
+        while let Ok(bytes) = queue.recv()
+            && write(&bytes)
+        {}
+    }
+}
+
+/// The last of what comes.
+fn last_words(mut errors: impl Read) -> String {
+    let (mut kept, mut piece) = (Vec::new(), [0; 1_024]);
+    loop {
+        match errors.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => {
+                kept.extend_from_slice(&piece[..count]);
+                if kept.len() > 2 * LAST_BYTES {
+                    kept.drain(..kept.len() - LAST_BYTES);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// Passes on what an agent says, until its end.
+fn listen(
+    mut output: impl Read,
+    agent: usize,
+    sender: &Sender<(usize, u64, Arrived)>,
+    last_words: JoinHandle<String>,
+    explain: &LastWords,
+) {
+    let (mut reader, mut piece) = (MessageReader::default(), vec![0; 64 << 10]);
+    let wrong = 'stream: loop {
+        match output.read(&mut piece) {
+            Ok(0) => break None,
+            Ok(count) => reader.push(&piece[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => break Some(system_text(&error)),
+        }
+        let came_ns = monotonic_ns();
+        loop {
+            match reader.next::<ToCoordinator>() {
+                Ok(None) => break,
+                Ok(Some(message)) => {
+                    if sender.send((agent, came_ns, Arrived::Message(message))).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => break 'stream Some(error.to_string()),
+            }
+        }
+    };
+    // What it says besides comes to an end with it; one that goes on is not waited for.
+    let deadline = Instant::now() + END_PATIENCE;
+    while !last_words.is_finished() && Instant::now() < deadline {
+        std::thread::sleep(LOOK);
+    }
+    let words = if last_words.is_finished() { last_words.join().unwrap_or_default() } else { String::new() };
+    let _ = sender.send((agent, monotonic_ns(), Arrived::Gone(explain(&words, wrong))));
+}
+
+impl Bus for PipeBus {
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+
+    fn send(&mut self, agent: usize, message: &ToAgent) {
+        if let Some(outgoing) = &self.ends[agent].outgoing {
+            let mut bytes = Vec::new();
+            message.encode(&mut bytes);
+            // One that is gone says so by its end.
+            let _ = outgoing.send(bytes);
+        }
+    }
+
+    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {
+        self.arrived.recv_timeout(patience).ok()
+    }
+
+    fn is_interrupted(&self) -> bool {
+        signal::interrupted()
+    }
+}
+
+impl Drop for PipeBus {
+    fn drop(&mut self) {
+        // Without anybody to listen to they end by themselves.
+        self.ends.iter_mut().for_each(|end| end.outgoing = None);
+        let deadline = Instant::now() + END_PATIENCE;
+        for end in &mut self.ends {
+            while !matches!(end.child.try_wait(), Ok(Some(_))) && Instant::now() < deadline {
+                std::thread::sleep(LOOK);
+            }
+            let _ = end.child.kill();
+            let _ = end.child.wait();
+        }
+    }
+}

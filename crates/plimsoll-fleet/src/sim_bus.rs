@@ -1,0 +1,324 @@
+//! A carrier on simulated time ([`SimBus`]), with agents behind it whose loads meet simulated
+//! servers: messages are lost, delayed, doubled and reordered, agents killed and cut off, all by
+//! seed. For tests only.
+
+use crate::agent::{Agent, AgentAct};
+use crate::bus::{Arrived, Bus};
+use crate::frame::{FleetMessage, GREETING, MessageReader};
+use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use plimsoll_engine::ArrivalRoutes;
+use plimsoll_model::rng::{Rng, mix};
+use plimsoll_model::{Histogram, Injector, Interval, Ledger, Plan, RequestFailure, Schedule, Stripe, WorkerTime};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const MS: u64 = 1_000_000;
+pub const S: u64 = 1_000 * MS;
+
+/// What happens to messages on their way.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Weather {
+    /// Shares of messages that are lost, and that come twice.
+    pub lost: f64,
+    pub doubled: f64,
+    /// How long each takes at least, and how much longer at most.
+    pub delay_ns: u64,
+    pub jitter_ns: u64,
+}
+
+pub struct SimBus {
+    pub now_ns: u64,
+    pub weather: Weather,
+    /// When the user wants all to end.
+    pub interrupted_at_ns: u64,
+    pub agents: Vec<SimAgent>,
+    rng: Rng,
+    mail: BTreeMap<(u64, u64), (Option<usize>, usize, Vec<u8>)>,
+    mails: u64,
+    arrived: VecDeque<(usize, u64, Arrived)>,
+}
+
+pub struct SimAgent {
+    agent: Agent,
+    clock_offset_ns: u64,
+    load: Option<SimLoad>,
+    /// Nothing reaches it, and nothing comes of it, from here to there.
+    pub cut_ns: (u64, u64),
+    /// It is gone from here on; whether its carrier tells.
+    pub killed_ns: Option<(u64, bool)>,
+    left: bool,
+    /// When its load was last seen to run.
+    pub loading_ns: u64,
+}
+
+impl SimBus {
+    /// With so many agents whose clocks are days apart.
+    pub fn new(agents: usize, weather: Weather, seed: u64) -> SimBus {
+        let agent = |number: usize| {
+            let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
+            let hello =
+                Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, system: String::new() };
+            SimAgent {
+                agent: Agent::new(hello, clock_offset_ns),
+                clock_offset_ns,
+                load: None,
+                cut_ns: (u64::MAX, u64::MAX),
+                killed_ns: None,
+                left: false,
+                loading_ns: 0,
+            }
+        };
+        SimBus {
+            now_ns: 0,
+            weather,
+            interrupted_at_ns: u64::MAX,
+            agents: (0..agents).map(agent).collect(),
+            rng: Rng::stream(seed, 1),
+            mail: BTreeMap::new(),
+            mails: 0,
+            arrived: VecDeque::new(),
+        }
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        (0..self.agents.len()).map(|number| format!("load{number}")).collect()
+    }
+
+    /// Posts a message to an agent, or from it.
+    fn post(&mut self, to: Option<usize>, agent: usize, bytes: Vec<u8>) {
+        let copies = 1 + usize::from(self.rng.next_f64() < self.weather.doubled);
+        for _ in 0..copies {
+            if self.rng.next_f64() < self.weather.lost {
+                continue;
+            }
+            let jitter_ns = (self.rng.next_f64() * self.weather.jitter_ns as f64) as u64;
+            self.mails += 1;
+            let at = (self.now_ns + self.weather.delay_ns + jitter_ns, self.mails);
+            self.mail.insert(at, (to, agent, bytes.clone()));
+        }
+    }
+
+    /// A millisecond passes.
+    pub fn step(&mut self) {
+        self.now_ns += MS;
+        while let Some(first) = self.mail.first_entry()
+            && first.key().0 <= self.now_ns
+        {
+            let (to, agent, bytes) = first.remove();
+            let there = &mut self.agents[agent];
+            if there.is_cut(self.now_ns) || there.is_dead(self.now_ns) {
+                continue;
+            }
+            match to {
+                None => {
+                    let message = read::<ToCoordinator>(&bytes);
+                    self.arrived.push_back((agent, self.now_ns, Arrived::Message(message)));
+                }
+                Some(_) => {
+                    let mut acts = Vec::new();
+                    there.agent.take(self.now_ns + there.clock_offset_ns, read(&bytes), &mut acts);
+                    self.act(agent, acts);
+                }
+            }
+        }
+        for agent in 0..self.agents.len() {
+            let there = &mut self.agents[agent];
+            if let Some((killed_ns, true)) = there.killed_ns
+                && killed_ns <= self.now_ns
+                && !there.left
+            {
+                there.left = true;
+                self.arrived.push_back((agent, self.now_ns, Arrived::Gone("its ssh ended".to_owned())));
+            }
+            if there.is_dead(self.now_ns) {
+                continue;
+            }
+            let (mut acts, there_ns) = (Vec::new(), self.now_ns + there.clock_offset_ns);
+            there.agent.poll(there_ns, &mut acts);
+            if there.load.as_ref().is_some_and(SimLoad::has_begun) {
+                there.loading_ns = self.now_ns;
+            }
+            if let Some(load) = &mut there.load
+                && load.go_on(there_ns, &mut there.agent, &mut acts)
+            {
+                there.load = None;
+            }
+            self.act(agent, acts);
+        }
+    }
+
+    fn act(&mut self, agent: usize, acts: Vec<AgentAct>) {
+        let mut more = Vec::new();
+        for act in acts {
+            let there = &mut self.agents[agent];
+            match act {
+                AgentAct::Send(message) => {
+                    let mut bytes = GREETING.to_vec();
+                    message.encode(&mut bytes);
+                    self.post(None, agent, bytes);
+                }
+                AgentAct::Prepare(task) => {
+                    there.load = Some(SimLoad::new(&task));
+                    there.agent.take_preparation(task.epoch, Ok((Injector::default(), Vec::new())), &mut more);
+                }
+                AgentAct::Begin { origin_ns } => {
+                    there.load.iter_mut().for_each(|load| load.origin_ns = Some(origin_ns));
+                }
+                AgentAct::End => match &mut there.load {
+                    Some(load) if load.has_begun() => load.is_to_end = true,
+                    _ => there.load = None,
+                },
+                AgentAct::Leave => (there.left, there.load) = (true, None),
+            }
+        }
+        if !more.is_empty() {
+            self.act(agent, more);
+        }
+    }
+}
+
+impl SimAgent {
+    fn is_cut(&self, now_ns: u64) -> bool {
+        (self.cut_ns.0..self.cut_ns.1).contains(&now_ns)
+    }
+
+    fn is_dead(&self, now_ns: u64) -> bool {
+        self.left || self.killed_ns.is_some_and(|(killed_ns, _)| killed_ns <= now_ns)
+    }
+}
+
+fn read<M: FleetMessage>(bytes: &[u8]) -> M {
+    let mut reader = MessageReader::default();
+    reader.push(bytes);
+    reader.next().expect("a frame").expect("a whole one")
+}
+
+impl Bus for SimBus {
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn send(&mut self, agent: usize, message: &ToAgent) {
+        let mut bytes = GREETING.to_vec();
+        message.encode(&mut bytes);
+        self.post(Some(agent), agent, bytes);
+    }
+
+    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {
+        let until_ns = self.now_ns + patience.as_nanos() as u64;
+        while self.arrived.is_empty() && self.now_ns < until_ns {
+            self.step();
+        }
+        self.arrived.pop_front()
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.now_ns >= self.interrupted_at_ns
+    }
+}
+
+/// A stripe of a load as a simulated server answers it.
+pub struct SimLoad {
+    epoch: u64,
+    ticks: VecDeque<Interval>,
+    next: u32,
+    window_end_ns: u64,
+    origin_ns: Option<u64>,
+    is_to_end: bool,
+    /// What of each route has begun and not ended.
+    under_way: BTreeMap<u16, Ledger>,
+}
+
+impl SimLoad {
+    fn new(task: &PartTask) -> SimLoad {
+        let plan = Plan::from_bytes(&task.plan).expect("a plan");
+        let stripe = Stripe { index: task.index, of: task.of };
+        let ticks = simulated_ticks(&plan, stripe).into();
+        let window_end_ns = Schedule::compile(&plan.load).end_ns().expect("an end");
+        let (epoch, under_way) = (task.epoch, BTreeMap::new());
+        SimLoad { epoch, ticks, next: 0, window_end_ns, origin_ns: None, is_to_end: false, under_way }
+    }
+
+    fn has_begun(&self) -> bool {
+        self.origin_ns.is_some()
+    }
+
+    /// Whether it is over.
+    fn go_on(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAct>) -> bool {
+        let Some(origin_ns) = self.origin_ns else { return false };
+        while now_ns >= origin_ns + u64::from(self.next + 1) * Plan::TICK_NS
+            && let Some(interval) = self.ticks.pop_front()
+        {
+            for (route, figures) in interval.routes.iter() {
+                self.under_way.entry(route).or_default().merge(&figures.ledger);
+            }
+            agent.tick(now_ns, self.epoch, self.next, interval, acts);
+            self.next += 1;
+        }
+        if self.is_to_end && !self.ticks.is_empty() {
+            let mut last = Interval::default();
+            for (route, ledger) in &self.under_way {
+                last.routes.of_mut(*route).ledger.in_flight = ledger.without_end();
+            }
+            agent.tick(now_ns, self.epoch, self.next, last, acts);
+            self.window_end_ns = u64::from(self.next) * Plan::TICK_NS;
+            self.ticks.clear();
+        }
+        if self.ticks.is_empty() {
+            agent.take_end(now_ns, self.epoch, seal_at(self.window_end_ns), acts);
+        }
+        self.ticks.is_empty()
+    }
+}
+
+/// What is said at the end of a part whose window ended then.
+pub fn seal_at(window_end_ns: u64) -> Seal {
+    let (ledger, failed_answers) = (Ledger::default(), Vec::new());
+    Seal { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
+}
+
+/// The ticks of a stripe of an open load on a server that takes between 1 and 250 ms, and refuses
+/// one in fifty: what becomes of a request follows from its number alone, so that no stripe knows
+/// of another.
+pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
+    let schedule = Arc::new(Schedule::compile(&plan.load));
+    let mut ticks: Vec<(Interval, BTreeMap<u16, Histogram>, Histogram)> = Vec::new();
+    let mut tick_mut = |at_ns: u64| {
+        let index = (at_ns / Plan::TICK_NS) as usize;
+        while ticks.len() <= index {
+            ticks.push((Interval::default(), BTreeMap::new(), Histogram::new()));
+        }
+        index
+    };
+    let mut events = Vec::new();
+    let mut routes = ArrivalRoutes::new(plan, stripe).expect("a plan");
+    for (number, start_ns) in schedule.arrivals(stripe) {
+        let draw = mix(plan.load.seed ^ number);
+        let took_ns = MS + draw % (249 * MS);
+        let route = routes.first(number).expect("a route");
+        events.push((tick_mut(start_ns), tick_mut(start_ns + took_ns), route, took_ns, draw % 50 == 0, draw % 999));
+    }
+    for (begun, ended, route, took_ns, refused, lag_ns) in events {
+        ticks[begun].0.routes.of_mut(route).ledger.scheduled += 1;
+        ticks[begun].2.record(lag_ns);
+        let ledger = &mut ticks[ended].0.routes.of_mut(route).ledger;
+        match refused {
+            true => ledger.failed[RequestFailure::Status as usize] += 1,
+            false => {
+                ledger.succeeded += 1;
+                ticks[ended].1.entry(route).or_default().record(took_ns);
+            }
+        }
+    }
+    let worker = WorkerTime { worker: stripe.index as u32, work_ns: 7 * MS, cpu_ns: 9 * MS, wall_ns: 100 * MS };
+    let finished = |(mut interval, times, mut lag): (Interval, BTreeMap<u16, Histogram>, Histogram)| {
+        for (route, mut times) in times {
+            interval.routes.of_mut(route).response = times.drain();
+        }
+        interval.load.lag = lag.drain();
+        interval.load.workers.push(worker);
+        interval
+    };
+    ticks.into_iter().map(finished).collect()
+}

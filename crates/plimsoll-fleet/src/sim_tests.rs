@@ -1,0 +1,270 @@
+//! Fleets on simulated time: whatever becomes of messages and agents, loads are summed exactly,
+//! ledgers close, and nothing runs on.
+
+use crate::bus::Bus;
+use crate::fleet_load::{FleetLoad, FleetWishes};
+use crate::sim_bus::{MS, S, SimBus, Weather, simulated_ticks};
+use plimsoll_engine::{Collector, Reported, Tick};
+use plimsoll_model::codec::Frame;
+use plimsoll_model::rng::Rng;
+use plimsoll_model::{Arrivals, Curve, Ending, Injector, LoadShape, OnLoss, Plan, Purpose, Run, Schedule, Spin, Stop};
+use plimsoll_model::{Stripe, Tag};
+use plimsoll_study::runner::RemoteLoad;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+const STORM: Weather = Weather { lost: 0.1, doubled: 0.1, delay_ns: MS, jitter_ns: 60 * MS };
+
+fn wishes(on_loss: OnLoss) -> FleetWishes {
+    let (workers, spin, preflight) = (None, Spin::Auto, false);
+    FleetWishes { workers, spin, preflight, on_loss, skew_ns_max: 60 * MS, system: String::new() }
+}
+
+/// 400 requests a second for 3 s after a warm-up of 0.5 s, on two routes.
+fn plan(seed: u64) -> Plan {
+    let addresses = vec![([127, 0, 0, 1], 80).into()];
+    let rate = Curve::constant(400.0);
+    let mut plan = Plan::get("h", 80, addresses, LoadShape::Open { rate, arrivals: Arrivals::Poisson });
+    (plan.load.duration_ns, plan.load.warmup_ns, plan.load.seed) = (Some(3 * S), 0, seed);
+    plan.traffic.routes.push(plan.traffic.routes[0].clone());
+    plan
+}
+
+fn fleet(bus: SimBus, on_loss: OnLoss) -> FleetLoad<SimBus> {
+    let names = bus.names();
+    FleetLoad::meet(bus, &names, wishes(on_loss)).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+fn on_tick(_: &Tick) -> ControlFlow<Stop> {
+    ControlFlow::Continue(())
+}
+
+/// One load of a fleet, which begins 3 s after all are ready.
+fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, goes_on: bool) -> Run {
+    fleet.connect(plan, goes_on, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+    let origin_ns = fleet.bus().now_ns() + 3 * S;
+    fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// A run as it stands in a run file.
+fn bytes(run: &Run) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (plan, injectors) = (Box::new(run.plan.clone()), run.injectors.clone());
+    Frame::TrialStart { tag: Tag::of(Purpose::Run), start_ns: 0, plan, injectors }.encode(&mut out);
+    for (index, interval) in &run.intervals {
+        Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
+    }
+    let (ending, window_ns) = (run.ending.clone().expect("an end"), run.window_ns);
+    let (addresses, failed_answers) = (Vec::new(), run.failed_answers.clone());
+    Frame::TrialEnd { ending, window_ns, start_ns: 0, addresses, failed_answers }.encode(&mut out);
+    out
+}
+
+/// What one process makes of the same stripes.
+fn one_process(plan: &Plan, stripes: u64) -> Run {
+    let schedule = Schedule::compile(&plan.load);
+    let injectors = vec![Injector::default(); stripes as usize];
+    let mut collector = Collector::new(plan.record(), injectors, stripes as usize, &schedule);
+    for part in 0..stripes {
+        for (index, interval) in simulated_ticks(plan, Stripe { index: part, of: stripes }).into_iter().enumerate() {
+            let tick = Reported::Tick { part: part as usize, index: index as u64, interval };
+            assert!(collector.take(tick, &mut on_tick).is_continue());
+        }
+        let window_end_ns = schedule.end_ns().expect("an end");
+        let (part, failed_answers) = (part as usize, Vec::new());
+        let _ = collector.take(Reported::Done { part, window_end_ns, failed_answers, used_up: false }, &mut on_tick);
+    }
+    collector.finish()
+}
+
+#[test]
+fn three_agents_are_one_process_with_three_stripes_byte_for_byte() {
+    for seed in 0..20 {
+        let weather = if seed == 0 { Weather::default() } else { STORM };
+        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+        for load in 0..2 {
+            let plan = plan(seed * 10 + load);
+            let run = run(&mut fleet, &plan, true);
+            assert!(run.totals().whole.ledger.scheduled > 1_000, "seed {seed}");
+            assert_eq!(bytes(&run), bytes(&one_process(&plan, 3)), "seed {seed}");
+            let frames: Vec<u64> = run.agents.iter().map(|agent| agent.frames).collect();
+            assert!(run.agents.iter().all(|agent| agent.lost.is_none() && agent.ledger.closes()), "{:?}", run.agents);
+            assert!(frames.iter().all(|frames| *frames > 30), "{frames:?}");
+            assert_eq!(run.agents.iter().any(|agent| agent.frames_repeated > 0), seed > 0, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_a_lost_agent_had_not_sent_is_unsent_by_its_name_and_the_load_goes_on() {
+    for seed in 0..20 {
+        let (tells, weather) = (seed % 2 == 0, if seed < 10 { Weather::default() } else { STORM });
+        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+        let plan = plan(seed);
+        fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        let origin_ns = fleet.bus().now_ns() + 3 * S;
+        let killed_ns = origin_ns + seed * 150 * MS;
+        fleet.bus_mut().agents[1].killed_ns = Some((killed_ns, tells));
+        let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(run.ending, Some(Ending::Finished), "seed {seed}");
+        let (ledger, whole) = (run.totals().whole.ledger, one_process(&plan, 3).totals().whole.ledger);
+        assert!(ledger.closes() && ledger.scheduled == whole.scheduled, "seed {seed}: {ledger:?} of {whole:?}");
+        let [first, lost, third] = run.agents.as_slice() else { panic!("{:?}", run.agents) };
+        assert!(first.lost.is_none() && third.lost.is_none() && first.ledger.unsent == 0, "seed {seed}");
+        let why = lost.lost.as_deref().unwrap_or_default();
+        assert_eq!(why, if tells { "its ssh ended" } else { "it said nothing for 4 s" }, "seed {seed}");
+        assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
+        // What it sent before it was killed counts, up to what was on its way.
+        let part = plan.load.duration_ns.expect("a length") - seed * 150 * MS;
+        let expect = 400.0 / 3.0 * part as f64 / 1e9;
+        assert!((lost.ledger.unsent as f64 - expect).abs() < 90.0, "seed {seed}: {} of {expect}", lost.ledger.unsent);
+    }
+}
+
+#[test]
+fn a_study_goes_on_with_other_shares_after_an_agent_is_lost() {
+    let mut fleet = fleet(SimBus::new(3, Weather::default(), 7), OnLoss::Go);
+    fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
+    let plan = plan(1);
+    let lost = run(&mut fleet, &plan, false);
+    let why = "agent load0 was lost: its ssh ended";
+    assert_eq!(lost.ending, Some(Ending::Stopped(Stop::Died(why.into()))));
+    assert!(lost.totals().whole.ledger.closes() && lost.totals().whole.ledger.unsent == 0);
+    let next = run(&mut fleet, &plan, false);
+    assert_eq!(bytes(&next), bytes(&one_process(&plan, 2)));
+    assert_eq!(fleet.take_warnings(), [why]);
+}
+
+#[test]
+fn where_the_user_wants_it_a_loss_ends_load_and_study() {
+    let mut fleet = fleet(SimBus::new(2, Weather::default(), 7), OnLoss::Stop);
+    fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
+    let run = run(&mut fleet, &plan(1), true);
+    assert!(matches!(run.ending, Some(Ending::Stopped(Stop::Died(_)))));
+    let failure = fleet.connect(&plan(1), true, &mut on_tick).expect_err("no fleet");
+    assert!(failure.to_string().contains("agent load0 was lost: its ssh ended"), "{failure}");
+}
+
+#[test]
+fn all_loads_end_within_a_second_when_the_user_wants_that() {
+    for (seed, weather) in [(1, Weather::default()), (2, STORM)] {
+        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+        let plan = plan(seed);
+        fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        let origin_ns = fleet.bus().now_ns() + 3 * S;
+        let interrupted_ns = origin_ns + S;
+        fleet.bus_mut().interrupted_at_ns = interrupted_ns;
+        // One hears nothing of it.
+        fleet.bus_mut().agents[2].cut_ns = (origin_ns + 500 * MS, u64::MAX);
+        let interrupted = &mut |tick: &Tick| match tick.origin_ns + tick.end_ns >= interrupted_ns {
+            true => ControlFlow::Break(Stop::Interrupted),
+            false => ControlFlow::Continue(()),
+        };
+        let run = fleet.run(&plan, origin_ns, interrupted).unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(fleet.bus().now_ns() <= interrupted_ns + S, "seed {seed}");
+        assert!(matches!(run.ending, Some(Ending::Stopped(_))) && run.totals().whole.ledger.closes());
+        let reached = &fleet.bus().agents[..2];
+        assert!(reached.iter().all(|agent| agent.loading_ns <= interrupted_ns + S), "seed {seed}");
+    }
+}
+
+#[test]
+fn no_load_runs_without_a_coordinator_for_longer_than_its_lease() {
+    let mut fleet = fleet(SimBus::new(3, Weather::default(), 3), OnLoss::Go);
+    let mut plan = plan(3);
+    plan.load.duration_ns = Some(60 * S);
+    fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+    let origin_ns = fleet.bus().now_ns() + S;
+    let cut_ns = origin_ns + 2 * S;
+    fleet.bus_mut().agents.iter_mut().for_each(|agent| agent.cut_ns = (cut_ns, u64::MAX));
+    let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(run.totals().whole.ledger.closes());
+    let bus = fleet.bus_mut();
+    while bus.now_ns < cut_ns + 15 * S {
+        bus.step();
+    }
+    for agent in &bus.agents {
+        let after_ns = agent.loading_ns - cut_ns;
+        assert!((9 * S..11 * S).contains(&after_ns), "{after_ns}");
+    }
+}
+
+#[test]
+fn a_clock_that_cannot_be_known_well_enough_is_refused() {
+    let far = Weather { delay_ns: 100 * MS, ..Weather::default() };
+    let bus = SimBus::new(2, far, 1);
+    let names = bus.names();
+    let failure = fleet(bus, OnLoss::Go).refuse_unfit().expect_err("too far").to_string();
+    assert!(failure.contains("load0 is known to within 10") && failure.contains("--max-skew allows 60ms"), "{failure}");
+    let mut silent = SimBus::new(2, Weather::default(), 1);
+    silent.agents[1].cut_ns = (0, u64::MAX);
+    let failure = FleetLoad::meet(silent, &names, wishes(OnLoss::Go)).err().expect("nobody").to_string();
+    assert!(failure.contains("agent load1: it did not answer within 60 s"), "{failure}");
+}
+
+#[test]
+fn a_carrier_takes_its_time() {
+    let mut bus = SimBus::new(1, Weather { delay_ns: 5 * MS, ..Weather::default() }, 1);
+    assert!(bus.receive(Duration::from_millis(3)).is_none());
+    assert!(bus.receive(Duration::from_millis(9)).is_some_and(|(agent, at_ns, _)| agent == 0 && at_ns == 6 * MS));
+}
+
+/// Agents are killed and cut off at moments drawn by seed, under fair weather and in storms. What
+/// was delivered is counted once, every ledger closes, a load that lost nobody is exact, and no
+/// load runs longer than its lease.
+#[test]
+fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
+    let (mut losses, mut exact) = (0, 0);
+    for seed in 0..200 {
+        let mut rng = Rng::stream(seed, 99);
+        let weather = if rng.below(2) == 0 { Weather::default() } else { STORM };
+        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+        let plan = plan(seed);
+        fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        let origin_ns = fleet.bus().now_ns() + 3 * S;
+        for agent in &mut fleet.bus_mut().agents {
+            let at_ns = origin_ns + rng.below(3_500) * MS;
+            match rng.below(4) {
+                0 => agent.killed_ns = Some((at_ns, rng.below(2) == 0)),
+                1 => agent.cut_ns = (at_ns, at_ns + rng.below(6_000) * MS),
+                _ => {}
+            }
+        }
+        let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        let (ledger, whole) = (run.totals().whole.ledger, one_process(&plan, 3).totals().whole.ledger);
+        assert!(ledger.closes(), "seed {seed}: {ledger:?}");
+        let lost = run.agents.iter().filter(|agent| agent.lost.is_some()).count();
+        match lost {
+            0 => {
+                assert_eq!(bytes(&run), bytes(&one_process(&plan, 3)), "seed {seed}");
+                exact += 1;
+            }
+            3 => {}
+            _ => assert_eq!(ledger.scheduled, whole.scheduled, "seed {seed}: {:?}", run.agents),
+        }
+        losses += lost;
+        for agent in &run.agents {
+            assert!(agent.ledger.closes(), "seed {seed}: {agent:?}");
+            assert!(agent.lost.is_some() || agent.ledger.unsent == 0, "seed {seed}: {agent:?}");
+        }
+        let bus = fleet.bus_mut();
+        let over_ns = bus.now_ns + 11 * S;
+        while bus.now_ns < over_ns {
+            bus.step();
+        }
+        let last_ns = bus.agents.iter().map(|agent| agent.loading_ns).max().expect("agents");
+        assert!(last_ns < over_ns - 500 * MS, "seed {seed}: a load runs on");
+    }
+    assert!(losses > 50 && exact > 50, "{losses} losses, {exact} exact");
+}
+
+#[test]
+fn a_hundred_agents_are_one_load() {
+    let mut fleet = fleet(SimBus::new(100, STORM, 5), OnLoss::Go);
+    let mut plan = plan(5);
+    plan.traffic.routes.push(plan.traffic.routes[0].clone());
+    plan.load.duration_ns = Some(2 * S);
+    let run = run(&mut fleet, &plan, true);
+    assert_eq!(bytes(&run), bytes(&one_process(&plan, 100)));
+    assert!(run.agents.len() == 100 && run.agents.iter().all(|agent| agent.lost.is_none()));
+}

@@ -1,0 +1,106 @@
+//! The agents of a fleet, as a table and as fields of JSON: what each did, how busy and how late it
+//! was, and whether it was lost.
+//!
+//! Not here: whether one of them was the limit (`plimsoll_analysis::fleet`).
+
+use crate::block::Report;
+use crate::format::{count, duration, share};
+use plimsoll_model::AgentAccount;
+use serde::Serialize;
+
+/// The headings of [`rows`].
+pub(crate) const HEADINGS: [&str; 10] =
+    ["agent", "threads", "scheduled", "share", "succeeded", "failed", "unsent", "busy", "lag p99", "clock within"];
+
+/// Adds the table of agents, where there are any, and a line for each that was lost.
+pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
+    if agents.is_empty() {
+        return;
+    }
+    report.table(&HEADINGS, rows(agents));
+    let lost = agents.iter().filter_map(|agent| Some(format!("{}: {}", agent.name, agent.lost.as_ref()?)));
+    let lost: Vec<(&str, String)> = lost.map(|text| ("lost agent", text)).collect();
+    if !lost.is_empty() {
+        report.facts(lost);
+    }
+}
+
+/// The figures of each agent.
+pub(crate) fn rows(agents: &[AgentAccount]) -> Vec<Vec<String>> {
+    let scheduled = scheduled(agents);
+    agents.iter().map(|agent| row(agent, scheduled)).collect()
+}
+
+fn scheduled(agents: &[AgentAccount]) -> u64 {
+    agents.iter().map(|agent| agent.ledger.scheduled).sum()
+}
+
+fn part(agent: &AgentAccount, scheduled: u64) -> f64 {
+    if scheduled > 0 { agent.ledger.scheduled as f64 / scheduled as f64 } else { 0.0 }
+}
+
+fn row(agent: &AgentAccount, scheduled: u64) -> Vec<String> {
+    vec![
+        agent.name.clone(),
+        agent.workers.to_string(),
+        count(agent.ledger.scheduled),
+        share(part(agent, scheduled)),
+        count(agent.ledger.succeeded),
+        count(agent.ledger.failed_total()),
+        count(agent.ledger.unsent),
+        format!("{:.0} %", agent.work_share * 100.0),
+        agent.lag_p99_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64)),
+        duration(agent.skew_ns_max as f64),
+    ]
+}
+
+/// An agent in a document.
+#[derive(Serialize)]
+pub(crate) struct AgentFields {
+    name: String,
+    threads: u32,
+    scheduled: u64,
+    share: f64,
+    succeeded: u64,
+    failed: u64,
+    unsent: u64,
+    in_flight: u64,
+    work_share: f64,
+    lag_p99_ns: Option<u64>,
+    clock_error_ns_max: u64,
+    intervals: u64,
+    intervals_repeated: u64,
+    lost: Option<String>,
+}
+
+/// The agents in a document; none where there is no fleet.
+pub(crate) fn fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
+    let scheduled = scheduled(agents);
+    let fields = |agent| AgentFields::of(agent, scheduled);
+    agents.iter().map(fields).collect()
+}
+
+impl AgentFields {
+    pub(crate) fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    fn of(agent: &AgentAccount, scheduled: u64) -> AgentFields {
+        AgentFields {
+            name: agent.name.clone(),
+            threads: agent.workers,
+            scheduled: agent.ledger.scheduled,
+            share: part(agent, scheduled),
+            succeeded: agent.ledger.succeeded,
+            failed: agent.ledger.failed_total(),
+            unsent: agent.ledger.unsent,
+            in_flight: agent.ledger.in_flight,
+            work_share: agent.work_share,
+            lag_p99_ns: agent.lag_p99_ns,
+            clock_error_ns_max: agent.skew_ns_max,
+            intervals: agent.frames,
+            intervals_repeated: agent.frames_repeated,
+            lost: agent.lost.clone(),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Loads of several agents, each a process of its own: reached by a script in place of `ssh`, and
+//! by a real `sshd` where there is one.
+
+use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
+use plimsoll_bench::servers::slots;
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What takes the place of `ssh`: a script that notes the process of each host's agent and runs the
+/// line here. Some hosts are not as they should be.
+struct FakeSsh {
+    folder: PathBuf,
+}
+
+impl FakeSsh {
+    fn new() -> FakeSsh {
+        let folder = folder("fake-ssh");
+        symlink(env!("CARGO_BIN_EXE_plimsoll"), folder.join("plimsoll")).expect("a link");
+        fs::create_dir(folder.join("tmp")).expect("a folder");
+        let script = format!(
+            r#"#!/bin/sh
+host= line=
+for word; do host=$line line=$word; done
+echo $$ >'{0}'/"$host.pid"
+case $host in
+closed) echo "ann@closed: Permission denied (publickey,password)." >&2; exit 255 ;;
+changed) echo "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @" >&2; exit 255 ;;
+chatty) echo "Welcome to chatty"; exec sleep 30 ;;
+older) printf 'PLIMFLT\000'; exec sleep 30 ;;
+bare) PATH=/usr/bin:/bin TMPDIR='{0}/tmp' exec sh -c "$line" ;;
+strict) exec '{0}/plimsoll' agent --stdio --allow 10.0.0.0/8:8080 ;;
+deny) exec '{0}/plimsoll' agent --stdio ;;
+esac
+PATH='{0}':$PATH exec sh -c "$line"
+"#,
+            folder.display()
+        );
+        let path = folder.join("ssh");
+        fs::write(&path, script).expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).expect("executable");
+        FakeSsh { folder }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(arguments);
+        command.env("PLIMSOLL_SSH", self.folder.join("ssh")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).spawn().expect("the binary starts")
+    }
+
+    /// The process of a host's agent, once there is one.
+    fn pid(&self, host: &str) -> u32 {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let text = fs::read_to_string(self.folder.join(format!("{host}.pid"))).unwrap_or_default();
+            match text.trim().parse() {
+                Ok(pid) => return pid,
+                Err(_) => assert!(Instant::now() < deadline, "no agent on {host}"),
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn agents(document: &Value) -> &Vec<Value> {
+    document["agents"].as_array().unwrap_or_else(|| panic!("no agents in {document:#}"))
+}
+
+fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+#[test]
+fn a_load_of_three_agents_is_one_load() {
+    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let file = ssh.folder.join("run.plimsoll");
+    let path = file.to_str().expect("text");
+    for load in [&["--rate", "600"][..], &["-c", "9"]] {
+        let words = ["run", &server.url, "--fleet", "ssh://load1,load2,ann@load3:2222", "-d", "2s", "-o", path];
+        let done = finish(ssh.start(&[&words[..], load, &["--json", "--quiet"]].concat()));
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let document = done.json();
+        assert_ledger_closes(&document, "three agents");
+        let names: Vec<&str> = agents(&document).iter().filter_map(|agent| agent["name"].as_str()).collect();
+        assert_eq!(names, ["ann@load3:2222", "load1", "load2"]);
+        let sum = |field: &str| agents(&document).iter().map(|agent| number(agent, field)).sum::<f64>();
+        for (field, path) in [("scheduled", "ledger.scheduled"), ("succeeded", "ledger.succeeded")] {
+            assert_eq!(sum(field), number(&document, path), "{document:#}");
+        }
+        for agent in agents(&document) {
+            assert!(agent["lost"].is_null() && number(agent, "scheduled") > 100.0, "{agent:#}");
+            assert!(number(agent, "clock_error_ns_max") < 20e6 && number(agent, "intervals") >= 20.0, "{agent:#}");
+        }
+        if load[0] == "--rate" {
+            assert_eq!(number(&document, "ledger.scheduled"), 1_200.0);
+            assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
+        }
+        // The run file has it all, and says it again.
+        let shown = plimsoll(&["show", "--json", path]);
+        assert_eq!(shown.json()["agents"], document["agents"], "{}", shown.stderr);
+        let text = plimsoll(&["show", "--verbose", path]).stdout;
+        assert!(text.contains("clock within") && text.contains("ann@load3:2222"), "{text}");
+    }
+    let gone = ["load1", "load2", "ann@load3"].map(|host| is_running(ssh.pid(host)));
+    assert_eq!(gone, [false; 3], "agents end with their coordinator");
+}
+
+#[test]
+fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
+    let server = baseline(1);
+    for on_loss in ["go", "stop"] {
+        let ssh = FakeSsh::new();
+        let words = ["run", &server.url, "--fleet", "ssh://load1,load2", "--rate", "500", "-d", "4s"];
+        let child = ssh.start(&[&words[..], &["--on-loss", on_loss, "--json", "--quiet"]].concat());
+        let pid = ssh.pid("load2");
+        std::thread::sleep(Duration::from_secs(2));
+        signal(pid, "KILL");
+        let done = finish(child);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let document = done.json();
+        assert_ledger_closes(&document, on_loss);
+        let [first, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
+        assert!(first["lost"].is_null() && lost["lost"] == "its ssh ended", "{document:#}");
+        let reason = document["generator"]["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("agent load2 was lost (its ssh ended)"), "{document:#}");
+        if on_loss == "go" {
+            assert_eq!(number(&document, "ledger.scheduled"), 2_000.0, "{document:#}");
+            assert!(number(lost, "unsent") > 200.0 && number(first, "unsent") == 0.0, "{document:#}");
+            assert_eq!(number(first, "scheduled"), 1_000.0, "{document:#}");
+        } else {
+            assert!(number(&document, "duration_s") < 3.5, "{document:#}");
+        }
+        assert!(done.stderr.contains("agent load2 was lost"), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn a_search_goes_on_without_an_agent_that_is_lost() {
+    let (ssh, server) = (FakeSsh::new(), slots(4, 10.0).expect("starts"));
+    let url = server.url("/");
+    let child =
+        ssh.start(&["find", &url, "--fleet", "ssh://load1,load2,load3", "--budget", "20s", "--json", "--quiet"]);
+    let pid = ssh.pid("load3");
+    std::thread::sleep(Duration::from_secs(6));
+    signal(pid, "KILL");
+    let done = finish(child);
+    assert!(done.code == 0, "{}", done.stderr);
+    let document = done.json();
+    let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
+    assert!(lower <= 402.0 && upper >= 340.0 && lower > 0.0, "{lower} to {upper}: {document:#}");
+    assert!(done.stderr.contains("agent load3 was lost: its ssh ended"), "{}", done.stderr);
+    let lost = agents(&document).iter().filter(|agent| !agent["lost"].is_null()).count();
+    let trials = document["trials"].as_array().expect("trials");
+    let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
+    let named: Vec<&Value> = trials.iter().filter(names_it).collect();
+    // It may have been between two loads; the trial that lost it says nothing, and others follow.
+    assert!(named.len() == lost && lost <= 1, "{document:#}");
+    assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
+    let scheduled = |name: &str| {
+        let agent = agents(&document).iter().find(|agent| agent["name"] == name);
+        number(agent.unwrap_or_else(|| panic!("no {name} in {document:#}")), "scheduled")
+    };
+    assert!(scheduled("load1") > scheduled("load3"), "the others go on: {document:#}");
+}
+
+#[test]
+fn an_interrupt_ends_all_agents_within_a_second() {
+    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let child = ssh.start(&["run", &server.url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
+    let pids = ["load1", "load2"].map(|host| ssh.pid(host));
+    std::thread::sleep(Duration::from_secs(2));
+    // One of them no longer does anything.
+    signal(pids[1], "STOP");
+    let begun = Instant::now();
+    signal(child.id(), "INT");
+    let done = finish(child);
+    let took = begun.elapsed();
+    assert!(done.code == 130 && took < Duration::from_millis(2_500), "{} after {took:?}: {}", done.code, done.stderr);
+    assert_ledger_closes(&done.json(), "interrupted");
+    assert!(!pids.into_iter().any(is_running), "an agent runs on");
+    // One whose coordinator is killed ends, too.
+    let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
+    let child =
+        child.insert(ssh.start(&["run", &server.url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
+    let pid = ssh.pid("load1");
+    std::thread::sleep(Duration::from_secs(2));
+    signal(child.id(), "KILL");
+    let _ = child.wait();
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while is_running(pid) {
+        assert!(Instant::now() < deadline, "an agent runs on without a coordinator");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
+    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let url = server.url.as_str();
+    for (words, part) in [
+        (&["--fleet", "load1"][..], "--fleet: 'load1' says no way to the machines; write ssh://load1"),
+        (&["--fleet", "ssh://load1,load1"], "two agents would have the name load1"),
+        (&["--fleet", "nats://bus:4222"], "'nats://' is no way to a fleet"),
+        (&["--on-loss", "go"], "--fleet"),
+        (&["--fleet", "ssh://load1", "--source-ip", "127.0.0.2"], "--source-ip"),
+        (&["--fleet", "ssh://load1", "--max-skew", "1ns"], "--max-skew allows 1ns"),
+        (&["--fleet", "ssh://closed"], "agent closed: ssh was not let in without a password"),
+        (&["--fleet", "ssh://changed"], "ssh-keygen -R changed"),
+        (&["--fleet", "ssh://bare"], "agent bare: it has no plimsoll in its PATH"),
+        (&["--fleet", "ssh://chatty"], "agent chatty: it is no agent of plimsoll"),
+        (&["--fleet", "ssh://older"], "agent older: it speaks version 0"),
+        (&["--fleet", "ssh://load1,strict"], "agent strict: it does not permit load on 127.0.0.1:"),
+        (&["--fleet", "ssh://deny"], "agent deny: it does not permit load on 127.0.0.1:"),
+    ] {
+        let done = finish(ssh.start(&[&["run", url, "-d", "1s"], words].concat()));
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
+    }
+    // Nothing listens there: each agent looks before a load.
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let url = format!("http://{free}/");
+    let done = finish(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-d", "1s"]));
+    assert!(done.code == 2 && done.stderr.contains("nothing was started"), "{}", done.stderr);
+}
+
+#[test]
+fn the_machines_of_a_fleet_are_shown() {
+    let ssh = FakeSsh::new();
+    let done = finish(ssh.start(&["fleet", "status", "ssh://load1,load2"]));
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(done.code == 0 && done.stdout.matches(version).count() == 2, "{} {}", done.stdout, done.stderr);
+    let done = finish(ssh.start(&["fleet", "status", "ssh://load1,closed"]));
+    assert!(done.code == 2 && done.stderr.contains("ssh-copy-id closed"), "{}", done.stderr);
+}
+
+#[test]
+fn an_agent_without_a_coordinator_says_so_and_ends() {
+    for (input, code, part) in
+        [("", 0, ""), ("what is this?", 2, "is not understood"), ("PLIMFLT\u{1}\u{1}\0\0\0xx\0\0\0\0", 2, "damaged")]
+    {
+        let mut child = command(&["agent", "--stdio"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        std::io::Write::write_all(&mut stdin, input.as_bytes()).expect("written");
+        drop(stdin);
+        // What it says is no text.
+        let output = child.wait_with_output().expect("ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && said.contains(part), "{input}: {said}");
+    }
+    for (words, part) in [(&["agent"][..], "--stdio"), (&["agent", "--stdio", "--allow", "here"], "--allow: 'here'")] {
+        let done = plimsoll(words);
+        assert!(done.code == 2 && done.stderr.contains(part), "{words:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_copy_is_taken_along_and_not_left_behind() {
+    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let words = ["run", &server.url, "--fleet", "ssh://bare", "--fleet-copy", "--rate", "100", "-d", "1s"];
+    let done = finish(ssh.start(&[&words[..], &["--json", "--quiet"]].concat()));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(number(&done.json(), "ledger.scheduled"), 100.0);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while fs::read_dir(ssh.folder.join("tmp")).expect("a folder").count() > 0 {
+        assert!(Instant::now() < deadline, "a copy is left behind");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A real `sshd` on a port of its own with keys of its own, ended when dropped.
+struct Sshd {
+    child: Child,
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Sshd {
+    /// `None` where there is no `sshd`, which is said.
+    fn start() -> Option<Sshd> {
+        let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists());
+        let Some(program) = program else {
+            eprintln!("SKIPPED: no sshd on this machine: fleets over a real ssh are not tested (scripts/needs sshd)");
+            return None;
+        };
+        let folder = folder("sshd");
+        let at = |name: &str| folder.join(name).display().to_string();
+        for name in ["host", "user"] {
+            let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(name)]).status();
+            assert!(made.is_ok_and(|status| status.success()), "ssh-keygen");
+        }
+        fs::copy(at("user.pub"), at("authorized")).expect("copied");
+        let bin = folder.join("bin");
+        fs::create_dir(&bin).expect("a folder");
+        symlink(env!("CARGO_BIN_EXE_plimsoll"), bin.join("plimsoll")).expect("a link");
+        let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
+             PasswordAuthentication no\nSetEnv PATH={}:/usr/bin:/bin\n",
+            at("host"),
+            at("authorized"),
+            bin.display()
+        );
+        fs::write(at("config"), config).expect("written");
+        // Where it separates privileges it needs this folder.
+        let _ = fs::create_dir_all("/run/sshd");
+        let child = Command::new(program).args(["-D", "-e", "-f", &at("config")]).stderr(Stdio::null()).spawn();
+        let sshd = Sshd { child: child.expect("sshd starts"), folder, port };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < deadline, "sshd does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(sshd)
+    }
+
+    /// The `ssh` that logs in there.
+    fn ssh(&self) -> String {
+        let at = |name: &str| self.folder.join(name).display().to_string();
+        format!(
+            "ssh -F none -oBatchMode=yes -oStrictHostKeyChecking=accept-new -oUserKnownHostsFile={} -i {} -T",
+            at("known"),
+            at("user")
+        )
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn agents_are_reached_over_a_real_ssh() {
+    let Some(sshd) = Sshd::start() else { return };
+    let server = baseline(1);
+    let fleet = format!("ssh://127.0.0.1:{0},localhost:{0}", sshd.port);
+    let run = |words: &[&str]| {
+        let words = [&["run", &server.url, "--fleet", &fleet, "-d", "2s", "--json", "--quiet"], words].concat();
+        let mut command = command(&words);
+        command.env("PLIMSOLL_SSH", sshd.ssh()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the binary starts"))
+    };
+    let done = run(&["--rate", "400"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    assert_ledger_closes(&document, "over ssh");
+    assert_eq!(number(&document, "ledger.scheduled"), 800.0);
+    assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
+    // The machine's own list is the last word.
+    let key = fs::read_to_string(sshd.folder.join("user.pub")).expect("a key");
+    let line = format!("command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" {key}");
+    fs::write(sshd.folder.join("authorized"), line).expect("written");
+    let done = run(&["--rate", "400"]);
+    assert!(done.code == 2 && done.stderr.contains("does not permit load on 127.0.0.1:"), "{}", done.stderr);
+    // Nobody may log in.
+    fs::write(sshd.folder.join("authorized"), "").expect("written");
+    let done = run(&["--rate", "400"]);
+    assert!(done.code == 2 && done.stderr.contains("ssh-copy-id"), "{}", done.stderr);
+}

@@ -23,6 +23,7 @@ pub mod find;
 pub mod finding;
 pub mod format;
 mod held_back;
+pub mod history;
 pub mod judge;
 pub mod levels;
 mod named;

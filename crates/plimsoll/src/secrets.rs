@@ -62,7 +62,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path"
             | "descriptor_set",
         ) => Class::Path,
-        (_, "output" | "dir" | "name") => Class::Place,
+        (_, "output" | "dir" | "name" | "store") => Class::Place,
         (
             _,
             "no_keepalive"
@@ -103,7 +103,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
             | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
             | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values" | "speed"
-            | "scale" | "only" | "skip" | "may_signal" | "shell",
+            | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags",
         ) => Class::Plain,
         _ => return None,
     })

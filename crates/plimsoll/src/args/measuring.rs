@@ -4,7 +4,9 @@
 //! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
 
 use super::reading::LogArgs;
-use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs};
+use super::shared::{
+    GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
+};
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -61,6 +63,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub out: OutputArgs,
     #[command(flatten)]
+    pub place: StoreArgs,
+    #[command(flatten)]
     pub script: ScriptArgs,
 }
 
@@ -112,6 +116,8 @@ pub struct FindArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -138,6 +144,8 @@ pub struct ExplainArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -176,6 +184,8 @@ pub struct OverloadArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
 }
 
 /// What is changed, one thing at a time, to tell causes apart.

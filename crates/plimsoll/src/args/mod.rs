@@ -30,6 +30,7 @@ pub use replay::ReplayArgs;
 pub use shared::redaction;
 pub use shared::{
     ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
+    StoreArgs,
 };
 
 use clap::{Parser, Subcommand};

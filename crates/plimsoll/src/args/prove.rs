@@ -3,7 +3,7 @@
 //! Not here: what it is asked in the same words as other commands (`shared`).
 
 use super::known_words::KnownWords;
-use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs};
+use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs, StoreArgs};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -120,6 +120,8 @@ pub struct ProveArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
     #[command(flatten)]
     pub script: ScriptArgs,
 }

@@ -54,6 +54,7 @@ pub fn asked(
         profiles: args.profiles.clone(),
         output: args.output.clone(),
         out: args.out.clone(),
+        place: args.place.clone(),
         script: ScriptArgs::default(),
     })?;
     let plan = &mut asked.plan;

@@ -183,7 +183,8 @@ fn sample(command: &str, id: &str) -> String {
             "/run/a b/x=y.pem"
         }
         (_, "ok_grpc") => "OK,NOT_FOUND",
-        (_, "output" | "dir") => "/run/a b/x.y",
+        (_, "output" | "dir" | "store") => "/run/a b/x.y",
+        (_, "tags") => "release=1.4",
         (_, "listen") => "127.0.0.1:0",
         // Its steps take a while.
         ("overload", "budget") => "90s",

@@ -42,15 +42,10 @@ fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String 
     }
 }
 
-/// Where the run file goes.
-fn place(terms: &Terms<String>) -> PathBuf {
-    terms.output.file.as_ref().map_or_else(|| result_store::new_path("prove"), PathBuf::from)
-}
-
 /// Compares two builds, reports, and says with which code to end.
 pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ProveAsked { mut blocks, criterion, margin, profiles: _ } = asked;
-    let path = place(terms);
+    let path = result_store::path(&terms.output, "prove");
     let port = blocks.arms.first().map_or(0, |arm| arm.plan.traffic.origin.port);
     let mut live = Live::new(terms.output.quiet);
     let revisions = git_builds::make(&terms.builds, port, &path, &mut |line| live.line(line))?;

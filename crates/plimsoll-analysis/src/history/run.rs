@@ -100,6 +100,11 @@ impl HistoryRun {
         }
     }
 
+    /// Whether it came to its end and its file says not what it found, as files of before.
+    pub fn is_without_summary(&self) -> bool {
+        self.state == RunState::Whole && self.summary.is_none()
+    }
+
     /// The beginning of the commit's name; with `+` where files differed from it.
     pub fn commit_short(&self) -> Option<String> {
         let revision = self.revision.as_ref()?;

@@ -3,7 +3,7 @@
 //! Not here: where the index is, and what happens when it is damaged (`index`).
 
 use crate::folder::FileStamp;
-use plimsoll_analysis::history::HistoryRun;
+use plimsoll_analysis::history::{HistoryRun, RunState};
 use rusqlite::{Connection, Error, Row, Transaction, params};
 use std::collections::BTreeMap;
 
@@ -58,7 +58,10 @@ pub fn put(
     read: &Result<HistoryRun, String>,
 ) -> Result<(), Error> {
     remove(transaction, file)?;
-    let FileStamp { bytes, modified_ns, inode } = stamp;
+    let FileStamp { bytes, inode, .. } = stamp;
+    // A run under way may end without another word: its file is read again each time.
+    let is_under_way = read.as_ref().is_ok_and(|run| run.state == RunState::UnderWay);
+    let modified_ns = if is_under_way { 0 } else { stamp.modified_ns };
     match read {
         Ok(run) => {
             let started = i64::try_from(run.started_unix_ms).unwrap_or(i64::MAX);

@@ -41,7 +41,8 @@ pub enum Class {
 /// The class of an argument, by its command and clap's name for it.
 pub fn class_of(command: &str, id: &str) -> Option<Class> {
     Some(match (command, id) {
-        ("diff", "a" | "b") | (_, "logs") => Class::Path,
+        ("diff", "a" | "b") | ("gate", "run") | (_, "logs") => Class::Path,
+        ("gate", "against") => Class::Plain,
         ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
         ("profile", "source" | "diff") | ("import", "source") => Class::Url,
@@ -103,7 +104,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
             | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
             | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values" | "speed"
-            | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags",
+            | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags"
+            | "branch" | "last",
         ) => Class::Plain,
         _ => return None,
     })

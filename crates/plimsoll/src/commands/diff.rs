@@ -3,15 +3,19 @@
 //! better is for a command that runs both.
 
 use crate::args::DiffArgs;
+use crate::commands::stored_run::named_file;
 use crate::pictures::write_chart;
 use crate::results::{RecordedSearch, decode, levels, print, print_json, print_report, searched};
+use plimsoll_analysis::history::comparable;
 use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
+use plimsoll_history::read_run;
 use plimsoll_model::codec::is_run_file;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
     DiffSide, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
 };
+use plimsoll_study::output::note;
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
@@ -78,8 +82,22 @@ fn names(args: &DiffArgs) -> ([String; 2], String) {
     }
 }
 
+/// Says why a difference of two searches would not be the server's, where it would not.
+fn warn_of_unlike(args: &DiffArgs) {
+    let read = |path: &Path| read_run(path, &path.display().to_string()).ok();
+    let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
+    if a.measure() == "load line" && b.measure() == "load line" {
+        for reason in comparable(&a, &b) {
+            note(&format!("warning: a difference may not be the server's: {reason}"));
+        }
+    }
+}
+
 /// Compares, reports, and says with which code to end.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
+    let [a, b] = [&args.a, &args.b].map(|word| named_file(word, args.store.as_deref()));
+    let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
+    warn_of_unlike(args);
     match (read(&args.a)?, read(&args.b)?) {
         (Comparable::Search(a), Comparable::Search(b)) => searches(args, [&a, &b]),
         (Comparable::Levels(a), Comparable::Levels(b)) if a.over == b.over => loads(args, &a, &b),

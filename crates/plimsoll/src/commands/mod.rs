@@ -10,7 +10,9 @@ pub mod diff;
 pub mod experiment;
 pub mod explain;
 pub mod find;
+pub mod gate;
 pub mod grpc;
+pub mod history;
 pub mod import;
 pub mod man;
 pub mod model;
@@ -24,6 +26,7 @@ pub mod rerun;
 pub mod run;
 mod search;
 pub mod show;
+mod stored_run;
 pub mod sweep;
 pub mod traffic;
 

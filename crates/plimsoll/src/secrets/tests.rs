@@ -304,6 +304,8 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("model", _) => &["-oa.toml", "a.log"],
         ("import", _) => &["a.har"],
         ("diff", "a" | "b") => &["b.dat"],
+        ("gate", "against") | ("history", _) => &[],
+        ("gate", _) => &["--against=main"],
         ("diff", _) => &["a.dat", "b.dat"],
         ("profile", "diff") => &["b.pb.gz"],
         ("profile", _) => &[],

@@ -37,4 +37,4 @@ pub use prove::{ComparedBlocks, prove_chart};
 pub use run::{Line, Panel, heat_chart, moments_panels, percentile_chart, time_chart};
 pub use theme::{Paint, Theme, css_variables};
 
-pub(crate) use svg::escaped;
+pub use svg::escaped;

@@ -39,7 +39,7 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
 /// The name of a service: a URL with its port, as run files have it, or what a tag names.
 fn service(text: &str) -> String {
     match Url::read(text) {
-        Ok(url) => format!("{}{}", url.origin, url.target),
-        Err(_) => text.to_owned(),
+        Ok(url) if text.contains([':', '/', '.']) => format!("{}{}", url.origin, url.path),
+        _ => text.to_owned(),
     }
 }

@@ -127,6 +127,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Diff(args) => commands::diff::run(args),
         Command::History(args) => commands::history::run(args),
         Command::Gate(args) => commands::gate::run(args),
+        Command::Serve(args) => commands::serve::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Import(args) => commands::import::run(args),

@@ -5,6 +5,7 @@
 
 use super::known_words::KnownWords;
 use clap::{Args, ValueHint};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// `plimsoll history`
@@ -59,4 +60,23 @@ pub struct GateArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+/// `plimsoll serve`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "It prints a link with a token. Reading needs no token on this machine; starting and stopping do.\n\n\
+    Examples:\n  \
+    plimsoll serve                                     pages of _output/plimsoll\n  \
+    plimsoll serve --store runs --listen 127.0.0.1:0\n  \
+    plimsoll serve --listen 10.0.0.5:8900 --name box   reached from elsewhere")]
+pub struct ServeArgs {
+    /// Listen there; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8900")]
+    pub listen: SocketAddr,
+    /// Another name by which browsers reach it, such as box or box:443
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
 }

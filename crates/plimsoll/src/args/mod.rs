@@ -18,7 +18,7 @@ mod shared;
 
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
-pub use history::{GateArgs, HistoryArgs};
+pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use measuring::{
     BaselineArgs, ChangeArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs,
@@ -99,6 +99,8 @@ pub enum Command {
     History(HistoryArgs),
     /// Say whether a commit is worse than a branch, by the runs of a store
     Gate(GateArgs),
+    /// Serve pages: runs, history, comparisons, and studies started from a form
+    Serve(ServeArgs),
     /// Report what run files hold: a page with charts, a summary, a picture
     Report(ReportArgs),
     /// Do again what a run file records, with the same seed

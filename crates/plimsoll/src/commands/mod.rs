@@ -25,6 +25,11 @@ pub mod report;
 pub mod rerun;
 pub mod run;
 mod search;
+#[cfg(feature = "web")]
+pub mod serve;
+#[cfg(not(feature = "web"))]
+#[path = "serve_off.rs"]
+pub mod serve;
 pub mod show;
 mod stored_run;
 pub mod sweep;

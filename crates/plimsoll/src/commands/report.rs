@@ -98,6 +98,12 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
     Ok(format)
 }
 
+/// What a file holds, in short, as Markdown.
+#[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
+pub fn summary_text(path: &Path) -> Result<String, Failure> {
+    Ok(markdown::render(&summary(path, &read(path)?)?))
+}
+
 /// What a file holds, in short.
 fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let mut report = Results::of(experiment, Some(path))?.page();

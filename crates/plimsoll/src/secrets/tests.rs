@@ -304,7 +304,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("model", _) => &["-oa.toml", "a.log"],
         ("import", _) => &["a.har"],
         ("diff", "a" | "b") => &["b.dat"],
-        ("gate", "against") | ("history", _) => &[],
+        ("gate", "against") | ("history" | "serve", _) => &[],
         ("gate", _) => &["--against=main"],
         ("diff", _) => &["a.dat", "b.dat"],
         ("profile", "diff") => &["b.pb.gz"],

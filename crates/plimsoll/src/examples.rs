@@ -78,6 +78,8 @@ fn every_command_line_that_is_shown_is_understood() {
         include_str!("../../../docs/wrk.md"),
         include_str!("../../../docs/install.md"),
         include_str!("../../../docs/ci.md"),
+        include_str!("../../../docs/history.md"),
+        include_str!("../../../docs/serve.md"),
         include_str!("../../../lab/README.md"),
     ] {
         examples.extend(examples_of_markdown(text));

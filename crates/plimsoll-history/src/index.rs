@@ -59,7 +59,7 @@ impl Index {
 
     /// Does `work` on the index; where the index proves damaged, full or read-only, again on one that was made anew or is in memory.
     /// `work` writes all that it needs.
-    pub fn with<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };
         *self = if is_damage(error) { Index::anew(path)? } else { Index::in_memory()? };

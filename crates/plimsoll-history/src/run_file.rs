@@ -33,7 +33,7 @@ pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
 }
 
 /// The same with a summary that is computed from the whole file, for a file without one. That takes as long as to show it.
-pub(crate) fn with_summary(path: &Path, run: HistoryRun) -> HistoryRun {
+pub(crate) fn compute_summary(path: &Path, run: HistoryRun) -> HistoryRun {
     let computed = || {
         let bytes = files::read(path, Use::RunFile).ok()?;
         let experiment = codec::decode(&bytes).ok()?.experiment;

@@ -5,7 +5,7 @@
 use crate::folder::run_files;
 use crate::index::Index;
 use crate::rows;
-use crate::run_file::{read_run, with_summary};
+use crate::run_file::{read_run, compute_summary};
 use plimsoll_analysis::history::HistoryRun;
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::system_text;
@@ -63,7 +63,7 @@ impl Store {
         let files = run_files(&folder).map_err(|error| {
             Failure::start(format!("the store '{}' cannot be read: {}", folder.display(), system_text(&error)))
         })?;
-        let refreshed = self.index.with(|connection| {
+        let refreshed = self.index.run(|connection| {
             let known = rows::stamps(connection)?;
             let changed: Vec<_> = files.iter().filter(|(name, stamp)| known.get(*name) != Some(*stamp)).collect();
             let gone: Vec<_> = known.keys().filter(|name| !files.contains_key(*name)).collect();
@@ -89,10 +89,10 @@ impl Store {
     /// Files of before have no summary: it is computed once.
     fn compute_summaries(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + COMPUTE_MAX;
-        let pending = self.index.with(|connection| rows::pending(connection)).map_err(|error| failed(&self.folder, &error))?;
+        let pending = self.index.run(|connection| rows::pending(connection)).map_err(|error| failed(&self.folder, &error))?;
         for run in pending.into_iter().take_while(|_| Instant::now() < until) {
-            let computed = with_summary(&self.folder.join(&run.file), run);
-            self.index.with(|connection| rows::complete(connection, &computed)).map_err(|error| failed(&self.folder, &error))?;
+            let computed = compute_summary(&self.folder.join(&run.file), run);
+            self.index.run(|connection| rows::complete(connection, &computed)).map_err(|error| failed(&self.folder, &error))?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Store {
     /// The runs that a filter takes, the oldest first, as of the last refresh.
     pub fn runs(&mut self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Failure> {
         let service = filter.service.clone();
-        let found = self.index.with(|connection| match &service {
+        let found = self.index.run(|connection| match &service {
             Some(service) => match rows::of_service(connection, service)? {
                 named if named.is_empty() => rows::all(connection),
                 named => Ok(named),
@@ -113,7 +113,7 @@ impl Store {
 
     /// Files that are no run files that this version reads, and why.
     pub fn unreadable(&mut self) -> Result<Vec<(String, String)>, Failure> {
-        self.index.with(|connection| rows::unreadable(connection)).map_err(|error| failed(&self.folder, &error))
+        self.index.run(|connection| rows::unreadable(connection)).map_err(|error| failed(&self.folder, &error))
     }
 }
 

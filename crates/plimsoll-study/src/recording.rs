@@ -129,7 +129,7 @@ impl Recording {
             started_unix_ms: now.as_millis() as u64,
             environment: Environment {
                 injectors: vec![injector.clone()],
-                revision: path.and_then(|_| source_revision::here()),
+                revision: path.and_then(|_| source_revision::current()),
                 ..environment(target_local)
             },
             noted,

@@ -37,7 +37,7 @@ pub struct Access {
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AccessRefusal {
     /// It names another server.
     Host,
     /// It comes from a page of another server.
@@ -46,22 +46,22 @@ pub enum Refusal {
     Token,
 }
 
-impl Refusal {
+impl AccessRefusal {
     /// The status of the answer.
     pub fn status(self) -> StatusCode {
         match self {
-            Refusal::Host => StatusCode::MISDIRECTED_REQUEST,
-            Refusal::Origin => StatusCode::FORBIDDEN,
-            Refusal::Token => StatusCode::UNAUTHORIZED,
+            AccessRefusal::Host => StatusCode::MISDIRECTED_REQUEST,
+            AccessRefusal::Origin => StatusCode::FORBIDDEN,
+            AccessRefusal::Token => StatusCode::UNAUTHORIZED,
         }
     }
 
     /// A sentence for people.
     pub fn text(self) -> &'static str {
         match self {
-            Refusal::Host => "this server has another name: open the link that plimsoll serve printed, or start it with --name",
-            Refusal::Origin => "the request comes from a page of another server: use the pages of this one",
-            Refusal::Token => "this needs the token: open the link that plimsoll serve printed",
+            AccessRefusal::Host => "this server has another name: open the link that plimsoll serve printed, or start it with --name",
+            AccessRefusal::Origin => "the request comes from a page of another server: use the pages of this one",
+            AccessRefusal::Token => "this needs the token: open the link that plimsoll serve printed",
         }
     }
 }
@@ -108,14 +108,14 @@ impl Access {
     }
 
     /// Whether a request may be answered. `is_login`: it brings the token.
-    pub fn admit(&self, method: &Method, headers: &HeaderMap, is_login: bool) -> Result<(), Refusal> {
+    pub fn admit(&self, method: &Method, headers: &HeaderMap, is_login: bool) -> Result<(), AccessRefusal> {
         let mut hosts = headers.get_all(header::HOST).into_iter();
         let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
             (Some(host), None) => host,
-            _ => return Err(Refusal::Host),
+            _ => return Err(AccessRefusal::Host),
         };
         if !self.names.iter().any(|name| name.eq_ignore_ascii_case(host)) {
-            return Err(Refusal::Host);
+            return Err(AccessRefusal::Host);
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
         // A page cannot send this header elsewhere without being asked first, and is never allowed to.
@@ -123,11 +123,11 @@ impl Access {
             let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
             let own = |origin: &str| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host);
             if !origin.is_some_and(own) {
-                return Err(Refusal::Origin);
+                return Err(AccessRefusal::Origin);
             }
         }
         match (!reads || self.token_to_read) && !is_login && !self.has_token(headers) {
-            true => Err(Refusal::Token),
+            true => Err(AccessRefusal::Token),
             false => Ok(()),
         }
     }
@@ -141,7 +141,7 @@ mod tests {
     const OWN_ORIGIN: (&str, &str) = ("origin", "http://127.0.0.1:8080");
     const COOKIE: (&str, &str) = ("cookie", "a=b; plimsoll_8080=s3cret");
 
-    fn admit(listens: &str, method: Method, headers: &[(&'static str, &str)]) -> Result<(), Refusal> {
+    fn admit(listens: &str, method: Method, headers: &[(&'static str, &str)]) -> Result<(), AccessRefusal> {
         let access = Access::new(listens.parse().expect("an address"), Some("box"), "s3cret".to_owned());
         let mut map = HeaderMap::new();
         headers.iter().for_each(|(name, value)| _ = map.append(*name, value.parse().expect("a value")));
@@ -155,28 +155,28 @@ mod tests {
             (Method::GET, &[OWN][..], Ok(())),
             (Method::GET, &[("host", "localhost:8080")], Ok(())),
             (Method::GET, &[("host", "box:8080")], Ok(())),
-            (Method::GET, &[("host", "evil.test:8080")], Err(Refusal::Host)),
-            (Method::GET, &[("host", "127.0.0.1:81")], Err(Refusal::Host)),
-            (Method::GET, &[OWN, OWN], Err(Refusal::Host)),
-            (Method::GET, &[], Err(Refusal::Host)),
+            (Method::GET, &[("host", "evil.test:8080")], Err(AccessRefusal::Host)),
+            (Method::GET, &[("host", "127.0.0.1:81")], Err(AccessRefusal::Host)),
+            (Method::GET, &[OWN, OWN], Err(AccessRefusal::Host)),
+            (Method::GET, &[], Err(AccessRefusal::Host)),
             (Method::POST, &[OWN, OWN_ORIGIN, COOKIE], Ok(())),
-            (Method::POST, &[OWN, COOKIE], Err(Refusal::Origin)),
-            (Method::POST, &[OWN, ("origin", "null"), COOKIE], Err(Refusal::Origin)),
-            (Method::POST, &[OWN, ("origin", "http://evil.test"), COOKIE], Err(Refusal::Origin)),
-            (Method::POST, &[OWN, ("origin", "http://127.0.0.1:81"), COOKIE], Err(Refusal::Origin)),
-            (Method::POST, &[OWN, OWN_ORIGIN], Err(Refusal::Token)),
-            (Method::POST, &[OWN, OWN_ORIGIN, ("cookie", "plimsoll_8080=s3cre")], Err(Refusal::Token)),
-            (Method::POST, &[OWN, OWN_ORIGIN, ("cookie", "plimsoll_8080=wrong!")], Err(Refusal::Token)),
-            (Method::DELETE, &[OWN, OWN_ORIGIN], Err(Refusal::Token)),
+            (Method::POST, &[OWN, COOKIE], Err(AccessRefusal::Origin)),
+            (Method::POST, &[OWN, ("origin", "null"), COOKIE], Err(AccessRefusal::Origin)),
+            (Method::POST, &[OWN, ("origin", "http://evil.test"), COOKIE], Err(AccessRefusal::Origin)),
+            (Method::POST, &[OWN, ("origin", "http://127.0.0.1:81"), COOKIE], Err(AccessRefusal::Origin)),
+            (Method::POST, &[OWN, OWN_ORIGIN], Err(AccessRefusal::Token)),
+            (Method::POST, &[OWN, OWN_ORIGIN, ("cookie", "plimsoll_8080=s3cre")], Err(AccessRefusal::Token)),
+            (Method::POST, &[OWN, OWN_ORIGIN, ("cookie", "plimsoll_8080=wrong!")], Err(AccessRefusal::Token)),
+            (Method::DELETE, &[OWN, OWN_ORIGIN], Err(AccessRefusal::Token)),
             (Method::POST, &[OWN, ("authorization", "Bearer s3cret")], Ok(())),
-            (Method::POST, &[OWN, ("authorization", "Bearer wrong")], Err(Refusal::Origin)),
-            (Method::POST, &[("host", "evil.test"), ("authorization", "Bearer s3cret")], Err(Refusal::Host)),
+            (Method::POST, &[OWN, ("authorization", "Bearer wrong")], Err(AccessRefusal::Origin)),
+            (Method::POST, &[("host", "evil.test"), ("authorization", "Bearer s3cret")], Err(AccessRefusal::Host)),
         ] {
             assert_eq!(admit(here, method.clone(), headers), expect, "{method} {headers:?}");
         }
         // Outside of this machine reading needs the token, too.
         let there = "10.0.0.5:8080";
-        assert_eq!(admit(there, Method::GET, &[("host", there)]), Err(Refusal::Token));
+        assert_eq!(admit(there, Method::GET, &[("host", there)]), Err(AccessRefusal::Token));
         assert_eq!(admit(there, Method::GET, &[("host", there), COOKIE]), Ok(()));
     }
 }

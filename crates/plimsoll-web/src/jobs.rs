@@ -1,4 +1,4 @@
-//! Studies that a page started ([`Jobs`]): each is a process of its own, whose lines go to a file beside the store. So a study goes on when
+//! Studies that a page started ([`StartedStudies`]): each is a process of its own, whose lines go to a file beside the store. So a study goes on when
 //! the server ends, and a server that is started again finds it.
 //!
 //! Not here: what may be asked (`start_form`), and what of it is shown.
@@ -27,11 +27,11 @@ const LISTED_MAX: usize = 50;
 /// Bytes of events that are read at a time.
 const READ_MAX: u64 = 4 << 20;
 /// Bytes of what a study says in its end.
-const SAID_MAX: u64 = 4 << 10;
+const MESSAGES_MAX: u64 = 4 << 10;
 
 /// A study that was started, as its file has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Job {
+pub struct StartedStudy {
     /// Its name: `find-1764248063-4711`.
     pub name: String,
     /// Its process.
@@ -46,7 +46,7 @@ pub struct Job {
 
 /// What is known of a study while it runs.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct JobProgress {
+pub struct StudyProgress {
     /// Loads that have ended, as their events have them.
     pub loads: Vec<Value>,
     /// The load that is under way, as its event has it.
@@ -62,28 +62,28 @@ pub struct JobProgress {
 }
 
 /// Studies that were started.
-pub struct Jobs {
+pub struct StartedStudies {
     /// The folder of run files.
     store: PathBuf,
     /// The folder of jobs.
     folder: PathBuf,
     program: PathBuf,
-    progress: Mutex<HashMap<String, JobProgress>>,
+    progress: Mutex<HashMap<String, StudyProgress>>,
     starting: Mutex<()>,
 }
 
-impl Jobs {
+impl StartedStudies {
     /// The studies of a store; `program` is plimsoll.
-    pub fn new(store: &Path, program: PathBuf) -> Jobs {
+    pub fn new(store: &Path, program: PathBuf) -> StartedStudies {
         let folder = store.join("jobs");
-        Jobs { store: store.to_owned(), folder, program, progress: Mutex::default(), starting: Mutex::default() }
+        StartedStudies { store: store.to_owned(), folder, program, progress: Mutex::default(), starting: Mutex::default() }
     }
 
     /// Starts a study.
-    pub fn start(&self, form: &StudyForm) -> Result<Job, Problem> {
+    pub fn start(&self, form: &StudyForm) -> Result<StartedStudy, Problem> {
         // Two forms that come at once are looked at one after the other.
         let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = self.list().into_iter().filter(Job::is_running).count();
+        let running = self.list().into_iter().filter(StartedStudy::is_running).count();
         if running >= RUNNING_MAX {
             return Err(Problem::bad("a study is running, and two would disturb each other: wait for it, or stop it"));
         }
@@ -92,7 +92,7 @@ impl Jobs {
         let study = form.words.first().map_or("find", String::as_str);
         // The name has the process in it, which is not known before it is started.
         let pending = self.folder.join(format!(".{study}-{started_unix_s}.events"));
-        let said = self.folder.join(format!(".{study}-{started_unix_s}.said"));
+        let said = self.folder.join(format!(".{study}-{started_unix_s}.messages"));
         let (events, errors) = (output_file::create(&pending).map_err(cannot)?, output_file::create(&said).map_err(cannot)?);
         let mut command = Command::new(&self.program);
         command.args(&form.words[..1]).arg("--json-lines").arg(format!("--store={}", self.store.display()));
@@ -104,10 +104,10 @@ impl Jobs {
         let started_ticks = look_at(pid, &mut Vec::new()).map_or(0, |(stat, _)| stat.started_ticks);
         // Whoever waits for it, so that it leaves no trace in the table of processes.
         std::thread::spawn(move || child.wait());
-        let job = Job { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
+        let job = StartedStudy { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
         let text = serde_json::to_vec(&job).unwrap_or_default();
         output_file::write(&self.folder.join(format!("{name}.job")), &text).map_err(cannot)?;
-        fs::rename(pending, self.events(&name)).and_then(|()| fs::rename(said, self.said(&name))).map_err(cannot)?;
+        fs::rename(pending, self.events(&name)).and_then(|()| fs::rename(said, self.messages(&name))).map_err(cannot)?;
         Ok(job)
     }
 
@@ -115,15 +115,15 @@ impl Jobs {
         self.folder.join(format!("{name}.events"))
     }
 
-    fn said(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.said"))
+    fn messages(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.messages"))
     }
 
     /// The studies that were started, the latest first.
-    pub fn list(&self) -> Vec<Job> {
+    pub fn list(&self) -> Vec<StartedStudy> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut jobs: Vec<Job> = names
+        let mut jobs: Vec<StartedStudy> = names
             .filter_map(|file| file.strip_suffix(".job").map(str::to_owned))
             .filter_map(|name| self.get(&name))
             .collect();
@@ -133,16 +133,16 @@ impl Jobs {
     }
 
     /// A study by its name.
-    pub fn get(&self, name: &str) -> Option<Job> {
+    pub fn get(&self, name: &str) -> Option<StartedStudy> {
         if !is_name(name) {
             return None;
         }
         let bytes = fs::read(self.folder.join(format!("{name}.job"))).ok()?;
-        serde_json::from_slice::<Job>(&bytes).ok().filter(|job| job.name == name)
+        serde_json::from_slice::<StartedStudy>(&bytes).ok().filter(|job| job.name == name)
     }
 
     /// The name of the run file of a study: its process chose it. `None`: there is none yet, or its command keeps none.
-    pub fn run_file(&self, job: &Job) -> Option<String> {
+    pub fn run_file(&self, job: &StartedStudy) -> Option<String> {
         let ending = format!("-{}.plimsoll", job.pid);
         let entries = fs::read_dir(&self.store).ok()?.flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -152,7 +152,7 @@ impl Jobs {
     }
 
     /// How far a study is: what was written since it was asked last is read.
-    pub fn progress(&self, job: &Job) -> JobProgress {
+    pub fn progress(&self, job: &StartedStudy) -> StudyProgress {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() > LISTED_MAX {
             all.clear();
@@ -164,26 +164,26 @@ impl Jobs {
     }
 
     /// What a study said on standard error, its end.
-    pub fn said_at_end(&self, job: &Job) -> String {
+    pub fn last_messages(&self, job: &StartedStudy) -> String {
         let read = || -> io::Result<Vec<u8>> {
-            let mut file = File::open(self.said(&job.name))?;
+            let mut file = File::open(self.messages(&job.name))?;
             let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(length.saturating_sub(SAID_MAX)))?;
+            file.seek(SeekFrom::Start(length.saturating_sub(MESSAGES_MAX)))?;
             let mut bytes = Vec::new();
-            file.take(SAID_MAX).read_to_end(&mut bytes)?;
+            file.take(MESSAGES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
         read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
     /// Asks a study to come to its end, as ^C does: what was measured is kept.
-    pub fn stop(&self, job: &Job) -> Result<(), Problem> {
+    pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
         interrupted.map_err(|_| Problem::bad("the study has ended already"))
     }
 }
 
-impl Job {
+impl StartedStudy {
     /// Whether its process is there.
     pub fn is_running(&self) -> bool {
         look_at(self.pid, &mut Vec::new())
@@ -196,7 +196,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-impl JobProgress {
+impl StudyProgress {
     fn read(&mut self, events: &Path) -> io::Result<()> {
         let mut file = File::open(events)?;
         file.seek(SeekFrom::Start(self.read_bytes))?;
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn events_are_read_as_they_come() {
         let file = std::env::temp_dir().join(format!("plimsoll-web-events-{}", std::process::id()));
-        let mut progress = JobProgress::default();
+        let mut progress = StudyProgress::default();
         let mut text = String::new();
         for (more, loads, ticking, found) in [
             ("{\"event\":\"begin\"}\n{\"event\":\"lo", 0, false, false),

@@ -28,7 +28,7 @@ impl Query {
     }
 
     /// The same with one value of a name, as a query.
-    pub fn with(&self, name: &str, value: &str) -> String {
+    pub fn replace(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|pair| pair.0 != name);
         let mut query = form_urlencoded::Serializer::new(String::new());
         others.for_each(|(name, value)| _ = query.append_pair(name, value));

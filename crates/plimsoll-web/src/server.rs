@@ -4,7 +4,7 @@
 
 use crate::api;
 use crate::guard::{Access, HEADERS};
-use crate::jobs::Jobs;
+use crate::jobs::StartedStudies;
 use crate::layout::{APP_SCRIPT, app_style, problem_page};
 use crate::metrics;
 use crate::problem::Problem;
@@ -62,19 +62,19 @@ pub struct WebSettings {
 }
 
 /// What all answers share.
-pub struct Shared {
+pub struct WebState {
     /// The folder of run files.
     pub folder: PathBuf,
     store: Mutex<Store>,
     /// Studies that were started here.
-    pub jobs: Jobs,
+    pub jobs: StartedStudies,
     /// What shows a run.
     pub renderers: Renderers,
     access: Access,
     style: String,
 }
 
-impl Shared {
+impl WebState {
     /// The runs that a filter takes, the oldest first, as the store is now.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Problem> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,15 +88,15 @@ impl Shared {
     }
 }
 
-type App = Arc<Shared>;
+type App = Arc<WebState>;
 
 /// Serves until the process ends.
 pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::start(format!("the pages cannot be served: {error}"));
     let WebSettings { store: folder, program, access, renderers } = settings;
     let store = Mutex::new(Store::open(&folder)?);
-    let jobs = Jobs::new(&folder, program);
-    let app = Arc::new(Shared { folder, store, jobs, renderers, access, style: app_style() });
+    let jobs = StartedStudies::new(&folder, program);
+    let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style() });
     listener.set_nonblocking(true).map_err(cannot)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(READERS_MAX);
     let runtime = { runtime }.build().map_err(cannot)?;
@@ -110,21 +110,21 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
 fn router(app: App) -> Router {
     Router::new()
         .route("/", get(|State(app): State<App>| html(app, views::services)))
-        .route("/history", get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::history(it, &of(query)))))
+        .route("/history", get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::history(it, &parse_query(query)))))
         .route("/runs", get(|State(app): State<App>| html(app, views::runs)))
         .route("/runs/{file}", get(|State(app): State<App>, Path(file): Path<String>| html(app, move |it| views::run(it, &file))))
         .route("/runs/{file}/page.html", get(whole_page))
         .route("/runs/{file}/summary.md", get(summary))
         .route("/runs/{file}/document.json", get(document))
         .route("/runs/{file}/file", get(run_file))
-        .route("/compare", get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &of(query)))))
+        .route("/compare", get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &parse_query(query)))))
         .route("/start", get(start_page).post(start))
         .route("/studies/{name}", get(job_page))
         .route("/studies/{name}/progress", get(job_progress))
         .route("/studies/{name}/stop", post(stop))
         .route("/login", get(login))
-        .route("/api/v1/runs", get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::runs(it, &of(query)))))
-        .route("/api/v1/history", get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::history(it, &of(query)))))
+        .route("/api/v1/runs", get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::runs(it, &parse_query(query)))))
+        .route("/api/v1/history", get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::history(it, &parse_query(query)))))
         .route("/api/v1/runs/{file}", get(document))
         .route("/api/v1/studies", get(|State(app): State<App>| json(app, |it| Ok(api::jobs(it)))).post(start_json))
         .route("/api/v1/studies/{name}", get(|State(app): State<App>, Path(name): Path<String>| json(app, move |it| api::job(it, &name))))
@@ -134,9 +134,9 @@ fn router(app: App) -> Router {
         .route("/app.js", get(|| async { asset(JAVASCRIPT, APP_SCRIPT.to_owned()) }))
         .route("/page.js", get(|| async { asset(JAVASCRIPT, page::script().to_owned()) }))
         .route("/flame.js", get(|| async { asset(JAVASCRIPT, flame::script().to_owned()) }))
-        .fallback(|| async { shown(&Problem::not_found("there is no such page")) })
+        .fallback(|| async { problem_answer(&Problem::not_found("there is no such page")) })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(from_fn_with_state(Arc::clone(&app), guarded))
+        .layer(from_fn_with_state(Arc::clone(&app), guard_answer))
         .with_state(app)
 }
 
@@ -144,16 +144,16 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";
 
-fn of(RawQuery(query): RawQuery) -> Query {
+fn parse_query(RawQuery(query): RawQuery) -> Query {
     Query::parse(query.unwrap_or_default().as_bytes())
 }
 
 /// Lets through what may be answered, and puts on every answer what it must have.
-async fn guarded(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_login = request.uri().path() == "/login";
     let mut answer = match app.access.admit(request.method(), request.headers(), is_login) {
         Ok(()) => next.run(request).await,
-        Err(refusal) => shown(&Problem { status: refusal.status(), text: refusal.text().to_owned() }),
+        Err(refusal) => problem_answer(&Problem { status: refusal.status(), text: refusal.text().to_owned() }),
     };
     for (name, value) in HEADERS {
         answer.headers_mut().entry(name).or_insert(value);
@@ -164,7 +164,7 @@ async fn guarded(State(app): State<App>, request: Request, next: Next) -> Respon
 /// Reads files beside the thread that answers.
 async fn beside<T: Send + 'static>(
     app: App,
-    work: impl FnOnce(&Shared) -> Result<T, Problem> + Send + 'static,
+    work: impl FnOnce(&WebState) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(move || work(&app)).await;
     done.unwrap_or_else(|_| {
@@ -184,20 +184,20 @@ fn asset(kind: &'static str, text: String) -> Response {
 }
 
 /// A problem as a page.
-fn shown(problem: &Problem) -> Response {
+fn problem_answer(problem: &Problem) -> Response {
     let title = problem.status.canonical_reason().unwrap_or("Problem");
     answer(problem.status, HTML, problem_page(title, &problem.text))
 }
 
-async fn html(app: App, work: impl FnOnce(&Shared) -> Result<String, Problem> + Send + 'static) -> Response {
-    match beside(app, work).await {
+async fn html(app: App, work: impl FnOnce(&WebState) -> Result<String, Problem> + Send + 'static) -> Response {
+    match read_files(app, work).await {
         Ok(page) => answer(StatusCode::OK, HTML, page),
-        Err(problem) => shown(&problem),
+        Err(problem) => problem_answer(&problem),
     }
 }
 
-async fn json(app: App, work: impl FnOnce(&Shared) -> Result<Value, Problem> + Send + 'static) -> Response {
-    match beside(app, work).await {
+async fn json(app: App, work: impl FnOnce(&WebState) -> Result<Value, Problem> + Send + 'static) -> Response {
+    match read_files(app, work).await {
         Ok(document) => answer(StatusCode::OK, JSON, plimsoll_report::json::text(&document)),
         Err(problem) => json_problem(&problem),
     }
@@ -208,7 +208,7 @@ fn json_problem(problem: &Problem) -> Response {
 }
 
 async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Response {
-    let made = beside(app, move |it| Ok((it.renderers.whole_page)(&views::stored(it, &file)?)?)).await;
+    let made = read_files(app, move |it| Ok((it.renderers.whole_page)(&views::run_path(it, &file)?)?)).await;
     match made {
         Ok(page) => {
             let mut page = answer(StatusCode::OK, HTML, page);
@@ -216,14 +216,14 @@ async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Respons
             page.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             page
         }
-        Err(problem) => shown(&problem),
+        Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn summary(State(app): State<App>, Path(file): Path<String>) -> Response {
-    match beside(app, move |it| Ok((it.renderers.summary)(&views::stored(it, &file)?)?)).await {
+    match read_files(app, move |it| Ok((it.renderers.summary)(&views::run_path(it, &file)?)?)).await {
         Ok(text) => answer(StatusCode::OK, "text/plain; charset=utf-8", text),
-        Err(problem) => shown(&problem),
+        Err(problem) => problem_answer(&problem),
     }
 }
 
@@ -232,8 +232,8 @@ async fn document(State(app): State<App>, Path(file): Path<String>) -> Response 
 }
 
 async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response {
-    let read = beside(app, move |it| {
-        let path = views::stored(it, &file)?;
+    let read = read_files(app, move |it| {
+        let path = views::run_path(it, &file)?;
         let cannot = |error: std::io::Error| Problem::not_found(format!("the run file cannot be read: {error}"));
         match std::fs::metadata(&path).map_err(cannot)?.len() > FILE_BYTES_MAX {
             true => Err(Problem::bad("the run file is too large to be sent: copy it from the store")),
@@ -246,15 +246,15 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
             sent.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             sent
         }
-        Err(problem) => shown(&problem),
+        Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn metrics_text(State(app): State<App>) -> Response {
-    let text = beside(app, |it| Ok(metrics::render(&lanes(&it.runs(&RunFilter::default())?, LaneOrder::Time)))).await;
+    let text = read_files(app, |it| Ok(metrics::render(&lanes(&it.runs(&RunFilter::default())?, LaneOrder::Time)))).await;
     match text {
         Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
-        Err(problem) => shown(&problem),
+        Err(problem) => problem_answer(&problem),
     }
 }
 
@@ -269,7 +269,7 @@ fn see(address: &str) -> Response {
 }
 
 async fn login(State(app): State<App>, query: RawQuery) -> Response {
-    match of(query).get("token").filter(|token| app.access.is_token(token)) {
+    match parse_query(query).get("token").filter(|token| app.access.is_token(token)) {
         Some(_) => {
             let mut answer = see("/");
             if let Ok(cookie) = HeaderValue::from_str(&app.access.cookie()) {
@@ -277,28 +277,28 @@ async fn login(State(app): State<App>, query: RawQuery) -> Response {
             }
             answer
         }
-        None => shown(&Problem { status: StatusCode::UNAUTHORIZED, text: "this token is not the one that plimsoll serve printed".to_owned() }),
+        None => problem_answer(&Problem { status: StatusCode::UNAUTHORIZED, text: "this token is not the one that plimsoll serve printed".to_owned() }),
     }
 }
 
 async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery) -> Response {
     let may_act = app.access.has_token(&headers);
-    html(app, move |it| views::start(it, &of(query), may_act)).await
+    html(app, move |it| views::start(it, &parse_query(query), may_act)).await
 }
 
-async fn started(app: App, body: Bytes) -> Result<String, Problem> {
-    beside(app, move |it| Ok(it.jobs.start(&StudyForm::parse(&Query::parse(&body))?)?.name)).await
+async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
+    read_files(app, move |it| Ok(it.jobs.start(&StudyForm::parse(&Query::parse(&body))?)?.name)).await
 }
 
 async fn start(State(app): State<App>, body: Bytes) -> Response {
-    match started(app, body).await {
+    match start_study(app, body).await {
         Ok(name) => see(&format!("/studies/{}", encoded(&name))),
-        Err(problem) => shown(&problem),
+        Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn start_json(State(app): State<App>, body: Bytes) -> Response {
-    match started(Arc::clone(&app), body).await {
+    match start_study(Arc::clone(&app), body).await {
         Ok(name) => json(app, move |it| api::job(it, &name)).await,
         Err(problem) => json_problem(&problem),
     }
@@ -310,7 +310,7 @@ async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<S
 }
 
 async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Response {
-    let part = beside(app, move |it| {
+    let part = read_files(app, move |it| {
         let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
         Ok((views::job_progress(it, &job), job.is_running()))
     });
@@ -322,12 +322,12 @@ async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Respo
             }
             answer
         }
-        Err(problem) => shown(&problem),
+        Err(problem) => problem_answer(&problem),
     }
 }
 
-async fn stopped(app: App, name: String) -> Result<String, Problem> {
-    beside(app, move |it| {
+async fn stop_study(app: App, name: String) -> Result<String, Problem> {
+    read_files(app, move |it| {
         let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
         it.jobs.stop(&job).map(|()| name)
     })
@@ -335,14 +335,14 @@ async fn stopped(app: App, name: String) -> Result<String, Problem> {
 }
 
 async fn stop(State(app): State<App>, Path(name): Path<String>) -> Response {
-    match stopped(app, name).await {
+    match stop_study(app, name).await {
         Ok(name) => see(&format!("/studies/{}", encoded(&name))),
-        Err(problem) => shown(&problem),
+        Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn stop_json(State(app): State<App>, Path(name): Path<String>) -> Response {
-    match stopped(Arc::clone(&app), name).await {
+    match stop_study(Arc::clone(&app), name).await {
         Ok(name) => json(app, move |it| api::job(it, &name)).await,
         Err(problem) => json_problem(&problem),
     }

@@ -65,7 +65,7 @@ impl StudyForm {
         let mut words = vec![study.to_owned()];
         for field in FIELDS.iter().filter(|field| field.of.split(' ').any(|of| of == study)) {
             for value in query.all(field.name) {
-                words.push(format!("{}={}", field.flag, checked(field.name, value)?));
+                words.push(format!("{}={}", field.flag, check_value(field.name, value)?));
             }
         }
         for (name, needed) in [("url", true), ("url2", study == "prove")] {
@@ -96,7 +96,7 @@ fn checked<'a>(name: &str, value: &'a str) -> Result<&'a str, Problem> {
 fn target(name: &str, url: &str) -> Result<String, Problem> {
     let is_url = ["http://", "https://", "grpc://", "grpcs://"].iter().any(|scheme| url.starts_with(scheme));
     match is_url {
-        true => Ok(checked(name, url)?.to_owned()),
+        true => Ok(check_value(name, url)?.to_owned()),
         false => Err(Problem::bad(format!("{name}: an address begins with http:// or https:// (of gRPC: grpc://, grpcs://)"))),
     }
 }

@@ -3,13 +3,13 @@
 //!
 //! Not here: what stands around a page (`layout`), and how findings and charts look (`plimsoll-report`).
 
-use crate::jobs::{Job, JobProgress};
+use crate::jobs::{StartedStudy, StudyProgress};
 use crate::layout::{capitalised, page, text};
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
-use crate::server::Shared;
+use crate::server::WebState;
 use crate::start_form::{FIELDS, STUDIES, StudyForm};
-use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, comparable, lanes};
+use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};
 use plimsoll_history::RunFilter;
 use plimsoll_report::format::{change, date, duration, rate, share};
 use plimsoll_report::history::lane_page;
@@ -24,7 +24,7 @@ const RUNS_SHOWN: usize = 200;
 const LOADS_SHOWN: usize = 12;
 
 /// The path of a run of the store; nothing else is a name.
-pub fn stored(shared: &Shared, file: &str) -> Result<PathBuf, Problem> {
+pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     let is_name = file.ends_with(".plimsoll") && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
     let path = shared.folder.join(file);
     match is_name && std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
@@ -34,7 +34,7 @@ pub fn stored(shared: &Shared, file: &str) -> Result<PathBuf, Problem> {
 }
 
 /// The lanes that a query takes, and their order.
-pub fn lanes_of(shared: &Shared, query: &Query) -> Result<(Vec<HistoryLane>, LaneOrder), Problem> {
+pub fn lanes_of(shared: &WebState, query: &Query) -> Result<(Vec<HistoryLane>, LaneOrder), Problem> {
     let order = match query.get("by") {
         None | Some("time") => LaneOrder::Time,
         Some("commit") => LaneOrder::Commit,
@@ -101,7 +101,7 @@ fn change_cell(ratio: f64) -> String {
 }
 
 /// Services: each target with its line, what limits it, and its trend.
-pub fn services(shared: &Shared) -> Result<String, Problem> {
+pub fn services(shared: &WebState) -> Result<String, Problem> {
     let all = lanes(&shared.runs(&RunFilter::default())?, LaneOrder::Time);
     let mut body = String::from("<h1>Services</h1>\n");
     let rows: Vec<Vec<String>> = all
@@ -145,12 +145,12 @@ pub fn services(shared: &Shared) -> Result<String, Problem> {
 }
 
 /// Studies that run, with links.
-fn running(shared: &Shared) -> String {
+fn running(shared: &WebState) -> String {
     let links: Vec<String> = shared
         .jobs
         .list()
         .into_iter()
-        .filter(Job::is_running)
+        .filter(StartedStudy::is_running)
         .map(|job| format!("<li><a href=\"/studies/{}\">{}</a></li>", encoded(&job.name), text(&job.command)))
         .collect();
     match links.is_empty() {
@@ -160,14 +160,14 @@ fn running(shared: &Shared) -> String {
 }
 
 /// The history of services: for each lane its picture, its changes and its runs.
-pub fn history(shared: &Shared, query: &Query) -> Result<String, Problem> {
+pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let (all, order) = lanes_of(shared, query)?;
     let service = query.get("service").unwrap_or("all services");
     let mut body = String::new();
     let orders = [("time", "by time", LaneOrder::Time), ("commit", "by commit", LaneOrder::Commit)];
     let links = orders.map(|(word, shown, own)| match own == order {
         true => format!("<strong>{shown}</strong>"),
-        false => format!("<a href=\"/history?{}\">{shown}</a>", text(&query.with("by", word))),
+        false => format!("<a href=\"/history?{}\">{shown}</a>", text(&query.replace("by", word))),
     });
     if all.is_empty() {
         let _ = writeln!(body, "<h1>{}</h1>\n<p>No run states a load line or a goodput.</p>", text(service));
@@ -234,7 +234,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
 }
 
 /// All runs, the latest first.
-pub fn runs(shared: &Shared) -> Result<String, Problem> {
+pub fn runs(shared: &WebState) -> Result<String, Problem> {
     let all = shared.runs(&RunFilter::default())?;
     let shown: Vec<&HistoryRun> = all.iter().rev().take(RUNS_SHOWN).collect();
     let mut body = String::from("<h1>Runs</h1>\n");
@@ -254,8 +254,8 @@ pub fn runs(shared: &Shared) -> Result<String, Problem> {
 }
 
 /// One run: what `plimsoll report` writes, with what can be done with it.
-pub fn run(shared: &Shared, file: &str) -> Result<String, Problem> {
-    let path = stored(shared, file)?;
+pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
+    let path = run_path(shared, file)?;
     let all = shared.runs(&RunFilter::default())?;
     let listed = all.iter().find(|run| run.file == file);
     let mut body = String::new();
@@ -287,7 +287,7 @@ pub fn run(shared: &Shared, file: &str) -> Result<String, Problem> {
 }
 
 /// Two runs beside each other; what must not be compared says why.
-pub fn compare(shared: &Shared, query: &Query) -> Result<String, Problem> {
+pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let chosen: Vec<&str> = query.all("run").collect();
     let [first, second] = chosen[..] else {
         return Err(Problem::bad("choose two runs to be compared"));
@@ -309,7 +309,7 @@ pub fn compare(shared: &Shared, query: &Query) -> Result<String, Problem> {
         run_link(&a.file, &format!("{} {}", a.commit_short().unwrap_or_default(), day(&a))),
         run_link(&b.file, &format!("{} {}", b.commit_short().unwrap_or_default(), day(&b)))
     );
-    let reasons = comparable(&a, &b);
+    let reasons = incomparability(&a, &b);
     if !reasons.is_empty() {
         let mut report = Report::default();
         report.text(Tone::Warning, "these runs must not be compared: a difference would not be the server's");
@@ -317,13 +317,13 @@ pub fn compare(shared: &Shared, query: &Query) -> Result<String, Problem> {
         body.push_str(&render_body(&report));
         return Ok(page("Comparison", "/compare", &body, None));
     }
-    let report = (shared.renderers.compare)(&stored(shared, &a.file)?, &stored(shared, &b.file)?)?;
+    let report = (shared.renderers.compare)(&run_path(shared, &a.file)?, &run_path(shared, &b.file)?)?;
     body.push_str(&render_body(&report).replace("<h1>", "<h2>").replace("</h1>", "</h2>"));
     Ok(page("Comparison", "/compare", &body, None))
 }
 
 /// The form of a study. `may_act`: the browser has the token.
-pub fn start(shared: &Shared, query: &Query, may_act: bool) -> Result<String, Problem> {
+pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
     let again = query.get("again").map(|file| {
         let all = shared.runs(&RunFilter::default())?;
         let found = all.into_iter().find(|run| run.file == file);
@@ -382,7 +382,7 @@ pub fn start(shared: &Shared, query: &Query, may_act: bool) -> Result<String, Pr
 }
 
 /// A study that was started: how far it is, and what became of it.
-pub fn job(shared: &Shared, name: &str, may_act: bool) -> Result<String, Problem> {
+pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Problem> {
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let is_running = job.is_running();
     let mut body = format!("<h1>{}</h1>\n", if is_running { "A study is running" } else { "The study has ended" });
@@ -410,7 +410,7 @@ pub fn job(shared: &Shared, name: &str, may_act: bool) -> Result<String, Problem
 }
 
 /// How far a study is, as a part of its page.
-pub fn job_progress(shared: &Shared, job: &Job) -> String {
+pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
     let progress = shared.jobs.progress(job);
     let mut body = String::new();
     if let Some(file) = shared.jobs.run_file(job) {
@@ -418,7 +418,7 @@ pub fn job_progress(shared: &Shared, job: &Job) -> String {
     }
     body.push_str(&under_way(&progress));
     body.push_str(&loads(&progress));
-    let said = shared.jobs.said_at_end(job);
+    let said = shared.jobs.last_messages(job);
     if !job.is_running() && !said.trim().is_empty() {
         let _ = writeln!(body, "<h2>What it said</h2>\n<pre>{}</pre>", text_lines(&said));
     }
@@ -431,7 +431,7 @@ fn text_lines(said: &str) -> String {
 }
 
 /// The load that is under way.
-fn under_way(progress: &JobProgress) -> String {
+fn under_way(progress: &StudyProgress) -> String {
     let Some(load) = &progress.load else { return String::new() };
     let mut out = format!("<h2>Now</h2>\n<p>{}</p>\n", text(load["text"].as_str().unwrap_or("a load")));
     let Some(tick) = &progress.tick else { return out };
@@ -462,7 +462,7 @@ fn under_way(progress: &JobProgress) -> String {
 }
 
 /// The loads that have ended, the latest first, and the bracket of the line so far.
-fn loads(progress: &JobProgress) -> String {
+fn loads(progress: &StudyProgress) -> String {
     if progress.loads.is_empty() {
         return String::new();
     }

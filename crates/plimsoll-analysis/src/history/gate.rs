@@ -8,7 +8,7 @@
 //! Not here: exit codes, and how it looks.
 
 use super::change_points::{change_points, student_quantile};
-use super::lanes::comparable;
+use super::lanes::incomparability;
 use super::run::HistoryRun;
 use crate::prove::stats::ConfidenceInterval;
 
@@ -66,7 +66,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
     let is_new = |run: &HistoryRun| run.file == candidate.file || (new.is_some() && commit(run) == new);
     let mut known: Vec<&HistoryRun> = runs
         .iter()
-        .filter(|run| run.service == candidate.service && comparable(run, candidate).is_empty() && run.followed_rps().is_some())
+        .filter(|run| run.service == candidate.service && incomparability(run, candidate).is_empty() && run.followed_rps().is_some())
         .collect();
     known.sort_by_key(|run| run.started_unix_ms);
     let on_branch = |run: &HistoryRun| {
@@ -83,7 +83,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
     }
     if candidate.followed_rps().is_none() {
         let why = candidate.void().unwrap_or("no load met the SLO");
-        return nothing(before.len(), 0, format!("the run {} states no {}: {why}", candidate.file, candidate.measure()));
+        return no_verdict(before.len(), 0, format!("the run {} states no {}: {why}", candidate.file, candidate.measure()));
     }
     let (reference, new) = (logs(before), logs(candidates));
     let values: Vec<f64> = reference.iter().map(|log| log.exp()).collect();
@@ -91,7 +91,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
     compare_levels(&reference[level..], &new, branch)
 }
 
-fn nothing(reference: usize, candidate: usize, reason: String) -> GateFinding {
+fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding {
     GateFinding {
         verdict: GateVerdict::NotKnown,
         change: None,
@@ -106,7 +106,7 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let (n, m) = (reference.len(), new.len());
     if n < REFERENCE_MIN || m == 0 {
         let runs = if n == 1 { "run" } else { "runs" };
-        return nothing(n, m, format!("{branch} has {n} {runs} that may be compared since its last change; {REFERENCE_MIN} are needed"));
+        return no_verdict(n, m, format!("{branch} has {n} {runs} that may be compared since its last change; {REFERENCE_MIN} are needed"));
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (old_level, new_level) = (mean(reference), mean(new));

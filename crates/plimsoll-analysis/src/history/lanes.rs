@@ -19,7 +19,7 @@ pub enum LaneOrder {
 }
 
 /// Why two runs must not be compared, in sentences without a full stop; none: they may be.
-pub fn comparable(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
+pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
     let reasons = [
         (a.measure() != b.measure(), format!("A states a {}, B a {}", a.measure(), b.measure())),
@@ -106,7 +106,7 @@ pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     for lane in &mut all {
         let here = lane.runs[0].clone();
         match &first {
-            Some(first) if first.service == here.service => lane.apart = comparable(first, &here),
+            Some(first) if first.service == here.service => lane.apart = incomparability(first, &here),
             _ => first = Some(here),
         }
     }
@@ -271,8 +271,8 @@ mod tests {
         assert_eq!((lanes[0].runs.len(), lanes[0].apart.len()), (2, 0));
         assert!(lanes[1..4].iter().all(|lane| lane.apart.len() == 1), "{lanes:?}");
         assert!(lanes[4].apart.is_empty());
-        assert!(comparable(&runs[0], &runs[2])[0].contains("2 cores and 8 cores"));
-        assert!(comparable(&runs[0], &runs[5]).is_empty());
+        assert!(incomparability(&runs[0], &runs[2])[0].contains("2 cores and 8 cores"));
+        assert!(incomparability(&runs[0], &runs[5]).is_empty());
     }
 
     #[test]

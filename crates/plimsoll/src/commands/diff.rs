@@ -7,7 +7,7 @@ use crate::commands::stored_run::named_file;
 use crate::pictures::write_chart;
 use crate::results::page::names_apart;
 use crate::results::{RecordedSearch, decode, levels, print, print_json, print_report, searched};
-use plimsoll_analysis::history::comparable;
+use plimsoll_analysis::history::incomparability;
 use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
 use plimsoll_history::read_run;
 use plimsoll_model::codec::is_run_file;
@@ -20,7 +20,7 @@ use plimsoll_study::output::note;
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
-/// What a file holds that can be compared.
+/// What a file holds that can be comparison_report.
 enum Comparable {
     /// Loads, each with its figures.
     Levels(RecordedLevels),
@@ -88,7 +88,7 @@ fn warn_of_unlike(args: &DiffArgs) {
     let read = |path: &Path| read_run(path, &path.display().to_string()).ok();
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
     if a.measure() == "load line" && b.measure() == "load line" {
-        for reason in comparable(&a, &b) {
+        for reason in incomparability(&a, &b) {
             note(&format!("warning: a difference may not be the server's: {reason}"));
         }
     }
@@ -129,7 +129,7 @@ fn draw(args: &DiffArgs, charts: &[(String, String)]) -> Result<Vec<String>, Fai
 
 /// Two recordings beside each other, as a page shows them.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
-pub fn compared(a: &Path, b: &Path) -> Result<Report, Failure> {
+pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
     let names = names_apart(a, b);
     match (read(a)?, read(b)?) {
         (Comparable::Search(first), Comparable::Search(second)) => {

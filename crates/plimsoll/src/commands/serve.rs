@@ -1,6 +1,6 @@
 //! `plimsoll serve`: pages over a store. The twin for builds without them is `serve_off.rs`.
 
-use super::diff::compared;
+use super::diff::comparison_report;
 use super::report::summary_text;
 use crate::args::ServeArgs;
 use crate::results::page::whole_page;
@@ -38,7 +38,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     print(&format!("pages of the store '{}', until ^C:\nhttp://{listens}/login?token={token}\n", store.display()));
     let renderers = Renderers {
         report: |path| Ok(Results::of(&read(path)?, Some(path))?.page()),
-        compare: compared,
+        compare: comparison_report,
         document: |path| Ok(Results::of(&read(path)?, Some(path))?.shown().document()),
         whole_page: |path| whole_page(&[(path, &read(path)?)]),
         summary: summary_text,

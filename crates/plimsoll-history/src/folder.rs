@@ -22,7 +22,8 @@ pub struct FileStamp {
     pub inode: i64,
 }
 
-/// The run files of a folder by name. A folder that is not there has none; links and folders are none.
+/// The run files of a folder by name. A folder that is not there has none; links and folders are
+/// none.
 pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),

@@ -1,8 +1,9 @@
-//! The index of a store ([`Index`]): a file of SQLite beside the run files. What is damaged is made anew, and where no file can be
-//! written the index is in memory: a store that is read-only or full is read all the same.
+//! The index of a store ([`Index`]): a file of SQLite beside the run files. What is damaged is made
+//! anew, and where no file can be written the index is in memory: a store that is read-only or full
+//! is read all the same.
 //!
-//! Several processes write one index: each waits for the others, and writes what it read of the run files, which is the same.
-//! Not here: its rows (`rows`).
+//! Several processes write one index: each waits for the others, and writes what it read of the run
+//! files, which is the same. Not here: its rows (`rows`).
 
 use crate::rows;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
@@ -24,7 +25,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// The index of a folder. A folder that is not there gets none: nothing is written where nobody has kept a run.
+    /// The index of a folder. A folder that is not there gets none: nothing is written where nobody
+    /// has kept a run.
     pub fn open(folder: &Path) -> Result<Index, Error> {
         // SQLite follows no link at all, so that the folder itself may not lie behind one.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
@@ -48,7 +50,8 @@ impl Index {
         for suffix in ["", "-journal", "-wal", "-shm"] {
             let mut beside = path.clone().into_os_string();
             beside.push(suffix);
-            // What is not there needs no removing; what cannot be removed is found when it is opened.
+            // What is not there needs no removing; what cannot be removed is found when it is
+            // opened.
             let _ = fs::remove_file(beside);
         }
         match open_file(&path) {
@@ -57,8 +60,8 @@ impl Index {
         }
     }
 
-    /// Does `work` on the index; where the index proves damaged, full or read-only, again on one that was made anew or is in memory.
-    /// `work` writes all that it needs.
+    /// Does `work` on the index; where the index proves damaged, full or read-only, again on one
+    /// that was made anew or is in memory. `work` writes all that it needs.
     pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };

@@ -1,4 +1,5 @@
-//! Names of runs on a command line ([`RunName`]): `@latest`, `@2`, `@main`, `@3f2c1ab`, or the path of a file.
+//! Names of runs on a command line ([`RunName`]): `@latest`, `@2`, `@main`, `@3f2c1ab`, or the path
+//! of a file.
 //!
 //! Not here: which runs there are (`store`).
 
@@ -12,7 +13,8 @@ pub enum RunName {
     Path(PathBuf),
     /// The run before so many others; 1 is the latest.
     FromLast(usize),
-    /// The latest run of a branch, of a commit by the beginning of its name, or with a tag `key=value`.
+    /// The latest run of a branch, of a commit by the beginning of its name, or with a tag
+    /// `key=value`.
     Marked(String),
 }
 
@@ -42,7 +44,8 @@ impl RunName {
         }
     }
 
-    /// The run that it means among `runs`, the oldest first; `None` of a path. Runs that came to no end are not meant.
+    /// The run that it means among `runs`, the oldest first; `None` of a path. Runs that came to no
+    /// end are not meant.
     pub fn find<'a>(&self, runs: &'a [HistoryRun]) -> Result<Option<&'a HistoryRun>, NameError> {
         let whole = || runs.iter().rev().filter(|run| run.state == RunState::Whole);
         let found = match self {

@@ -13,7 +13,8 @@ use std::path::Path;
 /// As much as most heads have.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// What a list shows of the run file at `path`, which is called `name` there. An error completes "'PATH' ...".
+/// What a list shows of the run file at `path`, which is called `name` there. An error completes
+/// "'PATH' ...".
 pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", system_text(&error));
     let damaged = |error: FileError| format!("is left out: {error}");
@@ -32,7 +33,8 @@ pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     Ok(HistoryRun::new(name, &head, end, state))
 }
 
-/// The same with a summary that is computed from the whole file, for a file without one. That takes as long as to show it.
+/// The same with a summary that is computed from the whole file, for a file without one. That takes
+/// as long as to show it.
 pub(crate) fn compute_summary(path: &Path, run: HistoryRun) -> HistoryRun {
     let computed = || {
         let bytes = files::read(path, Use::RunFile).ok()?;
@@ -43,7 +45,8 @@ pub(crate) fn compute_summary(path: &Path, run: HistoryRun) -> HistoryRun {
     HistoryRun { summary: computed(), ..run }
 }
 
-/// Whether somebody holds the lock of a recording. Who writes a file has its lock before its first bytes are there.
+/// Whether somebody holds the lock of a recording. Who writes a file has its lock before its first
+/// bytes are there.
 fn is_being_written(path: &Path) -> bool {
     let file = File::open(path);
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

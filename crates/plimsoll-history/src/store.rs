@@ -13,7 +13,8 @@ use rusqlite::TransactionBehavior;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// In one refresh summaries of files without one are computed for so long; the next refresh goes on.
+/// In one refresh summaries of files without one are computed for so long; the next refresh goes
+/// on.
 const COMPUTE_MAX: Duration = Duration::from_secs(5);
 
 /// Which runs are wanted.
@@ -33,7 +34,8 @@ impl RunFilter {
     }
 }
 
-/// Whether a URL lies at or below another: `http://h:80` has `http://h:80/items` below it, and `http://h:8` has not.
+/// Whether a URL lies at or below another: `http://h:80` has `http://h:80/items` below it, and
+/// `http://h:8` has not.
 fn is_below(wanted: &str, url: &str) -> bool {
     let wanted = wanted.trim_end_matches('/');
     url.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ', '?']))

@@ -1,4 +1,5 @@
-//! A store as its users see it: run files are written as a recording writes them, and what a list shows of them is looked at.
+//! A store as its users see it: run files are written as a recording writes them, and what a list
+//! shows of them is looked at.
 
 use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
@@ -18,7 +19,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The bytes of a search, number so many of its store. `filler`: bytes between head and end, as trials have them.
+/// The bytes of a search, number so many of its store. `filler`: bytes between head and end, as
+/// trials have them.
 fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>) -> Vec<u8> {
     let plan = Plan::get("127.0.0.1", 8080, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
     let asked = Asked::Find(FindAsked {
@@ -230,7 +232,8 @@ fn a_list_reads_the_ends_of_files() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// How long 10 000 run files take: `cargo test --release -p plimsoll-history -- --ignored --nocapture`.
+/// How long 10 000 run files take: `cargo test --release -p plimsoll-history -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "writes 10 000 files"]
 fn ten_thousand_runs() {

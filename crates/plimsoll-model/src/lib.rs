@@ -57,6 +57,7 @@ pub mod template;
 pub mod terms;
 pub mod tls;
 pub mod traffic;
+mod traffic_digest;
 pub mod units;
 
 pub use addresses::AddressRange;

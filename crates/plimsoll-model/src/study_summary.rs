@@ -1,7 +1,8 @@
-//! A study in a few figures ([`StudySummary`]): what a list of runs shows of each. It stands at the end of a run file, so that
-//! a list reads the head and the end of a file and nothing between.
+//! A study in a few figures ([`StudySummary`]): what a list of runs shows of each. It stands at the
+//! end of a run file, so that a list reads the head and the end of a file and nothing between.
 //!
-//! Not here: how the figures are computed (`plimsoll-analysis`). A command that shows one run computes its finding anew.
+//! Not here: how the figures are computed (`plimsoll-analysis`). A command that shows one run
+//! computes its finding anew.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,13 +37,15 @@ pub struct StudySummary {
     /// Share of the requests that succeeded, 0..=1, of one load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_rate: Option<f64>,
-    /// The functions of the server with the greatest share of its samples at the line, the greatest first.
+    /// The functions of the server with the greatest share of its samples at the line, the greatest
+    /// first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<(String, f64)>,
     /// How many trials met the SLO, broke it, and were void.
     #[serde(skip_serializing_if = "is_no_trials")]
     pub trials: [u64; 3],
-    /// Why the study says nothing about the server: the generator was the limit, or the machine was disturbed.
+    /// Why the study says nothing about the server: the generator was the limit, or the machine was
+    /// disturbed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub void: Option<String>,
 }

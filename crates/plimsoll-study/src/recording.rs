@@ -247,7 +247,6 @@ impl Recording {
     /// Ends the experiment after `elapsed_ns`. The note says where its file is, if it is whole. What is left to do, such as drawing a page, the
     /// user may end at once.
     pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
-        signal::release_interrupts();
         self.experiment.elapsed_ns = Some(elapsed_ns);
         // Only a file is listed by it.
         let found = self.file.as_ref().and_then(|_| conclude(&self.experiment).ok());
@@ -256,6 +255,8 @@ impl Recording {
             file.write(&Frame::ExperimentEnd { elapsed_ns, summary });
             (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
+        // A file that is whole is not left half by who is impatient.
+        signal::release_interrupts();
         (self.experiment, note)
     }
 }

@@ -1,4 +1,5 @@
-//! The commit that is checked out in the current folder ([`current`]), as a run file records it: git is asked, and has two seconds.
+//! The commit that is checked out in the current folder ([`current`]), as a run file records it:
+//! git is asked, and has two seconds.
 //!
 //! Not here: revisions that are built and compared (`git_builds`).
 
@@ -15,7 +16,8 @@ const BRANCH_VARIABLES: [&str; 4] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_C
 /// Longest name of a branch that is recorded.
 const BRANCH_CHARS_MAX: usize = 200;
 
-/// The commit of the current folder; `None` without git, outside a repository, and before the first commit.
+/// The commit of the current folder; `None` without git, outside a repository, and before the first
+/// commit.
 pub fn current() -> Option<SourceRevision> {
     let until = Instant::now() + ANSWER_MAX;
     let head = git(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;

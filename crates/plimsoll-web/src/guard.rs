@@ -1,27 +1,28 @@
-//! Who may ask for what ([`Access`]). A page in another tab can send requests here, and a name that somebody else controls can lead here
-//! (DNS rebinding): so that the name is checked, whoever changes something shows a token and an origin, and nothing that is answered runs
-//! in another page.
+//! Who may ask for what ([`Access`]). A page in another tab can send requests here, and a name that
+//! somebody else controls can lead here (DNS rebinding): so that the name is checked, whoever
+//! changes something shows a token and an origin, and nothing that is answered runs in another
+//! page.
 //!
 //! Not here: what is answered.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::net::SocketAddr;
 
-/// Headers of every answer. No script and no style of another place runs, and no other page frames this one.
-pub const HEADERS: [(HeaderName, HeaderValue); 6] = [
-    (
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; \
-             connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        ),
-    ),
-    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
-];
+/// What a page may load and run: nothing of another place, and no script that stands in it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+                      font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Headers of every answer.
+pub fn headers() -> [(HeaderName, HeaderValue); 6] {
+    [
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    ]
+}
 
 /// Who may ask for what.
 #[derive(Debug, Clone)]
@@ -83,7 +84,8 @@ impl Access {
         token.len() == given.len() && differs == 0
     }
 
-    /// The cookie that holds the token. Cookies are of a host, not of a port: its name has the port.
+    /// The cookie that holds the token. Cookies are of a host, not of a port: its name has the
+    /// port.
     pub fn cookie(&self) -> String {
         format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), self.token)
     }
@@ -118,7 +120,8 @@ impl Access {
             return Err(AccessRefusal::Host);
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
-        // A page cannot send this header elsewhere without being asked first, and is never allowed to.
+        // A page cannot send this header elsewhere without being asked first, and is never allowed
+        // to.
         if !reads && !self.has_bearer(headers) {
             let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
             let own = |origin: &str| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host);

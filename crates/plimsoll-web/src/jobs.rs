@@ -1,5 +1,6 @@
-//! Studies that a page started ([`StartedStudies`]): each is a process of its own, whose lines go to a file beside the store. So a study goes on when
-//! the server ends, and a server that is started again finds it.
+//! Studies that a page started ([`StartedStudies`]): each is a process of its own, whose lines go
+//! to a file beside the store. So a study goes on when the server ends, and a server that is
+//! started again finds it.
 //!
 //! Not here: what may be asked (`start_form`), and what of it is shown.
 
@@ -36,7 +37,8 @@ pub struct StartedStudy {
     pub name: String,
     /// Its process.
     pub pid: u32,
-    /// When that was started, in ticks since the machine was: another process of the same number has another.
+    /// When that was started, in ticks since the machine was: another process of the same number
+    /// has another.
     pub started_ticks: u64,
     /// When it was started, in s since 1970.
     pub started_unix_s: u64,
@@ -141,7 +143,8 @@ impl StartedStudies {
         serde_json::from_slice::<StartedStudy>(&bytes).ok().filter(|job| job.name == name)
     }
 
-    /// The name of the run file of a study: its process chose it. `None`: there is none yet, or its command keeps none.
+    /// The name of the run file of a study: its process chose it. `None`: there is none yet, or its
+    /// command keeps none.
     pub fn run_file(&self, job: &StartedStudy) -> Option<String> {
         let ending = format!("-{}.plimsoll", job.pid);
         let entries = fs::read_dir(&self.store).ok()?.flatten();

@@ -1,4 +1,5 @@
-//! What stands around every page: title, navigation, style and script. Whatever text is put into a page here is escaped.
+//! What stands around every page: title, navigation, style and script. Whatever text is put into a
+//! page here is escaped.
 //!
 //! Not here: what a page shows (`views`).
 
@@ -6,7 +7,8 @@ use plimsoll_report::chart::escaped;
 use plimsoll_report::page;
 use plimsoll_report::visible::visible;
 
-/// The script of these pages: what moves while a study runs, copying, and the command line beside the form.
+/// The script of these pages: what moves while a study runs, copying, and the command line beside
+/// the form.
 pub const APP_SCRIPT: &str = include_str!("app.js");
 const APP_STYLE: &str = include_str!("app.css");
 

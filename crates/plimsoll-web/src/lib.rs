@@ -1,8 +1,9 @@
-//! Pages over a store of run files ([`serve`]): services, history, runs, comparisons, and studies that are started from a form. One small
-//! runtime on one thread serves them. Studies run in processes of their own, so that a page cannot disturb a load, and may end
-//! without harming one.
+//! Pages over a store of run files ([`serve`]): services, history, runs, comparisons, and studies
+//! that are started from a form. One small runtime on one thread serves them. Studies run in
+//! processes of their own, so that a page cannot disturb a load, and may end without harming one.
 //!
-//! What must never be known here: the engine, how figures are computed, and how a finding looks (`plimsoll-report`).
+//! What must never be known here: the engine, how figures are computed, and how a finding looks
+//! (`plimsoll-report`).
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 //! Not here: who may ask (`guard`), and what is shown (`views`, `api`, `metrics`).
 
 use crate::api;
-use crate::guard::{Access, HEADERS};
+use crate::guard::{Access, headers};
 use crate::jobs::StartedStudies;
 use crate::layout::{APP_SCRIPT, app_style, problem_page};
 use crate::metrics;
@@ -98,8 +98,8 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
     let jobs = StartedStudies::new(&folder, program);
     let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style() });
     listener.set_nonblocking(true).map_err(cannot)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(READERS_MAX);
-    let runtime = { runtime }.build().map_err(cannot)?;
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_io().enable_time().max_blocking_threads(READERS_MAX).build().map_err(cannot)?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
         axum::serve(listener, router(app)).await.map_err(cannot)
@@ -155,7 +155,7 @@ async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> R
         Ok(()) => next.run(request).await,
         Err(refusal) => problem_answer(&Problem { status: refusal.status(), text: refusal.text().to_owned() }),
     };
-    for (name, value) in HEADERS {
+    for (name, value) in headers() {
         answer.headers_mut().entry(name).or_insert(value);
     }
     answer

@@ -1,7 +1,9 @@
-//! What the form of a study says ([`StudyForm`]), as the words of a command line. Every value follows its flag in one word, so that
-//! none of them is taken for a flag; commands for a shell, files and public targets cannot be given.
+//! What the form of a study says ([`StudyForm`]), as the words of a command line. Every value
+//! follows its flag in one word, so that none of them is taken for a flag; commands for a shell,
+//! files and public targets cannot be given.
 //!
-//! Not here: running the command line (`jobs`), and whether its values can be used (the command that is started says so).
+//! Not here: running the command line (`jobs`), and whether its values can be used (the command
+//! that is started says so).
 
 use crate::problem::Problem;
 use crate::query::Query;

@@ -1,7 +1,8 @@
-//! The pages: services, history, runs, one run, a comparison, the form of a study, and a study while it runs. All text that is not of this
-//! file is escaped here ([`text`]) or by the report.
+//! The pages: services, history, runs, one run, a comparison, the form of a study, and a study
+//! while it runs. All text that is not of this file is escaped here ([`text`]) or by the report.
 //!
-//! Not here: what stands around a page (`layout`), and how findings and charts look (`plimsoll-report`).
+//! Not here: what stands around a page (`layout`), and how findings and charts look
+//! (`plimsoll-report`).
 
 use crate::jobs::{StartedStudy, StudyProgress};
 use crate::layout::{capitalised, page, text};

@@ -1,21 +1,25 @@
-//! Where a series of runs changed ([`change_points`]): the level before, the level after, and how sure that is.
+//! Where a series of runs changed ([`change_points`]): the level before, the level after, and how
+//! sure that is.
 //!
-//! The series is split where the means of the two parts differ most, weighed by how many runs each has:
+//! The series is split where the means of the two parts differ most, weighed by how many runs each
+//! has:
 //!
 //! ```text
 //! S(k) = |mean of the first k - mean of the rest| * sqrt(k (n - k) / n)
 //! ```
 //!
-//! Whether the greatest S is chance, a permutation test says: runs of an unchanged build may stand in any order, so that in a share p
-//! of all orders the greatest S is as great. Where p is at most [`FALSE_ALARM`] there is a change point, and each part is looked at
-//! again. At the end every point is placed anew between its neighbours. This is the divisive method of Matteson and James ("A
-//! Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", 2014) with means in place of their energy
-//! distance: the difference of means has more power for a shift, and a shift is what a commit makes. Values are logarithms, since a
-//! change is a share.
+//! Whether the greatest S is chance, a permutation test says: runs of an unchanged build may stand
+//! in any order, so that in a share p of all orders the greatest S is as great. Where p is at most
+//! [`FALSE_ALARM`] there is a change point, and each part is looked at again. At the end every
+//! point is placed anew between its neighbours. This is the divisive method of Matteson and James
+//! ("A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", 2014) with
+//! means in place of their energy distance: the difference of means has more power for a shift, and
+//! a shift is what a commit makes. Values are logarithms, since a change is a share.
 //!
-//! The false-alarm rate is one of series, not of points, and holds for noise of any distribution. It does not hold for runs that
-//! resemble their neighbours, such as those of a machine that is slow for a day; a least change of [`CHANGE_MIN`] and a least length
-//! of [`RUNS_MIN`] runs keep most of that away.
+//! The false-alarm rate is one of series, not of points, and holds for noise of any distribution.
+//! It does not hold for runs that resemble their neighbours, such as those of a machine that is
+//! slow for a day; a least change of [`CHANGE_MIN`] and a least length of [`RUNS_MIN`] runs keep
+//! most of that away.
 //!
 //! Not here: which runs stand in one series (`lanes`).
 
@@ -100,7 +104,8 @@ fn greatest(logs: &[f64]) -> Option<(usize, f64)> {
     best.filter(|(_, size)| *size > 1e-12)
 }
 
-/// The share of orders in which the greatest S is at least `size`. Drawing ends as soon as it is more than [`FALSE_ALARM`].
+/// The share of orders in which the greatest S is at least `size`. Drawing ends as soon as it is
+/// more than [`FALSE_ALARM`].
 fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
     let most = (FALSE_ALARM * f64::from(ORDERS + 1)).round() as u32;
@@ -126,7 +131,8 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
-/// The difference of the means, second less first, and half of the length of its interval, by one deviation of both.
+/// The difference of the means, second less first, and half of the length of its interval, by one
+/// deviation of both.
 fn difference(before: &[f64], after: &[f64]) -> (f64, f64) {
     let ((first, first_squares), (second, second_squares)) = (moments(before), moments(after));
     let freedom = (before.len() + after.len()).saturating_sub(2).max(1);
@@ -135,8 +141,8 @@ fn difference(before: &[f64], after: &[f64]) -> (f64, f64) {
     (second - first, student_quantile((1.0 + CONFIDENCE) / 2.0, freedom) * (variance * each).sqrt())
 }
 
-/// The t with P(T <= t) = `p` for Student's T of so many degrees of freedom, for 0.5 <= p < 1: the expansion of Cornish and Fisher
-/// (Abramowitz and Stegun, 26.7.5), to 1 % from four degrees on.
+/// The t with P(T <= t) = `p` for Student's T of so many degrees of freedom, for 0.5 <= p < 1: the
+/// expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), to 1 % from four degrees on.
 pub fn student_quantile(p: f64, freedom: usize) -> f64 {
     let z = crate::prove::stats::normal_quantile(p);
     let v = freedom.max(1) as f64;
@@ -195,7 +201,8 @@ mod tests {
         assert!(alarms <= 1, "{alarms}");
     }
 
-    /// The issue's measure: of 20 series with -5 % at a random commit among 40, the right commit (+-1) is named in 18.
+    /// The issue's measure: of 20 series with -5 % at a random commit among 40, the right commit
+    /// (+-1) is named in 18.
     #[test]
     fn a_planted_regression_is_named() {
         let mut rng = Rng::new(2);

@@ -1,9 +1,12 @@
-//! Whether a new commit is worse than a branch ([`gate`]): its runs against the latest level of the branch's series.
+//! Whether a new commit is worse than a branch ([`gate`]): its runs against the latest level of the
+//! branch's series.
 //!
-//! The runs of the branch since its last change point are one level; how they scatter is the noise between runs. The new commit is
-//! worse where the 98 % interval of its change lies below 0 and the change is more than the margin: of a commit that changes nothing,
-//! one in a hundred is called worse at most. It is the same where the whole interval lies within the margin. Often it is neither: then
-//! more runs tell, or a comparison that runs both commits in turn (`prove`), which is not troubled by noise between runs.
+//! The runs of the branch since its last change point are one level; how they scatter is the noise
+//! between runs. The new commit is worse where the 98 % interval of its change lies below 0 and the
+//! change is more than the margin: of a commit that changes nothing, one in a hundred is called
+//! worse at most. It is the same where the whole interval lies within the margin. Often it is
+//! neither: then more runs tell, or a comparison that runs both commits in turn (`prove`), which is
+//! not troubled by noise between runs.
 //!
 //! Not here: exit codes, and how it looks.
 
@@ -59,7 +62,8 @@ pub struct GateFinding {
     pub reason: Option<String>,
 }
 
-/// Holds the commit of `candidate` against the runs of `branch` among `runs` that may be compared with it and were made before it.
+/// Holds the commit of `candidate` against the runs of `branch` among `runs` that may be compared
+/// with it and were made before it.
 pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
     let commit = |run: &HistoryRun| run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)));
     let new = commit(candidate);

@@ -1,5 +1,5 @@
-//! Runs that may be compared, in lanes ([`lanes`]): one lane for one traffic under one SLO on one kind of machine, as a series with its
-//! change points.
+//! Runs that may be compared, in lanes ([`lanes`]): one lane for one traffic under one SLO on one
+//! kind of machine, as a series with its change points.
 //!
 //! Not here: where a series changed (`change_points`), and how a lane looks.
 
@@ -50,7 +50,8 @@ pub struct MovedWith {
     pub p99_ns: Option<(f64, f64)>,
     /// The most frequent cause, where it changed.
     pub cause: Option<(String, String)>,
-    /// Functions whose share of the server's CPU time changed most, with the share before and after.
+    /// Functions whose share of the server's CPU time changed most, with the share before and
+    /// after.
     pub functions: Vec<(String, f64, f64)>,
 }
 
@@ -91,7 +92,8 @@ const SHARE_CHANGE_MIN: f64 = 0.02;
 /// Most functions that are named.
 const FUNCTIONS_MAX: usize = 3;
 
-/// The lanes of some runs: of each service the one with the latest run first. Comparisons and sweeps have no series, and no lane.
+/// The lanes of some runs: of each service the one with the latest run first. Comparisons and
+/// sweeps have no series, and no lane.
 pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
     for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {
@@ -194,7 +196,8 @@ fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> MovedWith {
     let shares = [before, after].map(function_shares);
     for name in shares[0].keys().chain(shares[1].keys().filter(|name| !shares[0].contains_key(*name))) {
         let [first, second] = [0, 1].map(|side: usize| shares[side].get(name).copied().unwrap_or(0.0));
-        // A function that is not among the greatest of a level has a share, though a small one that is not known.
+        // A function that is not among the greatest of a level has a share, though a small one that
+        // is not known.
         if !shares[0].is_empty() && !shares[1].is_empty() && (second - first).abs() >= SHARE_CHANGE_MIN {
             functions.push(((*name).to_owned(), first, second));
         }

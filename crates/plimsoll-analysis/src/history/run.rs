@@ -1,10 +1,10 @@
-//! What a list shows of one run ([`HistoryRun`]): the head of its run file, and the summary at its end.
+//! What a list shows of one run ([`HistoryRun`]): the head of its run file, and the summary at its
+//! end.
 //!
 //! Not here: which runs may be compared (`lanes`).
 
 use plimsoll_model::codec::{FileEnd, Header};
-use plimsoll_model::redact::digest;
-use plimsoll_model::{Asked, LineSummary, PlanRecord, SourceRevision, StudySummary, TrafficRecord};
+use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use serde::{Deserialize, Serialize};
 
 /// How far a run came.
@@ -28,15 +28,18 @@ pub struct HistoryRun {
     pub started_unix_ms: u64,
     /// `find`, `explain`, `run`, ...
     pub study: String,
-    /// What was loaded, without secrets: a URL, or an address and what was asked there; the value of the tag `service`, where one is given.
+    /// What was loaded, without secrets: a URL, or an address and what was asked there; the value
+    /// of the tag `service`, where one is given.
     pub service: String,
     /// The address of the target.
     pub origin: String,
-    /// A digest of what was asked, and how: requests, order, connections, protocol, arrivals. Not of where.
+    /// A digest of what was asked, and how: requests, order, connections, protocol, arrivals. Not
+    /// of where.
     pub traffic: String,
     /// The SLO, of a study that searches a line.
     pub slo: Option<String>,
-    /// The machine of the load: processor, cores, what a container leaves of it, and whether the target is on it.
+    /// The machine of the load: processor, cores, what a container leaves of it, and whether the
+    /// target is on it.
     pub machine: String,
     /// The commit that was checked out.
     pub revision: Option<SourceRevision>,
@@ -64,7 +67,7 @@ impl HistoryRun {
             study: head.asked.word().to_owned(),
             service: named.unwrap_or(place),
             origin: plan.map(|plan| plan.traffic.origin.to_string()).unwrap_or_default(),
-            traffic: traffic_digest(&head.asked),
+            traffic: head.asked.traffic_digest(),
             slo: head.asked.search().map(|search| search.slo.clone()),
             machine: machine(head),
             revision: head.environment.revision.clone(),
@@ -115,30 +118,12 @@ impl HistoryRun {
     /// What a series follows, in words.
     pub fn measure(&self) -> &'static str {
         match self.study.as_str() {
-            "find" | "explain" | "overload" => "load line",
+            "find" | "explain" => "load line",
             "run" => "goodput",
             "prove" | "ladder" => "verdict",
             _ => "levels",
         }
     }
-}
-
-/// A digest of what was asked, and how; where it was asked is not in it.
-fn traffic_digest(asked: &Asked) -> String {
-    let parts: Vec<String> = asked.plans().into_iter().map(|plan| asked_text(asked, plan)).collect();
-    digest(parts.join("\n").as_bytes())
-}
-
-fn asked_text(asked: &Asked, plan: &PlanRecord) -> String {
-    let PlanRecord { traffic, load, carriage } = plan;
-    let TrafficRecord { origin: _, routes, choice, scenarios, data, variables, around_digest, listed } = traffic;
-    let asked_for = (routes, choice, scenarios, data, variables, around_digest, listed);
-    let carried = (&carriage.http, carriage.streams_max, carriage.keep_alive, carriage.tls.is_some(), carriage.unix.is_some());
-    let arrivals = asked.search().map(|search| search.arrivals);
-    // A search sets the load itself; of one load it is a part of the question. Another seed is the same question.
-    let shape = matches!(asked, Asked::Run(_)).then_some(&load.shape);
-    // Plain values of numbers and text into memory: nothing of them can fail.
-    format!("{asked_for:?} {carried:?} {arrivals:?} {shape:?}")
 }
 
 /// What makes figures of two machines different figures.

@@ -1,5 +1,6 @@
-//! The picture of runs over time: for each point a bar from end to end of its interval with its estimate, the level between changes,
-//! each change with its size, and below it a strip that says what limited the line.
+//! The picture of runs over time: for each point a bar from end to end of its interval with its
+//! estimate, the level between changes, each change with its size, and below it a strip that says
+//! what limited the line.
 //!
 //! Not here: where a series changed.
 

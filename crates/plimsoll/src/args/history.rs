@@ -1,5 +1,5 @@
-//! What is said to the commands that read a store of run files: what runs showed over time, whether a commit is worse than a branch,
-//! and the pages.
+//! What is said to the commands that read a store of run files: what runs showed over time, whether
+//! a commit is worse than a branch, and the pages.
 //!
 //! Not here: commands that measure.
 
@@ -48,7 +48,8 @@ pub struct HistoryArgs {
     It compares the runs of one commit with the runs of the branch since its last change. Of a commit that\n\
     changes nothing, at most 1 in 100 is called worse. Where nothing is known it prints the command that tells.")]
 pub struct GateArgs {
-    /// The run: @latest, @2 (the one before), @BRANCH, @COMMIT, @KEY=VALUE (a tag), or a file of the store
+    /// The run: @latest, @2 (the one before), @BRANCH, @COMMIT, @KEY=VALUE (a tag), or a file of
+    /// the store
     #[arg(value_name = "RUN", default_value = "@latest", value_hint = ValueHint::FilePath)]
     pub run: String,
     /// The branch that it is compared with

@@ -20,7 +20,7 @@ use plimsoll_study::output::note;
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
-/// What a file holds that can be comparison_report.
+/// What a file holds that can be compared.
 enum Comparable {
     /// Loads, each with its figures.
     Levels(RecordedLevels),

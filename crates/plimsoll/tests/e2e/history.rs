@@ -64,7 +64,8 @@ fn run_files(store: &Path) -> Vec<std::path::PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|suffix| suffix == "plimsoll")).collect()
 }
 
-/// A store of searches, each with a line and a branch: the recorded search with another head and end.
+/// A store of searches, each with a line and a branch: the recorded search with another head and
+/// end.
 fn store(name: &str, lines: &[(f64, &str)]) -> std::path::PathBuf {
     let folder = folder(name);
     let recorded = std::fs::read(crate::rig::recorded("find")).expect("a recording");

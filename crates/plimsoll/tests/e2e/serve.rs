@@ -227,7 +227,8 @@ fn location(page: &Page) -> String {
     line.trim_start_matches("location: ").to_owned()
 }
 
-/// A form starts a load, its page follows it, and the run is found when it ends; one that is stopped keeps what it has.
+/// A form starts a load, its page follows it, and the run is found when it ends; one that is
+/// stopped keeps what it has.
 #[test]
 fn a_study_is_started_followed_and_stopped() {
     let server: Server = baseline(1);
@@ -249,7 +250,8 @@ fn a_study_is_started_followed_and_stopped() {
     let page = pages.get(&format!("/runs/{}", done["run_file"].as_str().expect("a file")));
     assert!(page.status == 200 && page.body.contains("from=page"), "{}", page.status);
 
-    // A long one: a second is refused meanwhile, it is seen by a server that is started again, and stopped from there.
+    // A long one: a second is refused meanwhile, it is seen by a server that is started again, and
+    // stopped from there.
     let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=60s"));
     let name = location(&started).trim_start_matches("/studies/").to_owned();
     wait_for("its ticks", || Some(()).filter(|()| !pages.json(&format!("/api/v1/studies/{name}"))["progress"]["tick"].is_null()));

@@ -23,8 +23,9 @@ impl Query {
     }
 
     /// All values of a name that are not empty.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |pair| pair.0 == name).map(|pair| pair.1.trim()).filter(|value| !value.is_empty())
+    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let named: Vec<&str> = self.0.iter().filter(|pair| pair.0 == name).map(|pair| pair.1.trim()).collect();
+        named.into_iter().filter(|value| !value.is_empty())
     }
 
     /// The same with one value of a name, as a query.

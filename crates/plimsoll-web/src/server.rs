@@ -162,7 +162,7 @@ async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> R
 }
 
 /// Reads files beside the thread that answers.
-async fn beside<T: Send + 'static>(
+async fn read_files<T: Send + 'static>(
     app: App,
     work: impl FnOnce(&WebState) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {

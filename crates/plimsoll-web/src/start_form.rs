@@ -87,7 +87,7 @@ impl StudyForm {
     }
 }
 
-fn checked<'a>(name: &str, value: &'a str) -> Result<&'a str, Problem> {
+fn check_value<'a>(name: &str, value: &'a str) -> Result<&'a str, Problem> {
     match value.len() > VALUE_BYTES_MAX || value.chars().any(char::is_control) {
         true => Err(Problem::bad(format!("{name}: at most {VALUE_BYTES_MAX} bytes in one line"))),
         false => Ok(value),

@@ -81,7 +81,7 @@ pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::first_answers(&mut targets, terms)?;
     let record = |blocks| Asked::Ladder(LadderAsked { blocks });
-    compare(asked.blocks, None, terms, (&targets, warnings, place(terms)), record, None)
+    compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
 }
 
 /// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be warned of and where the run file

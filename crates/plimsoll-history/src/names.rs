@@ -63,7 +63,9 @@ impl RunName {
                 _ => match count {
                     0 => "the store holds no run that came to its end; --store names another folder".to_owned(),
                     1 => "the store holds 1 run that came to its end: @latest, or @1".to_owned(),
-                    count => format!("the store holds {count} runs that came to their end: @1 (the latest) to @{count}"),
+                    count => {
+                        format!("the store holds {count} runs that came to their end: @1 (the latest) to @{count}")
+                    }
                 },
             })
         })

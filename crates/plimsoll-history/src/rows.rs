@@ -71,9 +71,13 @@ pub fn put(
                 .execute(params![file, bytes, modified_ns, inode, started, run.service, pending, text(run)])?;
         }
         Err(reason) => {
-            transaction
-                .prepare_cached("INSERT INTO unreadable VALUES (?1, ?2, ?3, ?4, ?5)")?
-                .execute(params![file, bytes, modified_ns, inode, reason])?;
+            transaction.prepare_cached("INSERT INTO unreadable VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
+                file,
+                bytes,
+                modified_ns,
+                inode,
+                reason
+            ])?;
         }
     }
     Ok(())

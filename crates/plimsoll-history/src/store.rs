@@ -5,7 +5,7 @@
 use crate::folder::run_files;
 use crate::index::Index;
 use crate::rows;
-use crate::run_file::{read_run, compute_summary};
+use crate::run_file::{compute_summary, read_run};
 use plimsoll_analysis::history::HistoryRun;
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::system_text;
@@ -28,7 +28,8 @@ pub struct RunFilter {
 
 impl RunFilter {
     fn takes(&self, run: &HistoryRun) -> bool {
-        let is_service = |wanted: &String| run.service == *wanted || is_below(wanted, &run.service) || is_below(wanted, &run.origin);
+        let is_service =
+            |wanted: &String| run.service == *wanted || is_below(wanted, &run.service) || is_below(wanted, &run.origin);
         let is_branch = |wanted: &String| run.revision.as_ref().is_some_and(|it| it.branch.as_ref() == Some(wanted));
         self.service.as_ref().is_none_or(is_service) && self.branch.as_ref().is_none_or(is_branch)
     }
@@ -91,10 +92,13 @@ impl Store {
     /// Files of before have no summary: it is computed once.
     fn compute_summaries(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + COMPUTE_MAX;
-        let pending = self.index.run(|connection| rows::pending(connection)).map_err(|error| failed(&self.folder, &error))?;
+        let pending =
+            self.index.run(|connection| rows::pending(connection)).map_err(|error| failed(&self.folder, &error))?;
         for run in pending.into_iter().take_while(|_| Instant::now() < until) {
             let computed = compute_summary(&self.folder.join(&run.file), run);
-            self.index.run(|connection| rows::complete(connection, &computed)).map_err(|error| failed(&self.folder, &error))?;
+            self.index
+                .run(|connection| rows::complete(connection, &computed))
+                .map_err(|error| failed(&self.folder, &error))?;
         }
         Ok(())
     }
@@ -120,5 +124,8 @@ impl Store {
 }
 
 fn failed(folder: &Path, error: &rusqlite::Error) -> Failure {
-    Failure::start(format!("the index of the store '{}' cannot be used: {error}. Remove its index.sqlite", folder.display()))
+    Failure::start(format!(
+        "the index of the store '{}' cannot be used: {error}. Remove its index.sqlite",
+        folder.display()
+    ))
 }

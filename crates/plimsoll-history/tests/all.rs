@@ -5,7 +5,8 @@ use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
 use plimsoll_model::codec::{Frame, Header, MAGIC};
 use plimsoll_model::{
-    Arrivals, Asked, Curve, Environment, FindAsked, LineSummary, LoadShape, Noted, Plan, SourceRevision, StudySummary, Terms,
+    Arrivals, Asked, Curve, Environment, FindAsked, LineSummary, LoadShape, Noted, Plan, SourceRevision, StudySummary,
+    Terms,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,12 @@ fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>)
         started_unix_ms: 1_700_000_000_000 + number * 60_000,
         terms: Some(Box::new(terms.record())),
         command: vec!["plimsoll".to_owned(), "find".to_owned()],
-        environment: Environment { cores: 2, cpu: "a processor".to_owned(), revision: Some(revision), ..Environment::default() },
+        environment: Environment {
+            cores: 2,
+            cpu: "a processor".to_owned(),
+            revision: Some(revision),
+            ..Environment::default()
+        },
         noted: Noted::default(),
     };
     let mut bytes = MAGIC.to_vec();
@@ -209,7 +215,9 @@ fn runs_have_names() {
     assert_eq!(RunName::parse("a/b.plimsoll"), RunName::Path("a/b.plimsoll".into()));
     let filter = |service: &str| RunFilter { service: Some(service.to_owned()), branch: None };
     let mut store = refreshed(&folder);
-    for (service, expect) in [("http://127.0.0.1:8080/", 5), ("http://127.0.0.1:8080", 5), ("http://127.0.0.1:80", 0), ("x", 0)] {
+    for (service, expect) in
+        [("http://127.0.0.1:8080/", 5), ("http://127.0.0.1:8080", 5), ("http://127.0.0.1:80", 0), ("x", 0)]
+    {
         assert_eq!(store.runs(&filter(service)).expect("runs").len(), expect, "{service}");
     }
     fs::remove_dir_all(&folder).expect("removed");

@@ -298,9 +298,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     let mut experiment: Option<Experiment> = None;
     while let Some((kind, payload, next)) = next_frame(bytes, at) {
         match (Frame::decode(kind, payload), &mut experiment) {
-            (Some((Frame::Experiment(header), _)), None)
-                if header.is_bounded() =>
-            {
+            (Some((Frame::Experiment(header), _)), None) if header.is_bounded() => {
                 experiment = Some(begin(*header));
             }
             (Some((frame, unknown)), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {

@@ -87,7 +87,8 @@ pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
 pub use record::{CarriageRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
 pub use redact::Redact;
 pub use run::{
-    Ending, Environment, Experiment, MachineLimits, Noted, ProfileTaken, Remark, Run, SourceRevision, Stop, Trial, Unheld,
+    Ending, Environment, Experiment, MachineLimits, Noted, ProfileTaken, Remark, Run, SourceRevision, Stop, Trial,
+    Unheld,
 };
 pub use sampled::{SampledFunctions, SampledStack, SampledStretch};
 pub use schedule::{Schedule, Stripe};

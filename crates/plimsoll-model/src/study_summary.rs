@@ -90,11 +90,13 @@ impl StudySummary {
     /// Whether every figure can be one of a study: JSON of a damaged or hostile file says anything.
     pub fn is_bounded(&self) -> bool {
         let is_rate = |value: f64| value.is_finite() && (0.0..=1e12).contains(&value);
-        let line = self.line.is_none_or(|line| is_rate(line.rps) && is_rate(line.lower) && line.upper.is_none_or(is_rate));
+        let line =
+            self.line.is_none_or(|line| is_rate(line.rps) && is_rate(line.lower) && line.upper.is_none_or(is_rate));
         let value = |figure: Option<SummaryValue>| {
             figure.is_none_or(|it| is_rate(it.value) && it.lower.is_none_or(is_rate) && it.upper.is_none_or(is_rate))
         };
-        let plain = [self.p99_ns, self.cpu_us, self.success_rate].into_iter().flatten().all(|it| (0.0..=1e18).contains(&it));
+        let plain =
+            [self.p99_ns, self.cpu_us, self.success_rate].into_iter().flatten().all(|it| (0.0..=1e18).contains(&it));
         let texts = [&self.verdict, &self.cause, &self.cause_subject, &self.void];
         let short = texts.into_iter().flatten().all(|text| text.len() <= 1000);
         line && value(self.goodput_rps)

@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Characters of a sparkline, from low to high.
-const SPARKS: [char; 8] = ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+const SPARKS: [char; 8] =
+    ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
 /// A sparkline ends at most so far below and above the values: small noise does not fill it.
 const SPARK_MARGIN: f64 = 0.05;
 
@@ -122,7 +123,8 @@ fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String
     }
     for found in &lane.changes {
         let moved = moved_text(&found.moved).map_or_else(String::new, |moved| format!("; {moved}"));
-        facts.push(("change at", format!("{}: {}{moved}", point_name(lane, found.point.at, order), change_text(found))));
+        facts
+            .push(("change at", format!("{}: {}{moved}", point_name(lane, found.point.at, order), change_text(found))));
     }
     facts
 }

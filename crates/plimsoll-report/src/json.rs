@@ -25,8 +25,8 @@ use plimsoll_analysis::{
 };
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
-    CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, MachineLimits, PlanRecord, RequestFailure,
-    Run, SourceRevision, Tally, TlsFailure, Trial,
+    CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, MachineLimits, PlanRecord,
+    RequestFailure, Run, SourceRevision, Tally, TlsFailure, Trial,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;

@@ -11,8 +11,8 @@ use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    Asked, Environment, Experiment, Injector, Interval, MachineLimits, Noted, PlanRecord, Probes, Purpose, Redacted, Remark, Run,
-    SampledFunctions, Stop, Tag, Terms, Trial,
+    Asked, Environment, Experiment, Injector, Interval, MachineLimits, Noted, PlanRecord, Probes, Purpose, Redacted,
+    Remark, Run, SampledFunctions, Stop, Tag, Terms, Trial,
 };
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;

@@ -1,5 +1,5 @@
 //! The commit that is checked out in the current folder ([`current`]), as a run file records it:
-//! git is asked, and has two seconds.
+//! git is asked, and does not have long.
 //!
 //! Not here: revisions that are built and compared (`git_builds`).
 
@@ -9,8 +9,11 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// git has so long; a repository of a million files takes longer, and its state is then not known.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// git has so long for the commit, also on a machine that is busy.
+const COMMIT_MAX: Duration = Duration::from_secs(10);
+/// It has so long for the state of the files; in a repository of a million files it takes longer,
+/// and the state is then not known.
+const STATUS_MAX: Duration = Duration::from_secs(3);
 /// Variables by which CI services name the branch, where they check out a commit and no branch.
 const BRANCH_VARIABLES: [&str; 4] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "BUILDKITE_BRANCH"];
 /// Longest name of a branch that is recorded.
@@ -19,13 +22,13 @@ const BRANCH_CHARS_MAX: usize = 200;
 /// The commit of the current folder; `None` without git, outside a repository, and before the first
 /// commit.
 pub fn current() -> Option<SourceRevision> {
-    let until = Instant::now() + ANSWER_MAX;
+    let until = Instant::now() + COMMIT_MAX;
     let head = git(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;
     let (commit, committed) = head.trim().split_once(' ')?;
     let branch = git(&["symbolic-ref", "--quiet", "--short", "HEAD"], until).or_else(branch_of_variables);
     let branch = branch.map(|name| name.trim().to_owned()).filter(|name| is_branch(name));
     // Files of a build are not tracked, and change nothing of the sources.
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"], until);
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"], Instant::now() + STATUS_MAX);
     let dirty = changed.map(|lines| !lines.trim().is_empty());
     Some(SourceRevision { commit: commit.to_owned(), branch, dirty, committed_unix_s: committed.parse().ok() })
 }

@@ -3,19 +3,17 @@
 //! Not here: who may ask (`guard`), and pages (`views`).
 
 use crate::problem::Problem;
+use crate::query::Query;
 use crate::server::WebState;
 use crate::views::{lanes_of, run_path};
 use plimsoll_history::RunFilter;
-use crate::query::Query;
 use plimsoll_report::history::{HistoryView, history_document};
 use serde_json::{Value, json};
 
 /// The runs that a query takes, the latest first.
 pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
-    let filter = RunFilter {
-        service: query.get("service").map(str::to_owned),
-        branch: query.get("branch").map(str::to_owned),
-    };
+    let filter =
+        RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
     let mut runs = shared.runs(&filter)?;
     runs.reverse();
     let last = query.get("last").and_then(|last| last.parse().ok()).unwrap_or(100usize);

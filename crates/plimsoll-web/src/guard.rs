@@ -60,7 +60,9 @@ impl AccessRefusal {
     /// A sentence for people.
     pub fn text(self) -> &'static str {
         match self {
-            AccessRefusal::Host => "this server has another name: open the link that plimsoll serve printed, or start it with --name",
+            AccessRefusal::Host => {
+                "this server has another name: open the link that plimsoll serve printed, or start it with --name"
+            }
             AccessRefusal::Origin => "the request comes from a page of another server: use the pages of this one",
             AccessRefusal::Token => "this needs the token: open the link that plimsoll serve printed",
         }
@@ -124,7 +126,8 @@ impl Access {
         // to.
         if !reads && !self.has_bearer(headers) {
             let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-            let own = |origin: &str| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host);
+            let own =
+                |origin: &str| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host);
             if !origin.is_some_and(own) {
                 return Err(AccessRefusal::Origin);
             }

@@ -78,7 +78,13 @@ impl StartedStudies {
     /// The studies of a store; `program` is plimsoll.
     pub fn new(store: &Path, program: PathBuf) -> StartedStudies {
         let folder = store.join("jobs");
-        StartedStudies { store: store.to_owned(), folder, program, progress: Mutex::default(), starting: Mutex::default() }
+        StartedStudies {
+            store: store.to_owned(),
+            folder,
+            program,
+            progress: Mutex::default(),
+            starting: Mutex::default(),
+        }
     }
 
     /// Starts a study.
@@ -95,7 +101,8 @@ impl StartedStudies {
         // The name has the process in it, which is not known before it is started.
         let pending = self.folder.join(format!(".{study}-{started_unix_s}.events"));
         let said = self.folder.join(format!(".{study}-{started_unix_s}.messages"));
-        let (events, errors) = (output_file::create(&pending).map_err(cannot)?, output_file::create(&said).map_err(cannot)?);
+        let (events, errors) =
+            (output_file::create(&pending).map_err(cannot)?, output_file::create(&said).map_err(cannot)?);
         let mut command = Command::new(&self.program);
         command.args(&form.words[..1]).arg("--json-lines").arg(format!("--store={}", self.store.display()));
         command.args(&form.words[1..]).stdin(Stdio::null()).stdout(events).stderr(errors);
@@ -109,7 +116,9 @@ impl StartedStudies {
         let job = StartedStudy { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
         let text = serde_json::to_vec(&job).unwrap_or_default();
         output_file::write(&self.folder.join(format!("{name}.job")), &text).map_err(cannot)?;
-        fs::rename(pending, self.events(&name)).and_then(|()| fs::rename(said, self.messages(&name))).map_err(cannot)?;
+        fs::rename(pending, self.events(&name))
+            .and_then(|()| fs::rename(said, self.messages(&name)))
+            .map_err(cannot)?;
         Ok(job)
     }
 
@@ -252,7 +261,11 @@ mod tests {
             text.push_str(more);
             std::fs::write(&file, &text).expect("written");
             progress.read(&file).expect("read");
-            assert_eq!((progress.loads.len(), progress.tick.is_some(), progress.is_found), (loads, ticking, found), "{text}");
+            assert_eq!(
+                (progress.loads.len(), progress.tick.is_some(), progress.is_found),
+                (loads, ticking, found),
+                "{text}"
+            );
         }
         std::fs::remove_file(&file).expect("removed");
     }

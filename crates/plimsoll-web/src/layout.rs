@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn all_that_a_page_loads_is_small() {
-        let bytes = app_style().len() + APP_SCRIPT.len() + page::script().len() + plimsoll_report::flame::script().len();
+        let bytes =
+            app_style().len() + APP_SCRIPT.len() + page::script().len() + plimsoll_report::flame::script().len();
         assert!(bytes < 150_000, "{bytes}");
     }
 }

@@ -24,7 +24,12 @@ pub fn render(lanes: &[HistoryLane]) -> String {
         for lane in lanes {
             let Some(value) = figure(lane) else { continue };
             let slo = lane.slo.as_deref().unwrap_or_default();
-            let labels = [("service", lane.service.as_str()), ("measure", lane.measure), ("slo", slo), ("machine", &lane.machine)];
+            let labels = [
+                ("service", lane.service.as_str()),
+                ("measure", lane.measure),
+                ("slo", slo),
+                ("machine", &lane.machine),
+            ];
             let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", label(value))).collect();
             let _ = writeln!(out, "{name}{{{}}} {value}", labels.join(","));
         }

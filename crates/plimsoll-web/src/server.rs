@@ -110,27 +110,48 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
 fn router(app: App) -> Router {
     Router::new()
         .route("/", get(|State(app): State<App>| html(app, views::services)))
-        .route("/history", get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::history(it, &parse_query(query)))))
+        .route(
+            "/history",
+            get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::history(it, &parse_query(query)))),
+        )
         .route("/runs", get(|State(app): State<App>| html(app, views::runs)))
-        .route("/runs/{file}", get(|State(app): State<App>, Path(file): Path<String>| html(app, move |it| views::run(it, &file))))
+        .route(
+            "/runs/{file}",
+            get(|State(app): State<App>, Path(file): Path<String>| html(app, move |it| views::run(it, &file))),
+        )
         .route("/runs/{file}/page.html", get(whole_page))
         .route("/runs/{file}/summary.md", get(summary))
         .route("/runs/{file}/document.json", get(document))
         .route("/runs/{file}/file", get(run_file))
-        .route("/compare", get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &parse_query(query)))))
+        .route(
+            "/compare",
+            get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &parse_query(query)))),
+        )
         .route("/start", get(start_page).post(start))
         .route("/studies/{name}", get(job_page))
         .route("/studies/{name}/progress", get(job_progress))
         .route("/studies/{name}/stop", post(stop))
         .route("/login", get(login))
-        .route("/api/v1/runs", get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::runs(it, &parse_query(query)))))
-        .route("/api/v1/history", get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::history(it, &parse_query(query)))))
+        .route(
+            "/api/v1/runs",
+            get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::runs(it, &parse_query(query)))),
+        )
+        .route(
+            "/api/v1/history",
+            get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::history(it, &parse_query(query)))),
+        )
         .route("/api/v1/runs/{file}", get(document))
         .route("/api/v1/studies", get(|State(app): State<App>| json(app, |it| Ok(api::jobs(it)))).post(start_json))
-        .route("/api/v1/studies/{name}", get(|State(app): State<App>, Path(name): Path<String>| json(app, move |it| api::job(it, &name))))
+        .route(
+            "/api/v1/studies/{name}",
+            get(|State(app): State<App>, Path(name): Path<String>| json(app, move |it| api::job(it, &name))),
+        )
         .route("/api/v1/studies/{name}/stop", post(stop_json))
         .route("/metrics", get(metrics_text))
-        .route("/app.css", get(|State(app): State<App>| async move { asset("text/css; charset=utf-8", app.style.clone()) }))
+        .route(
+            "/app.css",
+            get(|State(app): State<App>| async move { asset("text/css; charset=utf-8", app.style.clone()) }),
+        )
         .route("/app.js", get(|| async { asset(JAVASCRIPT, APP_SCRIPT.to_owned()) }))
         .route("/page.js", get(|| async { asset(JAVASCRIPT, page::script().to_owned()) }))
         .route("/flame.js", get(|| async { asset(JAVASCRIPT, flame::script().to_owned()) }))
@@ -168,7 +189,10 @@ async fn read_files<T: Send + 'static>(
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(move || work(&app)).await;
     done.unwrap_or_else(|_| {
-        Err(Problem { status: StatusCode::INTERNAL_SERVER_ERROR, text: "this page could not be made: a bug of plimsoll".to_owned() })
+        Err(Problem {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            text: "this page could not be made: a bug of plimsoll".to_owned(),
+        })
     })
 }
 
@@ -251,7 +275,8 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
 }
 
 async fn metrics_text(State(app): State<App>) -> Response {
-    let text = read_files(app, |it| Ok(metrics::render(&lanes(&it.runs(&RunFilter::default())?, LaneOrder::Time)))).await;
+    let text =
+        read_files(app, |it| Ok(metrics::render(&lanes(&it.runs(&RunFilter::default())?, LaneOrder::Time)))).await;
     match text {
         Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
         Err(problem) => problem_answer(&problem),
@@ -277,7 +302,10 @@ async fn login(State(app): State<App>, query: RawQuery) -> Response {
             }
             answer
         }
-        None => problem_answer(&Problem { status: StatusCode::UNAUTHORIZED, text: "this token is not the one that plimsoll serve printed".to_owned() }),
+        None => problem_answer(&Problem {
+            status: StatusCode::UNAUTHORIZED,
+            text: "this token is not the one that plimsoll serve printed".to_owned(),
+        }),
     }
 }
 

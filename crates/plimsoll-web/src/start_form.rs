@@ -20,16 +20,46 @@ pub const STUDIES: [(&str, &str); 5] = [
 
 /// Fields, with the flag that each becomes, the studies that take it, and a placeholder.
 pub const FIELDS: [FormField; 10] = [
-    FormField { name: "slo", flag: "--slo", label: "SLO", of: "find explain overload", example: "success>=99.9%, p99<=500ms" },
+    FormField {
+        name: "slo",
+        flag: "--slo",
+        label: "SLO",
+        of: "find explain overload",
+        example: "success>=99.9%, p99<=500ms",
+    },
     FormField { name: "budget", flag: "--budget", label: "Budget", of: "find explain overload prove", example: "60s" },
     FormField { name: "max_rate", flag: "--max-rate", label: "Highest rate", of: "find explain", example: "5000" },
     FormField { name: "rate", flag: "--rate", label: "Rate, 1/s", of: "run", example: "1000" },
     FormField { name: "concurrency", flag: "--concurrency", label: "Users", of: "run", example: "50" },
     FormField { name: "duration", flag: "--duration", label: "Duration", of: "run", example: "10s" },
-    FormField { name: "measure", flag: "--measure", label: "Measure", of: "prove", example: "goodput, p50, p99 or cpu" },
-    FormField { name: "method", flag: "--method", label: "Method", of: "find explain run overload prove", example: "GET" },
-    FormField { name: "header", flag: "--header", label: "Header", of: "find explain run overload prove", example: "Accept: text/html" },
-    FormField { name: "tag", flag: "--tag", label: "Tag", of: "find explain run overload prove", example: "release=1.4" },
+    FormField {
+        name: "measure",
+        flag: "--measure",
+        label: "Measure",
+        of: "prove",
+        example: "goodput, p50, p99 or cpu",
+    },
+    FormField {
+        name: "method",
+        flag: "--method",
+        label: "Method",
+        of: "find explain run overload prove",
+        example: "GET",
+    },
+    FormField {
+        name: "header",
+        flag: "--header",
+        label: "Header",
+        of: "find explain run overload prove",
+        example: "Accept: text/html",
+    },
+    FormField {
+        name: "tag",
+        flag: "--tag",
+        label: "Tag",
+        of: "find explain run overload prove",
+        example: "release=1.4",
+    },
 ];
 
 /// The longest value of a field.
@@ -73,7 +103,9 @@ impl StudyForm {
         for (name, needed) in [("url", true), ("url2", study == "prove")] {
             match query.get(name).filter(|_| needed) {
                 Some(url) => words.push(target(name, url)?),
-                None if needed => return Err(Problem::bad(format!("{name}: give the address, such as http://localhost:8080/"))),
+                None if needed => {
+                    return Err(Problem::bad(format!("{name}: give the address, such as http://localhost:8080/")));
+                }
                 None => {}
             }
         }
@@ -99,7 +131,9 @@ fn target(name: &str, url: &str) -> Result<String, Problem> {
     let is_url = ["http://", "https://", "grpc://", "grpcs://"].iter().any(|scheme| url.starts_with(scheme));
     match is_url {
         true => Ok(check_value(name, url)?.to_owned()),
-        false => Err(Problem::bad(format!("{name}: an address begins with http:// or https:// (of gRPC: grpc://, grpcs://)"))),
+        false => Err(Problem::bad(format!(
+            "{name}: an address begins with http:// or https:// (of gRPC: grpc://, grpcs://)"
+        ))),
     }
 }
 
@@ -108,7 +142,9 @@ mod tests {
     use super::*;
 
     fn words(form: &str) -> Result<String, String> {
-        StudyForm::parse(&Query::parse(form.as_bytes())).map(|form| form.words.join(" ")).map_err(|problem| problem.text)
+        StudyForm::parse(&Query::parse(form.as_bytes()))
+            .map(|form| form.words.join(" "))
+            .map_err(|problem| problem.text)
     }
 
     #[test]
@@ -116,7 +152,10 @@ mod tests {
         for (form, expect) in [
             ("study=find&url=http://h/", Ok("find http://h/")),
             ("url=http%3A%2F%2Fh%2F&slo=p99%3C%3D50ms&rate=5", Ok("find --slo=p99<=50ms http://h/")),
-            ("study=run&url=http://h/&rate=100&duration=5s&tag=a%3D1&tag=b%3D2", Ok("run --rate=100 --duration=5s --tag=a=1 --tag=b=2 http://h/")),
+            (
+                "study=run&url=http://h/&rate=100&duration=5s&tag=a%3D1&tag=b%3D2",
+                Ok("run --rate=100 --duration=5s --tag=a=1 --tag=b=2 http://h/"),
+            ),
             ("study=prove&url=http://h/a&url2=http://h/b", Ok("prove http://h/a http://h/b")),
             ("study=find&url=http://h/&slo=--allow-public", Ok("find --slo=--allow-public http://h/")),
             ("study=prove&url=http://h/", Err("url2: give the address")),
@@ -138,7 +177,20 @@ mod tests {
     #[test]
     fn no_field_reaches_a_file_or_a_shell() {
         for field in FIELDS {
-            for flag in ["--a", "--b", "--build", "--start", "--before-block", "--vary", "--file", "--lua", "--output", "--allow-public", "--body", "--curl"] {
+            for flag in [
+                "--a",
+                "--b",
+                "--build",
+                "--start",
+                "--before-block",
+                "--vary",
+                "--file",
+                "--lua",
+                "--output",
+                "--allow-public",
+                "--body",
+                "--curl",
+            ] {
                 assert_ne!(field.flag, flag);
             }
         }

@@ -41,10 +41,8 @@ pub fn lanes_of(shared: &WebState, query: &Query) -> Result<(Vec<HistoryLane>, L
         Some("commit") => LaneOrder::Commit,
         Some(_) => return Err(Problem::bad("by: expected commit or time")),
     };
-    let filter = RunFilter {
-        service: query.get("service").map(str::to_owned),
-        branch: query.get("branch").map(str::to_owned),
-    };
+    let filter =
+        RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
     Ok((lanes(&shared.runs(&filter)?, order), order))
 }
 
@@ -62,7 +60,8 @@ fn day(run: &HistoryRun) -> String {
 
 /// A table: headings, then rows of cells in HTML.
 fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
-    let mut out = String::from("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>\n<thead><tr>");
+    let mut out =
+        String::from("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>\n<thead><tr>");
     headings.iter().for_each(|heading| _ = write!(out, "<th scope=\"col\">{}</th>", text(heading)));
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {
@@ -214,7 +213,10 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
                 (None, None, None) => "-".to_owned(),
             };
             vec![
-                format!("<input type=\"checkbox\" name=\"run\" value=\"{0}\" aria-label=\"compare {0}\">", text(&run.file)),
+                format!(
+                    "<input type=\"checkbox\" name=\"run\" value=\"{0}\" aria-label=\"compare {0}\">",
+                    text(&run.file)
+                ),
                 run_link(&run.file, &day(run)),
                 text(&run.study),
                 text(&run.commit_short().unwrap_or_else(|| "-".to_owned())),
@@ -240,7 +242,12 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     let shown: Vec<&HistoryRun> = all.iter().rev().take(RUNS_SHOWN).collect();
     let mut body = String::from("<h1>Runs</h1>\n");
     if all.len() > shown.len() {
-        let _ = writeln!(body, "<p>The latest {} of {} runs. <code>plimsoll history</code> shows all.</p>", shown.len(), all.len());
+        let _ = writeln!(
+            body,
+            "<p>The latest {} of {} runs. <code>plimsoll history</code> shows all.</p>",
+            shown.len(),
+            all.len()
+        );
     }
     if all.is_empty() {
         body.push_str("<p>The store holds no run yet.</p>\n");
@@ -268,7 +275,8 @@ pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
         }));
         let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         facts.extend((!tags.is_empty()).then(|| ("tags", tags.join(", "))));
-        let facts: String = facts.iter().map(|(label, value)| format!("{label}: <strong>{}</strong> ", text(value))).collect();
+        let facts: String =
+            facts.iter().map(|(label, value)| format!("{label}: <strong>{}</strong> ", text(value))).collect();
         let history = format!("<a href=\"/history?service={}\">history</a>", encoded(&run.service));
         let again = format!("<a href=\"/start?again={}\">again</a>", encoded(file));
         let _ = writeln!(body, "<p class=\"actions\">{facts} {history} {again}</p>");
@@ -415,7 +423,11 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
     let progress = shared.jobs.progress(job);
     let mut body = String::new();
     if let Some(file) = shared.jobs.run_file(job) {
-        let _ = writeln!(body, "<p class=\"answer\">{}</p>", run_link(&file, if job.is_running() { "What is recorded so far" } else { "The finding" }));
+        let _ = writeln!(
+            body,
+            "<p class=\"answer\">{}</p>",
+            run_link(&file, if job.is_running() { "What is recorded so far" } else { "The finding" })
+        );
     }
     body.push_str(&under_way(&progress));
     body.push_str(&loads(&progress));
@@ -448,7 +460,8 @@ fn under_way(progress: &StudyProgress) -> String {
     let seconds = (tick["end_s"].as_f64().unwrap_or(0.0) - tick["start_s"].as_f64().unwrap_or(0.0)).max(1e-3);
     let number = |name: &str| tick[name].as_f64();
     let time = |name: &str| tick["response_time_ns"][name].as_f64().map_or_else(|| "-".to_owned(), duration);
-    let rate_of = |name: &str| number(name).map_or_else(|| "-".to_owned(), |count| format!("{}/s", rate(count / seconds)));
+    let rate_of =
+        |name: &str| number(name).map_or_else(|| "-".to_owned(), |count| format!("{}/s", rate(count / seconds)));
     let cells = [
         ("succeeded", rate_of("succeeded")),
         ("failed", rate_of("failed")),
@@ -472,8 +485,10 @@ fn loads(progress: &StudyProgress) -> String {
     if let Some(line) = line {
         let end = |name: &str| line.get(name).and_then(serde_json::Value::as_f64);
         if let Some(lower) = end("lower") {
-            let upper = end("upper").map_or_else(|| "no upper end yet".to_owned(), |upper| format!("{}/s", rate(upper)));
-            let _ = writeln!(out, "<p class=\"answer\">The line lies between {}/s and {}.</p>", rate(lower), text(&upper));
+            let upper =
+                end("upper").map_or_else(|| "no upper end yet".to_owned(), |upper| format!("{}/s", rate(upper)));
+            let _ =
+                writeln!(out, "<p class=\"answer\">The line lies between {}/s and {}.</p>", rate(lower), text(&upper));
         }
     }
     let rows: Vec<Vec<String>> = progress
@@ -499,6 +514,9 @@ fn loads(progress: &StudyProgress) -> String {
             ]
         })
         .collect();
-    let _ = writeln!(out, "<h2>{} loads have ended</h2>", progress.loads.len());
+    let _ = match progress.loads.len() {
+        1 => writeln!(out, "<h2>1 load has ended</h2>"),
+        loads => writeln!(out, "<h2>{loads} loads have ended</h2>"),
+    };
     out + &table(&["for", "offered", "goodput", "success", "p99", "verdict"], &rows)
 }

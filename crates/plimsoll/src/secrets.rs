@@ -104,8 +104,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
             | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
             | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values" | "speed"
-            | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags"
-            | "branch" | "last",
+            | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags" | "branch" | "last",
         ) => Class::Plain,
         _ => return None,
     })

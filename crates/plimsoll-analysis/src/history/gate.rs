@@ -65,18 +65,26 @@ pub struct GateFinding {
 /// Holds the commit of `candidate` against the runs of `branch` among `runs` that may be compared
 /// with it and were made before it.
 pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
-    let commit = |run: &HistoryRun| run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)));
+    let commit = |run: &HistoryRun| {
+        run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)))
+    };
     let new = commit(candidate);
     let is_new = |run: &HistoryRun| run.file == candidate.file || (new.is_some() && commit(run) == new);
     let mut known: Vec<&HistoryRun> = runs
         .iter()
-        .filter(|run| run.service == candidate.service && incomparability(run, candidate).is_empty() && run.followed_rps().is_some())
+        .filter(|run| {
+            run.service == candidate.service
+                && incomparability(run, candidate).is_empty()
+                && run.followed_rps().is_some()
+        })
         .collect();
     known.sort_by_key(|run| run.started_unix_ms);
     let on_branch = |run: &HistoryRun| {
         run.revision.as_ref().is_some_and(|it| it.branch.as_deref() == Some(branch) && it.dirty != Some(true))
     };
-    let logs = |runs: Vec<&HistoryRun>| -> Vec<f64> { runs.iter().filter_map(|run| run.followed_rps()).map(f64::ln).collect() };
+    let logs = |runs: Vec<&HistoryRun>| -> Vec<f64> {
+        runs.iter().filter_map(|run| run.followed_rps()).map(f64::ln).collect()
+    };
     let (mut candidates, mut before) = (Vec::new(), Vec::new());
     for run in known {
         match (is_new(run), on_branch(run) && run.started_unix_ms <= candidate.started_unix_ms) {
@@ -86,8 +94,12 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
         }
     }
     if candidate.followed_rps().is_none() {
-        let why = candidate.void().unwrap_or("no load met the SLO");
-        return no_verdict(before.len(), 0, format!("the run {} states no {}: {why}", candidate.file, candidate.measure()));
+        let why = candidate.why_without_figure();
+        return no_verdict(
+            before.len(),
+            0,
+            format!("the run {} states no {}: {why}", candidate.file, candidate.measure()),
+        );
     }
     let (reference, new) = (logs(before), logs(candidates));
     let values: Vec<f64> = reference.iter().map(|log| log.exp()).collect();
@@ -110,7 +122,11 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let (n, m) = (reference.len(), new.len());
     if n < REFERENCE_MIN || m == 0 {
         let runs = if n == 1 { "run" } else { "runs" };
-        return no_verdict(n, m, format!("{branch} has {n} {runs} that may be compared since its last change; {REFERENCE_MIN} are needed"));
+        return no_verdict(
+            n,
+            m,
+            format!("{branch} has {n} {runs} that may be compared since its last change; {REFERENCE_MIN} are needed"),
+        );
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (old_level, new_level) = (mean(reference), mean(new));

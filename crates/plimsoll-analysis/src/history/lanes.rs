@@ -21,8 +21,10 @@ pub enum LaneOrder {
 /// Why two runs must not be compared, in sentences without a full stop; none: they may be.
 pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
+    if a.measure() != b.measure() {
+        return vec![format!("one states a {}, the other a {}", a.measure(), b.measure())];
+    }
     let reasons = [
-        (a.measure() != b.measure(), format!("A states a {}, B a {}", a.measure(), b.measure())),
         (a.traffic != b.traffic, "the traffic differs: other requests, connections, protocol or arrivals".to_owned()),
         (a.slo != b.slo, format!("the SLO differs: {} and {}", slo(a), slo(b))),
         (a.machine != b.machine, format!("the machine differs: {} and {}", a.machine, b.machine)),
@@ -92,8 +94,8 @@ const SHARE_CHANGE_MIN: f64 = 0.02;
 /// Most functions that are named.
 const FUNCTIONS_MAX: usize = 3;
 
-/// The lanes of some runs: of each service the one with the latest run first. Comparisons and
-/// sweeps have no series, and no lane.
+/// The lanes of some runs: of each service those of load lines first, that with the latest run
+/// before others. Comparisons and sweeps have no series, and no lane.
 pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
     for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {
@@ -103,7 +105,11 @@ pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     }
     let mut all: Vec<HistoryLane> = by_key.into_values().filter_map(|runs| lane(runs, order)).collect();
     let latest = |lane: &HistoryLane| lane.runs.iter().map(|run| run.started_unix_ms).max();
-    all.sort_by(|a, b| a.service.cmp(&b.service).then(latest(b).cmp(&latest(a))));
+    let is_of_load = |lane: &HistoryLane| lane.measure != "load line";
+    all.sort_by(|a, b| {
+        let of_load = is_of_load(a).cmp(&is_of_load(b));
+        a.service.cmp(&b.service).then(of_load).then(latest(b).cmp(&latest(a)))
+    });
     let mut first: Option<HistoryRun> = None;
     for lane in &mut all {
         let here = lane.runs[0].clone();
@@ -128,7 +134,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, run) in runs.iter().enumerate() {
         let why = match (run.followed_rps(), &run.revision, order) {
-            (None, _, _) => Some(run.void().unwrap_or("no load met the SLO").to_owned()),
+            (None, _, _) => Some(run.why_without_figure().to_owned()),
             (Some(_), None, LaneOrder::Commit) => Some("it was made outside a repository".to_owned()),
             (Some(_), Some(revision), LaneOrder::Commit) if revision.dirty == Some(true) => {
                 Some("files differed from the commit".to_owned())
@@ -152,9 +158,8 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
         let logs: Vec<f64> = point.runs.iter().filter_map(|run| runs[*run].followed_rps()).map(f64::ln).collect();
         point.rps = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
         let lines = point.runs.iter().filter_map(|run| runs[*run].line());
-        point.interval = lines
-            .map(|line| (line.lower, line.upper.unwrap_or(line.rps)))
-            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        point.interval =
+            lines.map(|line| (line.lower, line.upper.unwrap_or(line.rps))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     }
     let values: Vec<f64> = points.iter().map(|point| point.rps).collect();
     // The orders that are drawn are those of the same runs, whenever they are looked at.
@@ -220,7 +225,8 @@ fn most_frequent(runs: &[&HistoryRun]) -> Option<String> {
 }
 
 fn function_shares<'a>(runs: &[&'a HistoryRun]) -> BTreeMap<&'a str, f64> {
-    let sampled: Vec<_> = runs.iter().filter_map(|run| run.summary.as_ref()).filter(|it| !it.functions.is_empty()).collect();
+    let sampled: Vec<_> =
+        runs.iter().filter_map(|run| run.summary.as_ref()).filter(|it| !it.functions.is_empty()).collect();
     let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
     for summary in &sampled {
         for (name, share) in &summary.functions {
@@ -287,9 +293,11 @@ mod tests {
         runs.push(HistoryRun { summary: None, ..run(20, 1.0, 1) });
         let lanes = lanes(&runs, LaneOrder::Commit);
         let [lane] = &lanes[..] else { panic!("{lanes:?}") };
-        let commits: Vec<&str> = lane.points.iter().map(|point| {
-            &lane.runs[point.runs[0]].revision.as_ref().expect("one").commit[39..]
-        }).collect();
+        let commits: Vec<&str> = lane
+            .points
+            .iter()
+            .map(|point| &lane.runs[point.runs[0]].revision.as_ref().expect("one").commit[39..])
+            .collect();
         assert_eq!(commits, ["2", "1", "0"]);
         assert!(lane.points.iter().all(|point| point.runs.len() == 2));
         assert_eq!(lane.aside.len(), 3, "{:?}", lane.aside);
@@ -297,12 +305,14 @@ mod tests {
 
     #[test]
     fn what_moved_with_a_change_is_named() {
-        let mut runs: Vec<HistoryRun> =
-            (0..20).map(|number| run(number, if number < 10 { 2000.0 } else { 1500.0 } + (number % 3) as f64, number)).collect();
+        let mut runs: Vec<HistoryRun> = (0..20)
+            .map(|number| run(number, if number < 10 { 2000.0 } else { 1500.0 } + (number % 3) as f64, number))
+            .collect();
         for (number, run) in runs.iter_mut().enumerate() {
             let summary = run.summary.as_mut().expect("one");
             summary.cause = Some(if number < 10 { "cpu" } else { "lock" }.to_owned());
-            summary.functions = vec![("json".to_owned(), if number < 10 { 0.1 } else { 0.3 }), ("read".to_owned(), 0.2)];
+            summary.functions =
+                vec![("json".to_owned(), if number < 10 { 0.1 } else { 0.3 }), ("read".to_owned(), 0.2)];
         }
         let lanes = lanes(&runs, LaneOrder::Time);
         let [change] = &lanes[0].changes[..] else { panic!("{lanes:?}") };

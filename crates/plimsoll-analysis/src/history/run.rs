@@ -115,6 +115,12 @@ impl HistoryRun {
         Some(if revision.dirty == Some(true) { format!("{name}+") } else { name })
     }
 
+    /// Why a series does not follow it, where it states no figure.
+    pub fn why_without_figure(&self) -> &str {
+        let nothing = if self.slo.is_some() { "no load met the SLO" } else { "no request succeeded" };
+        self.void().unwrap_or(nothing)
+    }
+
     /// What a series follows, in words.
     pub fn measure(&self) -> &'static str {
         match self.study.as_str() {

@@ -110,7 +110,14 @@ fn strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, step: f64) {
         }
         let number = causes.iter().position(|known| *known == cause).unwrap_or(0);
         let paint = SERIES[number % SERIES.len()];
-        canvas.rect(area.x + step * at as f64 + 0.5, area.bottom() + 5.0, (step - 1.0).max(0.5), STRIP - 4.0, paint, 0.85);
+        canvas.rect(
+            area.x + step * at as f64 + 0.5,
+            area.bottom() + 5.0,
+            (step - 1.0).max(0.5),
+            STRIP - 4.0,
+            paint,
+            0.85,
+        );
     }
     let mut x = area.x;
     for (number, cause) in causes.iter().enumerate() {

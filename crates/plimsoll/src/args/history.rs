@@ -65,11 +65,13 @@ pub struct GateArgs {
 
 /// `plimsoll serve`
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "It prints a link with a token. Reading needs no token on this machine; starting and stopping do.\n\n\
+#[command(
+    after_help = "It prints a link with a token. Reading needs no token on this machine; starting and stopping do.\n\n\
     Examples:\n  \
     plimsoll serve                                     pages of _output/plimsoll\n  \
     plimsoll serve --store runs --listen 127.0.0.1:0\n  \
-    plimsoll serve --listen 10.0.0.5:8900 --name box   reached from elsewhere")]
+    plimsoll serve --listen 10.0.0.5:8900 --name box   reached from elsewhere"
+)]
 pub struct ServeArgs {
     /// Listen there; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8900")]

@@ -4,9 +4,7 @@
 //! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
 
 use super::reading::LogArgs;
-use super::shared::{
-    GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
-};
+use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs};
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -34,10 +34,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "plimsoll-traffic",
         ],
     ),
-    (
-        "plimsoll-web",
-        &["plimsoll-model", "plimsoll-sys", "plimsoll-analysis", "plimsoll-history", "plimsoll-report"],
-    ),
+    ("plimsoll-web", &["plimsoll-model", "plimsoll-sys", "plimsoll-analysis", "plimsoll-history", "plimsoll-report"]),
     ("plimsoll-history", &["plimsoll-model", "plimsoll-sys", "plimsoll-analysis"]),
     (
         "plimsoll",

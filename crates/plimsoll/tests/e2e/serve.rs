@@ -84,7 +84,8 @@ impl Pages {
 fn store(name: &str) -> std::path::PathBuf {
     let folder = folder(name);
     for (number, kept) in ["find-a", "find-b", "run", "prove", "overload"].iter().enumerate() {
-        let path = folder.join(format!("{}-{}-4194999.plimsoll", kept.split('-').next().expect("a word"), 100 + number));
+        let path =
+            folder.join(format!("{}-{}-4194999.plimsoll", kept.split('-').next().expect("a word"), 100 + number));
         std::fs::copy(recorded(kept), path).expect("copied");
     }
     folder
@@ -95,10 +96,16 @@ fn every_page_is_served_whole_and_guarded() {
     let store = store("serve-pages");
     let pages = Pages::start(&store);
     let runs = pages.json("/api/v1/runs");
-    let files: Vec<String> =
-        runs["runs"].as_array().expect("runs").iter().map(|run| run["file"].as_str().expect("a name").to_owned()).collect();
+    let files: Vec<String> = runs["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| run["file"].as_str().expect("a name").to_owned())
+        .collect();
     assert_eq!(files.len(), 5);
-    let service = runs["runs"].as_array().expect("runs").iter().find(|run| run["study"] == "find").expect("one")["service"].clone();
+    let service =
+        runs["runs"].as_array().expect("runs").iter().find(|run| run["study"] == "find").expect("one")["service"]
+            .clone();
     let service: String = url::form_urlencoded::byte_serialize(service.as_str().expect("text").as_bytes()).collect();
     let mut all: Vec<(String, &str)> = vec![
         ("/".into(), "<h1>Services</h1>"),
@@ -128,8 +135,16 @@ fn every_page_is_served_whole_and_guarded() {
         assert!(page.headers.contains("content-security-policy: default-src 'none'; script-src 'self'"), "{path}");
         assert!(page.headers.contains("x-content-type-options: nosniff"), "{path}");
     }
-    for path in ["/nowhere", "/runs/nowhere.plimsoll", "/runs/..%2F..%2Fetc%2Fpasswd", "/runs/%2Fetc%2Fpasswd/file", "/studies/../x",
-                 "/studies/..%2F..%2Fx", "/api/v1/runs/index.sqlite", "/runs/index.sqlite/file"] {
+    for path in [
+        "/nowhere",
+        "/runs/nowhere.plimsoll",
+        "/runs/..%2F..%2Fetc%2Fpasswd",
+        "/runs/%2Fetc%2Fpasswd/file",
+        "/studies/../x",
+        "/studies/..%2F..%2Fx",
+        "/api/v1/runs/index.sqlite",
+        "/runs/index.sqlite/file",
+    ] {
         assert_eq!(pages.get(path).status, 404, "{path}");
     }
     assert_eq!(pages.get("/compare?run=a.plimsoll").status, 400);
@@ -197,7 +212,12 @@ fn malformed_requests_harm_nothing() {
         b"POST /start HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\nzzz\r\n".to_vec(),
         format!("GET /{long} HTTP/1.1\r\n\r\n").into_bytes(),
         format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n").into_bytes(),
-        format!("GET /history?by=%00%ff&service={} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", &long[..500], pages.address).into_bytes(),
+        format!(
+            "GET /history?by=%00%ff&service={} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            &long[..500],
+            pages.address
+        )
+        .into_bytes(),
         format!("GET /runs/%ff%fe HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", pages.address).into_bytes(),
     ];
     for round in 0..50 {
@@ -254,7 +274,9 @@ fn a_study_is_started_followed_and_stopped() {
     // stopped from there.
     let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=60s"));
     let name = location(&started).trim_start_matches("/studies/").to_owned();
-    wait_for("its ticks", || Some(()).filter(|()| !pages.json(&format!("/api/v1/studies/{name}"))["progress"]["tick"].is_null()));
+    wait_for("its ticks", || {
+        Some(()).filter(|()| !pages.json(&format!("/api/v1/studies/{name}"))["progress"]["tick"].is_null())
+    });
     let second = pages.post("/start", &format!("study=run&url={url}&duration=1s"));
     assert!(second.status == 400 && second.body.contains("two would disturb each other"), "{}", second.body);
     drop(pages);

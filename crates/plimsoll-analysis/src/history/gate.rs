@@ -10,7 +10,7 @@
 //!
 //! Not here: exit codes, and how it looks.
 
-use super::change_points::{change_points, student_quantile};
+use super::change_points::{change_points, student_quantile, without_outliers};
 use super::lanes::incomparability;
 use super::run::HistoryRun;
 use crate::prove::stats::ConfidenceInterval;
@@ -104,7 +104,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
     let (reference, new) = (logs(before), logs(candidates));
     let values: Vec<f64> = reference.iter().map(|log| log.exp()).collect();
     let level = change_points(&values, 1).last().map_or(0, |change| change.at);
-    compare_levels(&reference[level..], &new, branch)
+    compare_levels(&without_outliers(&reference[level..]), &new, branch)
 }
 
 fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding {

@@ -97,16 +97,14 @@ fn runs_text(runs: usize) -> String {
 
 /// The answer about a lane in one sentence.
 fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
-    let latest = lane.points.last().map(|point| rate(point.rps));
-    let Some(latest) = latest else {
-        return format!("{}: no run states a {}", lane.service, lane.measure);
+    let (measure, service) = (lane.measure, &lane.service);
+    let Some(latest) = lane.points.last().map(|point| rate(point.rps)) else {
+        return format!("no run states a {measure} of {service}");
     };
     match lane.changes.last() {
-        None => format!("{}: {} {latest}/s, no change in {}", lane.service, lane.measure, runs_text(lane.runs.len())),
+        None => format!("{measure} {latest}/s of {service}: no change in {}", runs_text(lane.runs.len())),
         Some(last) => format!(
-            "{}: {} {latest}/s, {} since {}",
-            lane.service,
-            lane.measure,
+            "{measure} {latest}/s of {service}: {} since {}",
             change_text(last),
             point_name(lane, last.point.at, order)
         ),

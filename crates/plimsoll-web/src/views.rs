@@ -120,9 +120,8 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
             let cause = summary.and_then(|it| it.cause_subject.clone().or_else(|| it.cause.clone()));
             vec![
                 format!("<a href=\"/history?service={}\">{}</a>", encoded(&lane.service), text(&lane.service)),
-                text(lane.measure),
-                latest.map_or_else(|| text(&line), |run| run_link(&run.file, &line)),
-                text(&cause.unwrap_or_else(|| "-".to_owned())),
+                latest.map_or_else(|| text(&line), |run| run_link(&run.file, &format!("{} {line}", lane.measure))),
+                format!("<span class=\"wrap\">{}</span>", text(&cause.unwrap_or_else(|| "-".to_owned()))),
                 spark(lane),
                 lane.changes.last().map_or_else(|| "none".to_owned(), |found| change_cell(found.point.ratio)),
                 lane.runs.len().to_string(),
@@ -136,7 +135,7 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
              <code>plimsoll find URL</code> in the folder in which this server was started.</p>\n",
         );
     } else {
-        let headings = ["service", "measure", "latest", "limited by", "trend", "last change", "runs", "made"];
+        let headings = ["service", "latest", "limited by", "trend", "last change", "runs", "made"];
         body.push_str(&table(&headings, &rows));
         body.push_str("<p class=\"aside\">An interval is the 90 % interval of its run. Only runs that can be compared share a trend.</p>\n");
     }

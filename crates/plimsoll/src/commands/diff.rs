@@ -133,7 +133,9 @@ pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
     let names = names_apart(a, b);
     match (read(a)?, read(b)?) {
         (Comparable::Search(first), Comparable::Search(second)) => {
-            let sides = sides([a, b], &names, [&first, &second]);
+            // A page says nothing of where the store is.
+            let files = [a, b].map(file_name);
+            let sides = sides([&files[0], &files[1]].map(Path::new), &names, [&first, &second]);
             let mut charts = Report::default();
             charts.drawn(|theme| searches_chart(&sides, theme), &[], Vec::new());
             let mut report = searches_report(&sides);
@@ -142,11 +144,8 @@ pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
         }
         (Comparable::Levels(first), Comparable::Levels(second)) if first.over == second.over => {
             let sides = [(a, &names[0], &first), (b, &names[1], &second)];
-            let sides = sides.map(|(path, name, recorded)| DiffSide {
-                file: path.display().to_string(),
-                name,
-                levels: &recorded.levels,
-            });
+            let sides =
+                sides.map(|(path, name, recorded)| DiffSide { file: file_name(path), name, levels: &recorded.levels });
             Ok(diff_report(first.over, &sides))
         }
         (first, second) => Err(Failure::usage(format!(
@@ -155,6 +154,11 @@ pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
             second.kind()
         ))),
     }
+}
+
+/// The name of a file without its folders.
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 fn sides<'a>(files: [&Path; 2], names: &'a [String; 2], found: [&'a RecordedSearch; 2]) -> [SearchSide<'a>; 2] {

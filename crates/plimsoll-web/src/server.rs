@@ -21,6 +21,7 @@ use axum::routing::{get, post};
 use plimsoll_analysis::history::{HistoryRun, LaneOrder, lanes};
 use plimsoll_history::{RunFilter, Store};
 use plimsoll_model::failure::Failure;
+use plimsoll_report::chart::PICTURE_SUFFIX;
 use plimsoll_report::{Report, flame, page};
 use serde_json::Value;
 use std::net::TcpListener;
@@ -47,6 +48,8 @@ pub struct Renderers {
     pub whole_page: fn(&path::Path) -> Result<String, Failure>,
     /// A summary in Markdown.
     pub summary: fn(&path::Path) -> Result<String, Failure>,
+    /// Its chart as a picture.
+    pub picture: fn(&path::Path) -> Result<Vec<u8>, Failure>,
 }
 
 /// What a server needs.
@@ -123,6 +126,7 @@ fn router(app: App) -> Router {
         .route("/runs/{file}/summary.md", get(summary))
         .route("/runs/{file}/document.json", get(document))
         .route("/runs/{file}/file", get(run_file))
+        .route("/runs/{file}/picture", get(picture))
         .route(
             "/compare",
             get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &parse_query(query)))),
@@ -270,6 +274,15 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
             sent.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             sent
         }
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn picture(State(app): State<App>, Path(file): Path<String>) -> Response {
+    match read_files(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
+        // A build without PNG draws SVG.
+        Ok(bytes) if PICTURE_SUFFIX == "png" => answer(StatusCode::OK, "image/png", bytes),
+        Ok(bytes) => answer(StatusCode::OK, "image/svg+xml", bytes),
         Err(problem) => problem_answer(&problem),
     }
 }

@@ -286,7 +286,8 @@ pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
     let address = run_address(file);
     let _ = writeln!(
         body,
-        "<p class=\"actions\">Share: <a href=\"{address}/page.html\" download>one page</a> <a href=\"{address}/summary.md\">summary</a> \
+        "<p class=\"actions\">Share: <a href=\"{address}/page.html\" download>one page</a> \
+         <a href=\"{address}/summary.md\">summary</a> <a href=\"{address}/picture\">picture</a> \
          <a href=\"{address}/document.json\">document</a> <a href=\"{address}/file\" download>run file</a></p>"
     );
     let report = (shared.renderers.report)(&path)?;

@@ -1,7 +1,7 @@
 //! `plimsoll serve`: pages over a store. The twin for builds without them is `serve_off.rs`.
 
 use super::diff::comparison_report;
-use super::report::summary_text;
+use super::report::{chart_picture, summary_text};
 use crate::args::ServeArgs;
 use crate::results::page::whole_page;
 use crate::results::{Results, read};
@@ -42,6 +42,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         document: |path| Ok(Results::of(&read(path)?, Some(path))?.shown().document()),
         whole_page: |path| whole_page(&[(path, &read(path)?)]),
         summary: summary_text,
+        picture: chart_picture,
     };
     plimsoll_web::serve(listener, WebSettings { store, program, access, renderers })?;
     Ok(exit::DONE)

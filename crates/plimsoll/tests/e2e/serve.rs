@@ -147,6 +147,8 @@ fn every_page_is_served_whole_and_guarded() {
     ] {
         assert_eq!(pages.get(path).status, 404, "{path}");
     }
+    let picture = pages.get("/runs/find-100-4194999.plimsoll/picture");
+    assert!(picture.status == 200 && picture.headers.contains("content-type: image/"), "{}", picture.headers);
     assert_eq!(pages.get("/compare?run=a.plimsoll").status, 400);
 }
 

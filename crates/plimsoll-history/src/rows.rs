@@ -44,7 +44,8 @@ fn stamp(row: &Row) -> Result<(String, FileStamp), Error> {
 /// The files that the index knows, readable or not.
 pub fn stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Error> {
     let mut statement = connection.prepare_cached(
-        "SELECT file, bytes, modified_ns, inode FROM runs UNION ALL SELECT file, bytes, modified_ns, inode FROM unreadable",
+        "SELECT file, bytes, modified_ns, inode FROM runs \
+         UNION ALL SELECT file, bytes, modified_ns, inode FROM unreadable",
     )?;
     let rows = statement.query_map([], stamp)?;
     rows.collect()

@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 
 /// What a page may load and run: nothing of another place, and no script that stands in it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-                      font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+                      font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
+                      frame-ancestors 'none'";
 
 /// Headers of every answer.
 pub fn headers() -> [(HeaderName, HeaderValue); 6] {

@@ -43,7 +43,8 @@ pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> Stri
          <a class=\"skip\" href=\"#content\">Skip to the content</a>\n\
          <header><nav aria-label=\"Pages\"><a class=\"mark\" href=\"/\">plimsoll</a>{pages}</nav></header>\n\
          <main id=\"content\">\n{body}</main>\n\
-         <script src=\"/page.js\" defer></script>\n<script src=\"/flame.js\" defer></script>\n<script src=\"/app.js\" defer></script>\n\
+         <script src=\"/page.js\" defer></script>\n<script src=\"/flame.js\" defer></script>\n\
+         <script src=\"/app.js\" defer></script>\n\
          </body>\n</html>\n",
         text(title),
     )

@@ -137,7 +137,8 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
     } else {
         let headings = ["service", "latest", "limited by", "trend", "last change", "runs", "made"];
         body.push_str(&table(&headings, &rows));
-        body.push_str("<p class=\"aside\">An interval is the 90 % interval of its run. Only runs that can be compared share a trend.</p>\n");
+        body.push_str("<p class=\"aside\">An interval is the 90 % interval of its run. \
+             Only runs that can be compared share a trend.</p>\n");
     }
     body.push_str(&running(shared));
     Ok(page("Services", "/", &body, None))
@@ -280,7 +281,8 @@ pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
         let again = format!("<a href=\"/start?again={}\">again</a>", encoded(file));
         let _ = writeln!(body, "<p class=\"actions\">{facts} {history} {again}</p>");
         if run.state == RunState::UnderWay {
-            body.push_str("<p class=\"warning\" role=\"note\">This run is being recorded: the page shows what is there so far.</p>\n");
+            body.push_str("<p class=\"warning\" role=\"note\">This run is being recorded: \
+                 the page shows what is there so far.</p>\n");
         }
     }
     let address = run_address(file);
@@ -341,18 +343,21 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     let again = again.transpose()?;
     let mut body = String::from("<h1>Start a study</h1>\n");
     if !may_act {
-        body.push_str("<p class=\"warning\" role=\"note\">Starting needs the token: open the link that plimsoll serve printed.</p>\n");
+        body.push_str("<p class=\"warning\" role=\"note\">Starting needs the token: \
+             open the link that plimsoll serve printed.</p>\n");
     }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
     let url = query.get("url").or(again.as_ref().map(|run| run.service.as_str())).unwrap_or_default();
-    body.push_str("<form class=\"fields\" action=\"/start\" method=\"post\">\n<label for=\"study\">Study</label><select id=\"study\" name=\"study\">\n");
+    body.push_str("<form class=\"fields\" action=\"/start\" method=\"post\">\n\
+         <label for=\"study\">Study</label><select id=\"study\" name=\"study\">\n");
     for (word, means) in STUDIES {
         let selected = if word == study { " selected" } else { "" };
         let _ = writeln!(body, "<option value=\"{word}\"{selected}>{word}: {means}</option>");
     }
     let _ = writeln!(
         body,
-        "</select>\n<label for=\"url\">Address</label><input id=\"url\" name=\"url\" required placeholder=\"http://localhost:8080/\" \
+        "</select>\n<label for=\"url\">Address</label>\
+         <input id=\"url\" name=\"url\" required placeholder=\"http://localhost:8080/\" \
          value=\"{}\">\n<label for=\"url2\" data-of=\"prove\">Address of B</label>\
          <input id=\"url2\" name=\"url2\" data-of=\"prove\" placeholder=\"http://localhost:8081/\">",
         text(url)
@@ -362,7 +367,8 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         let value = query.get(field.name).map(str::to_owned).or(own).unwrap_or_default();
         let _ = writeln!(
             body,
-            "<label for=\"{0}\" data-of=\"{1}\">{2}</label><input id=\"{0}\" name=\"{0}\" data-of=\"{1}\" placeholder=\"{3}\" value=\"{4}\">",
+            "<label for=\"{0}\" data-of=\"{1}\">{2}</label>\
+             <input id=\"{0}\" name=\"{0}\" data-of=\"{1}\" placeholder=\"{3}\" value=\"{4}\">",
             field.name,
             field.of,
             field.label,
@@ -383,7 +389,8 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         );
     }
     body.push_str(
-        "<p class=\"aside\">Load goes to this machine and private networks only. Commands, files and public targets are for the command \
+        "<p class=\"aside\">Load goes to this machine and private networks only. Commands, \
+         files and public targets are for the command \
          line.</p>\n",
     );
     body.push_str(&running(shared));
@@ -397,7 +404,8 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
     let mut body = format!("<h1>{}</h1>\n", if is_running { "A study is running" } else { "The study has ended" });
     let _ = writeln!(
         body,
-        "<pre><code id=\"line\">{}</code></pre>\n<p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>",
+        "<pre><code id=\"line\">{}</code></pre>\n\
+         <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>",
         text(&job.command)
     );
     if is_running && may_act {
@@ -453,7 +461,8 @@ fn under_way(progress: &StudyProgress) -> String {
         let done = (tick["end_s"].as_f64().unwrap_or(0.0) / length_s * 100.0).clamp(0.0, 100.0);
         let _ = writeln!(
             out,
-            "<div class=\"meter\" role=\"progressbar\" aria-label=\"this load\" aria-valuenow=\"{done:.0}\" aria-valuemin=\"0\" \
+            "<div class=\"meter\" role=\"progressbar\" aria-label=\"this load\" \
+             aria-valuenow=\"{done:.0}\" aria-valuemin=\"0\" \
              aria-valuemax=\"100\"><span style=\"width:{done:.0}%\"></span></div>"
         );
     }

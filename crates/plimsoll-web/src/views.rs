@@ -137,8 +137,10 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
     } else {
         let headings = ["service", "latest", "limited by", "trend", "last change", "runs", "made"];
         body.push_str(&table(&headings, &rows));
-        body.push_str("<p class=\"aside\">An interval is the 90 % interval of its run. \
-             Only runs that can be compared share a trend.</p>\n");
+        body.push_str(
+            "<p class=\"aside\">An interval is the 90 % interval of its run. \
+             Only runs that can be compared share a trend.</p>\n",
+        );
     }
     body.push_str(&running(shared));
     Ok(page("Services", "/", &body, None))
@@ -281,8 +283,10 @@ pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
         let again = format!("<a href=\"/start?again={}\">again</a>", encoded(file));
         let _ = writeln!(body, "<p class=\"actions\">{facts} {history} {again}</p>");
         if run.state == RunState::UnderWay {
-            body.push_str("<p class=\"warning\" role=\"note\">This run is being recorded: \
-                 the page shows what is there so far.</p>\n");
+            body.push_str(
+                "<p class=\"warning\" role=\"note\">This run is being recorded: \
+                 the page shows what is there so far.</p>\n",
+            );
         }
     }
     let address = run_address(file);
@@ -343,13 +347,17 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     let again = again.transpose()?;
     let mut body = String::from("<h1>Start a study</h1>\n");
     if !may_act {
-        body.push_str("<p class=\"warning\" role=\"note\">Starting needs the token: \
-             open the link that plimsoll serve printed.</p>\n");
+        body.push_str(
+            "<p class=\"warning\" role=\"note\">Starting needs the token: \
+             open the link that plimsoll serve printed.</p>\n",
+        );
     }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
     let url = query.get("url").or(again.as_ref().map(|run| run.service.as_str())).unwrap_or_default();
-    body.push_str("<form class=\"fields\" action=\"/start\" method=\"post\">\n\
-         <label for=\"study\">Study</label><select id=\"study\" name=\"study\">\n");
+    body.push_str(
+        "<form class=\"fields\" action=\"/start\" method=\"post\">\n\
+         <label for=\"study\">Study</label><select id=\"study\" name=\"study\">\n",
+    );
     for (word, means) in STUDIES {
         let selected = if word == study { " selected" } else { "" };
         let _ = writeln!(body, "<option value=\"{word}\"{selected}>{word}: {means}</option>");

@@ -4,7 +4,7 @@
 
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::WebState;
+use crate::state::WebState;
 use crate::views::{lanes_of, run_path};
 use plimsoll_history::RunFilter;
 use plimsoll_report::history::{HistoryView, history_document};

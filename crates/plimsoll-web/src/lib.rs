@@ -16,7 +16,9 @@ mod problem;
 mod query;
 mod server;
 mod start_form;
+mod state;
 mod views;
 
 pub use guard::Access;
-pub use server::{Renderers, WebSettings, serve};
+pub use server::{WebSettings, serve};
+pub use state::Renderers;

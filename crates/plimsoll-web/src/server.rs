@@ -10,6 +10,7 @@ use crate::metrics;
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
 use crate::start_form::StudyForm;
+use crate::state::{Renderers, WebState};
 use crate::views;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -18,15 +19,15 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
-use plimsoll_analysis::history::{HistoryRun, LaneOrder, lanes};
+use plimsoll_analysis::history::{LaneOrder, lanes};
 use plimsoll_history::{RunFilter, Store};
 use plimsoll_model::failure::Failure;
 use plimsoll_report::chart::PICTURE_SUFFIX;
-use plimsoll_report::{Report, flame, page};
+use plimsoll_report::{flame, page};
 use serde_json::Value;
 use std::net::TcpListener;
-use std::path::{self, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 /// Bytes of a body that are read.
 const BODY_BYTES_MAX: usize = 64 << 10;
@@ -34,23 +35,6 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 const READERS_MAX: usize = 2;
 /// The largest run file that is sent.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-
-/// What shows a run; the caller has it.
-#[derive(Debug, Clone, Copy)]
-pub struct Renderers {
-    /// The report of a run file, as its page shows it.
-    pub report: fn(&path::Path) -> Result<Report, Failure>,
-    /// The report of two run files.
-    pub compare: fn(&path::Path, &path::Path) -> Result<Report, Failure>,
-    /// The document of a run file.
-    pub document: fn(&path::Path) -> Result<Value, Failure>,
-    /// One page that holds all it needs.
-    pub whole_page: fn(&path::Path) -> Result<String, Failure>,
-    /// A summary in Markdown.
-    pub summary: fn(&path::Path) -> Result<String, Failure>,
-    /// Its chart as a picture.
-    pub picture: fn(&path::Path) -> Result<Vec<u8>, Failure>,
-}
 
 /// What a server needs.
 pub struct WebSettings {
@@ -62,33 +46,6 @@ pub struct WebSettings {
     pub access: Access,
     /// What shows a run.
     pub renderers: Renderers,
-}
-
-/// What all answers share.
-pub struct WebState {
-    /// The folder of run files.
-    pub folder: PathBuf,
-    store: Mutex<Store>,
-    /// Studies that were started here.
-    pub jobs: StartedStudies,
-    /// What shows a run.
-    pub renderers: Renderers,
-    access: Access,
-    style: String,
-}
-
-impl WebState {
-    /// The runs that a filter takes, the oldest first, as the store is now.
-    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Problem> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        store.refresh()?;
-        Ok(store.runs(filter)?)
-    }
-
-    /// Files that cannot be read, and why.
-    pub fn unreadable(&self) -> Result<Vec<(String, String)>, Problem> {
-        Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).unreadable()?)
-    }
 }
 
 type App = Arc<WebState>;

@@ -24,11 +24,12 @@ fn repository(name: &str) -> std::path::PathBuf {
 #[test]
 fn a_run_says_where_it_comes_from() {
     let server = baseline(1);
+    let url = format!("{}/healthz", server.url.trim_end_matches('/'));
     let (repository, store) = (repository("history-origin"), folder("history-origin-store"));
     let store_text = store.to_str().expect("text");
     let run = |more: &[&str]| {
         let store = format!("--store={store_text}");
-        let words = [&["run", "-c", "2", "-d", "300ms", "-q", store.as_str(), server.url.as_str()][..], more].concat();
+        let words = [&["run", "-c", "2", "-d", "300ms", "-q", store.as_str(), url.as_str()][..], more].concat();
         let mut command = command(&words);
         let child = command.current_dir(&repository).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         finish(child.expect("the binary starts"))
@@ -132,7 +133,7 @@ fn a_planted_change_is_named_with_its_commit() {
     assert_eq!((&changes[0]["point"], &changes[0]["at"]), (&18.into(), &"000000012".into()));
     assert!((changes[0]["ratio"].as_f64().expect("a ratio") - 0.94).abs() < 0.005, "{}", changes[0]);
     let text = plimsoll(&["history", "--by=commit", "--last=3", "--store", store]).stdout;
-    assert!(text.contains("-6.0 %") && text.contains('\u{2588}'), "{text}");
+    assert!(text.contains("-5.9 %") && text.contains("\u{2586}\u{2583}"), "{text}");
     // Runs by name, in a store.
     let done = plimsoll(&["diff", "@2", "@999", "--store", store]);
     assert_eq!(done.code, 2, "{}", done.stderr);

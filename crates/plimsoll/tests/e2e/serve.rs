@@ -256,7 +256,9 @@ fn a_study_is_started_followed_and_stopped() {
     let server: Server = baseline(1);
     let store = folder("serve-start");
     let pages = Pages::start(&store);
-    let url: String = url::form_urlencoded::byte_serialize(server.url.as_bytes()).collect();
+    let url: String =
+        url::form_urlencoded::byte_serialize(format!("{}/healthz", server.url.trim_end_matches('/')).as_bytes())
+            .collect();
     let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=1s&tag=from%3Dpage"));
     assert_eq!(started.status, 303, "{}", started.body);
     let study = location(&started);

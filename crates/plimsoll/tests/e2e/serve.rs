@@ -111,7 +111,7 @@ fn every_page_is_served_whole_and_guarded() {
         ("/".into(), "<h1>Services</h1>"),
         ("/runs".into(), "Compare two"),
         ("/start".into(), "<form"),
-        (format!("/history?service={service}"), "load line"),
+        (format!("/history?service={service}"), "oad line "),
         ("/metrics".into(), "plimsoll_rps{"),
         ("/app.css".into(), "@font-face"),
         ("/app.js".into(), "use strict"),

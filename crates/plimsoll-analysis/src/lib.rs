@@ -24,6 +24,7 @@ pub mod finding;
 pub mod fleet;
 pub mod format;
 mod held_back;
+pub mod history;
 pub mod judge;
 pub mod levels;
 mod named;

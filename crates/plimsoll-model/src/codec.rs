@@ -24,6 +24,7 @@ use crate::probes_codec::{read_probes, write_probes};
 use crate::record::PlanRecord;
 use crate::run::{Ending, Environment, Experiment, Noted, Remark, Run, Trial};
 use crate::sampled::SampledFunctions;
+use crate::study_summary::StudySummary;
 use crate::tagged::Reader;
 use crate::terms::{Redacted, Terms};
 use crate::units::TIME_NS_MAX;
@@ -91,6 +92,8 @@ pub enum Frame {
     ExperimentEnd {
         /// How long it took, ns.
         elapsed_ns: u64,
+        /// What it found, for lists of runs; `None` in files of before.
+        summary: Option<Box<StudySummary>>,
     },
 }
 
@@ -128,6 +131,8 @@ struct TrialEnd {
 #[derive(Serialize, Deserialize)]
 struct ExperimentEnd {
     elapsed_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    summary: Option<Box<StudySummary>>,
 }
 
 const KIND_EXPERIMENT: u8 = 1;
@@ -191,8 +196,8 @@ impl Frame {
                 json(out, remark);
                 KIND_REMARK
             }
-            Frame::ExperimentEnd { elapsed_ns } => {
-                json(out, &ExperimentEnd { elapsed_ns: *elapsed_ns });
+            Frame::ExperimentEnd { elapsed_ns, summary } => {
+                json(out, &ExperimentEnd { elapsed_ns: *elapsed_ns, summary: summary.clone() });
                 KIND_EXPERIMENT_END
             }
         };
@@ -229,8 +234,8 @@ impl Frame {
             KIND_SAMPLED => serde_json::from_slice(payload).ok().map(|sampled| Frame::Sampled(Box::new(sampled))),
             KIND_AGENTS => serde_json::from_slice(payload).ok().map(Frame::Agents),
             KIND_EXPERIMENT_END => {
-                let ExperimentEnd { elapsed_ns } = serde_json::from_slice(payload).ok()?;
-                Some(Frame::ExperimentEnd { elapsed_ns })
+                let ExperimentEnd { elapsed_ns, summary } = serde_json::from_slice(payload).ok()?;
+                Some(Frame::ExperimentEnd { elapsed_ns, summary })
             }
             _ => None,
         };
@@ -302,12 +307,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     let mut experiment: Option<Experiment> = None;
     while let Some((kind, payload, next)) = next_frame(bytes, at) {
         match (Frame::decode(kind, payload), &mut experiment) {
-            (Some((Frame::Experiment(header), _)), None)
-                if header.started_unix_ms <= STARTED_UNIX_MS_MAX
-                    && header.asked.is_bounded()
-                    && header.terms.as_ref().is_none_or(|terms| terms.is_bounded(&header.asked))
-                    && Injector::are_bounded(&header.environment.injectors) =>
-            {
+            (Some((Frame::Experiment(header), _)), None) if header.is_bounded() => {
                 experiment = Some(begin(*header));
             }
             (Some((frame, unknown)), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
@@ -326,6 +326,71 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     experiment.trials.iter_mut().for_each(|trial| close_ledger(&mut trial.run));
     let damage = (at < bytes.len()).then(|| Damage { good_bytes: at, lost_bytes: bytes.len() - at });
     Ok(Decoded { experiment, damage, frames_unknown, figures_unknown })
+}
+
+impl Header {
+    /// Whether its numbers can be those of an experiment.
+    fn is_bounded(&self) -> bool {
+        self.started_unix_ms <= STARTED_UNIX_MS_MAX
+            && self.asked.is_bounded()
+            && self.terms.as_ref().is_none_or(|terms| terms.is_bounded(&self.asked))
+            && Injector::are_bounded(&self.environment.injectors)
+    }
+}
+
+/// Bytes at the beginning of a run file that tell how long its head is.
+pub const HEAD_BYTES_MIN: usize = MAGIC.len() + HEAD;
+
+/// How many bytes the head of a run file takes, by its first [`HEAD_BYTES_MIN`] bytes. Nothing behind the head is needed to read it.
+pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
+    if !is_run_file(first) {
+        return Err(FileError::NotARunFile);
+    }
+    if !(VERSION_MIN..=MAGIC[7]).contains(&first[7]) {
+        return Err(FileError::OtherVersion(first[7]));
+    }
+    let length = first.get(MAGIC.len()..MAGIC.len() + 4).ok_or(FileError::Nothing)?;
+    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+    if length > PAYLOAD_MAX { Err(FileError::Nothing) } else { Ok(HEAD_BYTES_MIN + length + TAIL) }
+}
+
+/// The head of a run file: what the experiment is, and where it comes from.
+pub fn read_head(bytes: &[u8]) -> Result<Header, FileError> {
+    head_bytes(bytes)?;
+    match next_frame(bytes, MAGIC.len()).and_then(|(kind, payload, _)| Frame::decode(kind, payload)) {
+        Some((Frame::Experiment(header), _)) if header.is_bounded() => Ok(*header),
+        _ => Err(FileError::Nothing),
+    }
+}
+
+/// The last bytes of a run file in which [`read_end`] looks for its end.
+pub const END_BYTES_MAX: usize = 64 << 10;
+
+/// How a run file ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileEnd {
+    /// How long the experiment took, ns.
+    pub elapsed_ns: u64,
+    /// What it found; `None` in files of before.
+    pub summary: Option<Box<StudySummary>>,
+}
+
+/// The end of a run file, by its last bytes; `None`: the experiment is under way, broke off or was cut off. A frame is found from
+/// behind: its length leads to the end of the file, and its checksum is right.
+pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
+    let last = tail.len().checked_sub(HEAD + TAIL)?;
+    let ends_there = |at: &usize| {
+        let length = u32::from_le_bytes([tail[*at], tail[at + 1], tail[at + 2], tail[at + 3]]) as usize;
+        tail[at + 4] == KIND_EXPERIMENT_END && at + HEAD + length + TAIL == tail.len()
+    };
+    let at = (0..=last).rev().filter(ends_there).find(|at| next_frame(tail, *at).is_some())?;
+    let (kind, payload, _) = next_frame(tail, at)?;
+    match Frame::decode(kind, payload)? {
+        (Frame::ExperimentEnd { elapsed_ns, summary }, _) if elapsed_ns <= TIME_NS_MAX => {
+            Some(FileEnd { elapsed_ns, summary: summary.filter(|summary| summary.is_bounded()) })
+        }
+        _ => None,
+    }
 }
 
 /// The whole frame at `at`: kind, payload, where the next begins.
@@ -433,7 +498,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.plan.carriage.addresses = addresses;
         }
         (Frame::Remark(remark), _) => experiment.remarks.push(remark),
-        (Frame::ExperimentEnd { elapsed_ns }, _) if elapsed_ns <= TIME_NS_MAX => {
+        (Frame::ExperimentEnd { elapsed_ns, summary: _ }, _) if elapsed_ns <= TIME_NS_MAX => {
             experiment.elapsed_ns = Some(elapsed_ns)
         }
         _ => return false,
@@ -492,7 +557,7 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         Frame::Remark(remark.clone()).encode(&mut out);
     }
     if let Some(elapsed_ns) = experiment.elapsed_ns {
-        Frame::ExperimentEnd { elapsed_ns }.encode(&mut out);
+        Frame::ExperimentEnd { elapsed_ns, summary: None }.encode(&mut out);
     }
     out
 }

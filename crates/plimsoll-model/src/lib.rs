@@ -51,12 +51,14 @@ pub mod schedule;
 pub mod session;
 pub mod shell;
 pub mod steering;
+pub mod study_summary;
 mod tagged;
 pub mod tally;
 pub mod template;
 pub mod terms;
 pub mod tls;
 pub mod traffic;
+mod traffic_digest;
 pub mod units;
 
 pub use addresses::AddressRange;
@@ -86,9 +88,13 @@ pub use plan::{ArmIndex, Plan, Purpose, Tag};
 pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
 pub use record::{CarriageRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
 pub use redact::Redact;
-pub use run::{Ending, Environment, Experiment, Noted, ProfileTaken, Remark, Run, Stop, Trial, Unheld};
+pub use run::{
+    Ending, Environment, Experiment, MachineLimits, Noted, ProfileTaken, Remark, Run, SourceRevision, Stop, Trial,
+    Unheld,
+};
 pub use sampled::{SampledFunctions, SampledStack, SampledStretch};
 pub use schedule::{Schedule, Stripe};
+pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
 pub use terms::{BodyFrom, ChangeTerms, FleetTerms, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind};
 pub use tls::{TlsFailure, TlsSpec};

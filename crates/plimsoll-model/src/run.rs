@@ -251,6 +251,46 @@ pub struct Environment {
     pub target_local: bool,
     /// The machines that make its loads; for a load one may use less of itself.
     pub injectors: Vec<Injector>,
+    /// What a container leaves of the machine.
+    #[serde(default, skip_serializing_if = "MachineLimits::is_none")]
+    pub limits: MachineLimits,
+    /// The commit that was checked out where plimsoll was started; `None` outside a repository with commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<SourceRevision>,
+}
+
+/// What the control group of plimsoll leaves of the machine; `None`: no limit is set, or none is readable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MachineLimits {
+    /// CPU quota in thousandths of a core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores_milli: Option<u64>,
+    /// Memory in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+impl MachineLimits {
+    /// Whether no limit is known.
+    pub fn is_none(&self) -> bool {
+        *self == MachineLimits::default()
+    }
+}
+
+/// The commit that an experiment was made at.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SourceRevision {
+    /// Its full name.
+    pub commit: String,
+    /// The branch; `None` with a detached HEAD that no variable of a CI service names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Whether tracked files differed from the commit; `None`: git did not answer in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty: Option<bool>,
+    /// When it was committed, in s since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committed_unix_s: Option<u64>,
 }
 
 /// What was said before the first load.

@@ -456,6 +456,12 @@ pub struct OutputTerms<T> {
     pub file: Option<T>,
     /// The folder and the name of several files.
     pub files: Option<(T, T)>,
+    /// The folder of run files without a place of their own; `None`: the usual one.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub store: Option<T>,
+    /// What the run is marked with: `key` and `value`. No secret stands there: a tag that looks like one is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<(String, String)>,
 }
 
 impl<T> OutputTerms<T> {
@@ -516,6 +522,8 @@ impl<T> Default for Terms<T> {
                 quiet: false,
                 file: None,
                 files: None,
+                store: None,
+                tags: Vec::new(),
             },
         }
     }
@@ -643,6 +651,8 @@ impl<T> Terms<T> {
                     Some((folder, name)) => Some((each(TextKind::Place, folder)?, each(TextKind::Place, name)?)),
                     None => None,
                 },
+                store: optional(each, TextKind::Place, &self.output.store)?,
+                tags: self.output.tags.clone(),
             },
         })
     }

@@ -189,6 +189,16 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &A
         ("plimsoll", environment.plimsoll.clone()),
         ("command", experiment.command.join(" ")),
     ];
+    if let Some(revision) = &environment.revision {
+        let branch = revision.branch.as_ref().map_or_else(String::new, |branch| format!(" on {branch}"));
+        let dirty = if revision.dirty == Some(true) { ", with changes that are not committed" } else { "" };
+        facts.push(("commit", format!("{}{branch}{dirty}", revision.commit)));
+    }
+    let tags = experiment.terms.as_ref().map_or(&[][..], |terms| &terms.output.tags);
+    if !tags.is_empty() {
+        let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        facts.push(("tags", tags.join(", ")));
+    }
     if let Some(seed) = seed {
         facts.push(("seed", seed.to_string()));
     }

@@ -37,6 +37,11 @@ const SIDE: f64 = 10.0;
 const WIDTH: f64 = 1200.0;
 /// Width of a character, in px, of the widest of the usual fonts.
 const CHARACTER: f64 = 7.3;
+/// The script that brings flame graphs to life, for pages that load it from a place of its own.
+pub fn script() -> &'static str {
+    SCRIPT
+}
+
 /// The picture without script leaves out what is narrower, in px.
 const NARROWEST: f64 = 0.8;
 

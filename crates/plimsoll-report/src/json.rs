@@ -27,8 +27,8 @@ use plimsoll_analysis::{
 };
 use plimsoll_model::measures::{Figure, Held, Key, Kind};
 use plimsoll_model::{
-    CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, PlanRecord, RequestFailure, Run,
-    Tally, TlsFailure, Trial,
+    CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, MachineLimits, PlanRecord,
+    RequestFailure, Run, SourceRevision, Tally, TlsFailure, Trial,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -72,6 +72,12 @@ struct MachineFields<'a> {
     memory_bytes: u64,
     files_max: u64,
     target_local: bool,
+    #[serde(skip_serializing_if = "MachineLimits::is_none")]
+    limits: MachineLimits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<&'a SourceRevision>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tags: &'a [(String, String)],
 }
 
 /// How loads were made.
@@ -119,6 +125,9 @@ impl<'a> FrameFields<'a> {
             memory_bytes: environment.memory_bytes,
             files_max: environment.files_max,
             target_local: environment.target_local,
+            limits: environment.limits,
+            revision: environment.revision.as_ref(),
+            tags: experiment.terms.as_ref().map_or(&[], |terms| &terms.output.tags),
         };
         let Experiment { started_unix_ms, command, .. } = experiment;
         let agents = agents::fields(&fleet::over_all(experiment.trials.iter().map(|trial| &trial.run)));

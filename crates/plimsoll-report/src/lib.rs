@@ -11,6 +11,7 @@ pub mod chart;
 pub mod csv;
 pub mod event_lines;
 pub mod flame;
+pub mod history;
 pub mod json;
 pub mod junit;
 pub mod load_profiles;

@@ -346,6 +346,8 @@ fn output(words: &mut CommandLine, terms: &Terms<Redacted>) {
         words.value("--dir", &folder.text);
         words.value("--name", &name.text);
     }
+    words.text("--store", &output.store);
+    output.tags.iter().for_each(|(key, value)| words.value("--tag", format!("{key}={value}")));
     words.switch("--json", output.json);
     words.switch("--json-lines", output.json_lines);
     words.switch("--verbose", output.verbose);

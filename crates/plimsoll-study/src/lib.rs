@@ -36,6 +36,7 @@ pub mod script_run;
 mod self_process;
 pub mod setup_teardown;
 pub mod side_profiles;
+mod source_revision;
 pub mod study_loop;
 pub mod subject;
 pub mod target;

@@ -4,12 +4,15 @@
 //! Not here: how a command line is spelled ([`SpellCommand`]), and who drives loads (`runner`).
 
 use crate::runner::{Driven, Glance, Runner};
+use crate::source_revision;
+use plimsoll_analysis::conclude;
+use plimsoll_analysis::history::study_summary;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    Asked, Environment, Experiment, Injector, Interval, Noted, PlanRecord, Probes, Purpose, Redacted, Remark, Run,
-    SampledFunctions, Stop, Tag, Terms, Trial,
+    Asked, Environment, Experiment, Injector, Interval, MachineLimits, Noted, PlanRecord, Probes, Purpose, Redacted,
+    Remark, Run, SampledFunctions, Stop, Tag, Terms, Trial,
 };
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;
@@ -121,7 +124,11 @@ impl Recording {
             terms: Some(Box::new(terms)),
             asked,
             started_unix_ms: now.as_millis() as u64,
-            environment: Environment { injectors: vec![injector.clone()], ..environment(target_local) },
+            environment: Environment {
+                injectors: vec![injector.clone()],
+                revision: path.and_then(|_| source_revision::current()),
+                ..environment(target_local)
+            },
             noted,
             trials: Vec::new(),
             remarks: Vec::new(),
@@ -240,12 +247,16 @@ impl Recording {
     /// Ends the experiment after `elapsed_ns`. The note says where its file is, if it is whole. What is left to do, such as drawing a page, the
     /// user may end at once.
     pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
-        signal::release_interrupts();
         self.experiment.elapsed_ns = Some(elapsed_ns);
+        // Only a file is listed by it.
+        let found = self.file.as_ref().and_then(|_| conclude(&self.experiment).ok());
+        let summary = found.map(|finding| Box::new(study_summary(&finding)));
         let note = self.file.and_then(|mut file| {
-            file.write(&Frame::ExperimentEnd { elapsed_ns });
+            file.write(&Frame::ExperimentEnd { elapsed_ns, summary });
             (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
+        // A file that is whole is not left half by who is impatient.
+        signal::release_interrupts();
         (self.experiment, note)
     }
 }
@@ -255,6 +266,15 @@ fn kept_samples(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
         Purpose::Hold => run.probes.sampled.joined(run.window_ns.0 as i64, run.window_ns.1 as i64),
         _ => SampledFunctions::default(),
+    }
+}
+
+/// What a container leaves of this machine.
+fn limits() -> MachineLimits {
+    let (cores, memory_bytes) = plimsoll_sys::probe::cgroup::own_limits();
+    MachineLimits {
+        cores_milli: cores.map(|cores| (cores * 1000.0).round() as u64),
+        memory_bytes: memory_bytes.map(|bytes| bytes as u64),
     }
 }
 
@@ -270,5 +290,7 @@ pub fn environment(target_local: bool) -> Environment {
         files_max: process::raise_files_max(),
         target_local,
         injectors: Vec::new(),
+        limits: limits(),
+        revision: None,
     }
 }

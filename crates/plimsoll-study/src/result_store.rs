@@ -2,9 +2,12 @@
 //!
 //! What is removed was made by plimsoll under a name that it chose itself: a run file `COMMAND-TIME-PROCESS.plimsoll`, told
 //! by its name and its first bytes, and the page, profiles and logs of the same name beside it. Nothing else is ever touched:
-//! no folder, no link, no file with a name of the user's (`-o`, `sweep --name`).
+//! no folder, no link, no file with a name of the user's (`-o`, `sweep --name`), no run with a tag. A store that the user named
+//! (`--store`, a variable) is left as it is: only `clean` removes runs there.
 
+use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, codec};
+use plimsoll_sys::files::first_bytes;
 pub use plimsoll_sys::output_file::OWN_FOLDER as FOLDER;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,10 +17,32 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Runs that are kept there.
 pub const RUNS_KEPT: usize = 50;
-/// A new run file in the folder of results, for a command of this name.
-pub fn new_path(command: &str) -> PathBuf {
+/// The variable that names the store where no flag does.
+pub const STORE_VARIABLE: &str = "PLIMSOLL_STORE";
+
+/// The folder that a variable names as the store.
+fn store_of_variable() -> Option<PathBuf> {
+    std::env::var_os(STORE_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Whether the user named the store, by a flag or a variable.
+pub fn is_named<T>(output: &OutputTerms<T>) -> bool {
+    output.store.is_some() || store_of_variable().is_some()
+}
+
+/// The folder of run files: the one that a flag names, else the variable, else the usual one.
+pub fn store(named: Option<&Path>) -> PathBuf {
+    named.map(Path::to_owned).or_else(store_of_variable).unwrap_or_else(|| FOLDER.into())
+}
+
+/// Where the run file of a command of this name goes: the file that was named, or a new one in the store.
+pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
+    if let Some(file) = &output.file {
+        return file.into();
+    }
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Path::new(FOLDER).join(format!("{command}-{seconds}-{}.plimsoll", std::process::id()))
+    let folder = store(output.store.as_deref().map(Path::new));
+    folder.join(format!("{command}-{seconds}-{}.plimsoll", std::process::id()))
 }
 
 /// A run that plimsoll kept in a folder: its files, and when it began.
@@ -86,10 +111,21 @@ pub fn runs(folder: &Path) -> io::Result<Vec<KeptRun>> {
     Ok(runs)
 }
 
-/// Those of `runs` (the latest first) that are too many. A run whose process is still there may be under way: it stays.
+/// Whether a run has a tag; what cannot be read has none that anybody sees.
+fn is_tagged(run_file: &Path) -> bool {
+    let head = || -> Option<codec::Header> {
+        let first = first_bytes(run_file, codec::HEAD_BYTES_MIN).ok()?;
+        codec::read_head(&first_bytes(run_file, codec::head_bytes(&first).ok()?).ok()?).ok()
+    };
+    head().and_then(|head| head.terms).is_some_and(|terms| !terms.output.tags.is_empty())
+}
+
+/// Those of `runs` (the latest first) that are too many. A run whose process is still there may be under way: it stays. So does a run
+/// with a tag.
 pub fn surplus(runs: Vec<KeptRun>, keep: usize) -> Vec<KeptRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
-    runs.into_iter().skip(keep).filter(|run| !under_way(run.process)).collect()
+    let is_old = |run: &KeptRun| !under_way(run.process) && !run.files.first().is_some_and(|file| is_tagged(file));
+    runs.into_iter().skip(keep).filter(is_old).collect()
 }
 
 /// Removes the files of a run, the run file last: what is interrupted is found again.

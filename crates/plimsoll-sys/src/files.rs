@@ -3,7 +3,7 @@
 
 use crate::{signal, system_text};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -84,6 +84,31 @@ impl Use {
 /// The content of a file. An error completes "'PATH' ...".
 pub fn read(path: &Path, what: Use) -> Result<Vec<u8>, String> {
     read_as(path, move |_| what)
+}
+
+/// The first bytes of a file, at most so many.
+pub fn first_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(count as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The last bytes of a file, at most so many.
+pub fn last_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(count as u64)))?;
+    let mut bytes = Vec::new();
+    file.take(count as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A file that has an end; nothing waits for the writer of a pipe.
+fn open_regular(path: &Path) -> io::Result<File> {
+    match std::fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::other("it is no regular file")),
+    }
 }
 
 /// The content of a file whose first bytes say what it is for.

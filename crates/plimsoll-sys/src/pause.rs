@@ -46,6 +46,11 @@ impl Pausable {
         self.send(libc::SIGCONT)
     }
 
+    /// Asks it to come to its end, as ^C does.
+    pub fn interrupt(&self) -> io::Result<()> {
+        self.send(libc::SIGINT)
+    }
+
     fn send(&self, signal: libc::c_int) -> io::Result<()> {
         // SAFETY: no memory is passed; the descriptor is open for as long as this lives.
         let sent = unsafe {

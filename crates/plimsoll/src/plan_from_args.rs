@@ -8,7 +8,7 @@
 use crate::args::redaction;
 use crate::args::{
     ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
-    ScriptArgs,
+    ScriptArgs, StoreArgs,
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};
@@ -333,8 +333,37 @@ pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Opt
 pub fn output(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
     let file = file.map(|file| path_text("--output", file)).transpose()?;
     let OutputArgs { json, json_lines, verbose, quiet } = *args;
-    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files: None })
+    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files: None, store: None, tags: Vec::new() })
 }
+
+/// The same with the store of the run file, and what it is marked with.
+pub fn stored(args: &OutputArgs, file: Option<&Path>, store: &StoreArgs) -> Result<OutputTerms<String>, Failure> {
+    let tags = store.tags.iter().map(|text| tag(text)).collect::<Result<_, _>>()?;
+    let folder = store.store.as_deref().map(|folder| path_text("--store", folder)).transpose()?;
+    Ok(OutputTerms { store: folder, tags, ..output(args, file)? })
+}
+
+/// A tag: `key=value`. Tags stand in run files as they are, so that nothing that looks like a secret may be one.
+fn tag(text: &str) -> Result<(String, String), Failure> {
+    let refused = |why: &str| Failure::usage(format!("--tag: {why}"));
+    let (key, value) = text.split_once('=').ok_or_else(|| refused("write KEY=VALUE, such as --tag release=1.4"))?;
+    let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if key.is_empty() || key.len() > TAG_KEY_CHARS_MAX || !key.chars().all(is_key) {
+        return Err(refused("a key has letters, digits, - _ and ., at most 40 of them"));
+    }
+    if value.is_empty() || value.chars().count() > TAG_VALUE_CHARS_MAX || value.chars().any(char::is_control) {
+        return Err(refused("a value has 1 to 120 characters, and none that steers a terminal"));
+    }
+    if redact::is_secret_name(key) {
+        return Err(refused("the key is the name of a secret, and a tag is recorded as it is: choose another key"));
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Most characters of a tag's key.
+const TAG_KEY_CHARS_MAX: usize = 40;
+/// Most characters of a tag's value.
+const TAG_VALUE_CHARS_MAX: usize = 120;
 
 /// Two URLs with a comma between them, or one. Other commas are part of a URL.
 fn two_urls(text: &str) -> Vec<String> {

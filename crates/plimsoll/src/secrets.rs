@@ -41,7 +41,8 @@ pub enum Class {
 /// The class of an argument, by its command and clap's name for it.
 pub fn class_of(command: &str, id: &str) -> Option<Class> {
     Some(match (command, id) {
-        ("diff", "a" | "b") | (_, "logs") => Class::Path,
+        ("diff", "a" | "b") | ("gate", "run") | (_, "logs") => Class::Path,
+        ("gate", "against") => Class::Plain,
         ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
         (_, "fleet" | "on_loss" | "max_skew") | ("agent", "allow") | ("fleet", "what" | "place") => Class::Plain,
@@ -64,7 +65,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path"
             | "descriptor_set",
         ) => Class::Path,
-        (_, "output" | "dir" | "name") => Class::Place,
+        (_, "output" | "dir" | "name" | "store") => Class::Place,
         (
             _,
             "no_keepalive"
@@ -105,7 +106,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
             | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
             | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values" | "speed"
-            | "scale" | "only" | "skip" | "may_signal" | "shell",
+            | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags" | "branch" | "last",
         ) => Class::Plain,
         _ => return None,
     })

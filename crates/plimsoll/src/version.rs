@@ -11,8 +11,12 @@ pub const GREETING: &str = "plimsoll finds the load line of an HTTP API: the hig
 
 /// Version, commit, features and target, a line each.
 pub fn verbose() -> String {
-    let features =
-        [(cfg!(feature = "png"), "png"), (cfg!(feature = "luajit"), "luajit"), (cfg!(feature = "lua51"), "lua51")];
+    let features = [
+        (cfg!(feature = "png"), "png"),
+        (cfg!(feature = "luajit"), "luajit"),
+        (cfg!(feature = "lua51"), "lua51"),
+        (cfg!(feature = "web"), "web"),
+    ];
     let features: Vec<&str> = features.iter().filter(|feature| feature.0).map(|feature| feature.1).collect();
     format!(
         "plimsoll {}\ncommit: {}\nfeatures: {}\ntarget: {}\n",

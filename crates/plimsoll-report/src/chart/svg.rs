@@ -165,7 +165,7 @@ fn number(value: f64) -> String {
 }
 
 /// `text` as it is written in XML and HTML, also inside of attributes.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

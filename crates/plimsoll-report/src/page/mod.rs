@@ -40,8 +40,32 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
+/// The script of a page: the read-out under the pointer, and zooming.
+pub fn script() -> &'static str {
+    SCRIPT
+}
+
+/// The style of a page, with its fonts and colours.
+pub fn style() -> String {
+    format!("{}{}{STYLE}", font_faces(), css_variables())
+}
+
 /// The page of a report. `title` stands in the window's title bar.
 pub fn render(report: &Report, title: &str) -> String {
+    let body = render_body(report);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"generator\" content=\"plimsoll\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        escaped(title),
+        style(),
+    )
+}
+
+/// What the page of a report shows, without what stands around it: elements of a page that has [`style`] and [`script`].
+pub fn render_body(report: &Report) -> String {
     let mut body = String::new();
     let mut answered = false;
     for block in &report.blocks {
@@ -79,16 +103,7 @@ pub fn render(report: &Report, title: &str) -> String {
             }
         }
     }
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"plimsoll\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{}</title>\n<style>\n{}{}{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
-         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        escaped(title),
-        font_faces(),
-        css_variables(),
-    )
+    body
 }
 
 fn capitalised(text: &str) -> String {

@@ -132,6 +132,13 @@ fn cores_of(group: &Path) -> Option<f64> {
     quota?
 }
 
+/// What the control group of this process leaves of the machine: cores and bytes of memory, where it has limits.
+pub fn own_limits() -> (Option<f64>, Option<f64>) {
+    let text = std::fs::read("/proc/self/cgroup").unwrap_or_default();
+    let Folders { cpu, memory, .. } = folders(&text, Path::new("/sys/fs/cgroup"));
+    (cpu.as_deref().and_then(cores_of), memory.as_deref().and_then(memory_of))
+}
+
 /// Bytes of memory that a group may use, where it has a limit.
 fn memory_of(group: &Path) -> Option<f64> {
     let limit = ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| std::fs::read(group.join(name)).ok())?;

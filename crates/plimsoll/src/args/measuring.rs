@@ -5,7 +5,7 @@
 
 use super::fleet::FleetArgs;
 use super::reading::LogArgs;
-use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs};
+use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs};
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -64,6 +64,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub out: OutputArgs,
     #[command(flatten)]
+    pub place: StoreArgs,
+    #[command(flatten)]
     pub script: ScriptArgs,
 }
 
@@ -117,6 +119,8 @@ pub struct FindArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -145,6 +149,8 @@ pub struct ExplainArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -185,6 +191,8 @@ pub struct OverloadArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
 }
 
 /// What is changed, one thing at a time, to tell causes apart.

@@ -2,12 +2,14 @@
 //! and terms of it.
 //!
 //! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there
-//! in `reading`, to those that are another tool by name in `doors`, to what asks a server of itself in `grpc`, to what
-//! installs in `install`, of other machines in `fleet`; what several have in common in `shared`, which knows none of them.
+//! in `reading`, to those that read a store in `history`, to those that are another tool by name in `doors`, to what asks
+//! a server of itself in `grpc`, to what installs in `install`, of other machines in `fleet`; what several have in common
+//! in `shared`, which knows none of them.
 
 mod doors;
 mod fleet;
 mod grpc;
+mod history;
 mod install;
 mod known_words;
 mod measuring;
@@ -19,6 +21,7 @@ mod shared;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
+pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use measuring::{
     BaselineArgs, ChangeArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs,
@@ -32,6 +35,7 @@ pub use replay::ReplayArgs;
 pub use shared::redaction;
 pub use shared::{
     ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
+    StoreArgs,
 };
 
 use clap::{Parser, Subcommand};
@@ -98,6 +102,12 @@ pub enum Command {
     Replay(Box<ReplayArgs>),
     /// Compare two recordings: a table of relative changes, and charts
     Diff(DiffArgs),
+    /// Show what runs found over time, and where that changed
+    History(HistoryArgs),
+    /// Say whether a commit is worse than a branch, by the runs of a store
+    Gate(GateArgs),
+    /// Serve pages: runs, history, comparisons, and studies started from a form
+    Serve(ServeArgs),
     /// Report what run files hold: a page with charts, a summary, a picture
     Report(ReportArgs),
     /// Do again what a run file records, with the same seed

@@ -4,7 +4,7 @@
 
 use super::fleet::FleetArgs;
 use super::known_words::KnownWords;
-use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs};
+use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs, StoreArgs};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -123,6 +123,8 @@ pub struct ProveArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
     #[command(flatten)]
     pub script: ScriptArgs,
 }

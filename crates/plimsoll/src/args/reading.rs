@@ -109,15 +109,19 @@ pub struct ProfileArgs {
 #[command(
     after_help = "Files are two searches for the load line, or run files of a sweep or of one load and .dat files:\n\
     lines of concurrency, requests/s, mean ms, success %.\n\n\
-    Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll"
+    Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll\n  \
+    plimsoll diff @2 @latest"
 )]
 pub struct DiffArgs {
-    /// The recording to compare with
+    /// The recording to compare with: a file, or a run of the store (@2, @main, @COMMIT, @KEY=VALUE)
     #[arg(value_name = "A")]
     pub a: PathBuf,
-    /// The recording whose changes are shown
+    /// The recording whose changes are shown: the same, or @latest
     #[arg(value_name = "B")]
     pub b: PathBuf,
+    /// The folder of the runs that are named with @ [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
     /// Folder of the charts written
     #[arg(long, value_name = "DIR", default_value = "_output/plimsoll",
           value_hint = ValueHint::DirPath)]

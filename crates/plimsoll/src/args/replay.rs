@@ -1,7 +1,7 @@
 //! What was said to `plimsoll replay`.
 
 use super::reading::LogArgs;
-use super::shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, redact_words};
+use super::shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_words};
 use clap::{Args, ValueHint};
 use plimsoll_model::Redact;
 use std::path::PathBuf;
@@ -92,4 +92,6 @@ pub struct ReplayArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub out: OutputArgs,
+    #[command(flatten)]
+    pub place: StoreArgs,
 }

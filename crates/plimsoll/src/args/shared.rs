@@ -246,6 +246,18 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
+/// Where run files are kept, and what a run is marked with.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct StoreArgs {
+    /// Keep the run file in this folder [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
+    /// Mark the run, such as release=1.4: history shows it, and clean keeps the run (repeatable)
+    #[arg(long = "tag", value_name = "KEY=VALUE")]
+    pub tags: Vec<String>,
+}
+
 /// What is left out, by both flags that say it.
 pub fn redaction(redact: Redact, keeps_failed_bodies: bool) -> Redact {
     if keeps_failed_bodies { Redact::SecretsButBodies } else { redact }

@@ -3,15 +3,20 @@
 //! better is for a command that runs both.
 
 use crate::args::DiffArgs;
+use crate::commands::stored_run::named_file;
 use crate::pictures::write_chart;
+use crate::results::page::names_apart;
 use crate::results::{RecordedSearch, decode, levels, print, print_json, print_report, searched};
+use plimsoll_analysis::history::incomparability;
 use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
+use plimsoll_history::read_run;
 use plimsoll_model::codec::is_run_file;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
-    DiffSide, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
+    DiffSide, Report, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
 };
+use plimsoll_study::output::note;
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
@@ -78,8 +83,22 @@ fn names(args: &DiffArgs) -> ([String; 2], String) {
     }
 }
 
+/// Says why a difference of two searches would not be the server's, where it would not.
+fn warn_of_unlike(args: &DiffArgs) {
+    let read = |path: &Path| read_run(path, &path.display().to_string()).ok();
+    let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
+    if a.measure() == "load line" && b.measure() == "load line" {
+        for reason in incomparability(&a, &b) {
+            note(&format!("warning: a difference may not be the server's: {reason}"));
+        }
+    }
+}
+
 /// Compares, reports, and says with which code to end.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
+    let [a, b] = [&args.a, &args.b].map(|word| named_file(word, args.store.as_deref()));
+    let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
+    warn_of_unlike(args);
     match (read(&args.a)?, read(&args.b)?) {
         (Comparable::Search(a), Comparable::Search(b)) => searches(args, [&a, &b]),
         (Comparable::Levels(a), Comparable::Levels(b)) if a.over == b.over => loads(args, &a, &b),
@@ -108,18 +127,55 @@ fn draw(args: &DiffArgs, charts: &[(String, String)]) -> Result<Vec<String>, Fai
     charts.iter().map(write).collect()
 }
 
-/// Two searches.
-fn searches(args: &DiffArgs, found: [&RecordedSearch; 2]) -> Result<u8, Failure> {
-    let (names, both) = names(args);
-    let files = [&args.a, &args.b];
-    let sides = [0, 1].map(|n| SearchSide {
+/// Two recordings beside each other, as a page shows them.
+#[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
+pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
+    let names = names_apart(a, b);
+    match (read(a)?, read(b)?) {
+        (Comparable::Search(first), Comparable::Search(second)) => {
+            // A page says nothing of where the store is.
+            let files = [a, b].map(file_name);
+            let sides = sides([&files[0], &files[1]].map(Path::new), &names, [&first, &second]);
+            let mut charts = Report::default();
+            charts.drawn(|theme| searches_chart(&sides, theme), &[], Vec::new());
+            let mut report = searches_report(&sides);
+            report.after_answer(charts);
+            Ok(report)
+        }
+        (Comparable::Levels(first), Comparable::Levels(second)) if first.over == second.over => {
+            let sides = [(a, &names[0], &first), (b, &names[1], &second)];
+            let sides =
+                sides.map(|(path, name, recorded)| DiffSide { file: file_name(path), name, levels: &recorded.levels });
+            Ok(diff_report(first.over, &sides))
+        }
+        (first, second) => Err(Failure::usage(format!(
+            "these runs are of different kinds: one holds {}, the other {}",
+            first.kind(),
+            second.kind()
+        ))),
+    }
+}
+
+/// The name of a file without its folders.
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+fn sides<'a>(files: [&Path; 2], names: &'a [String; 2], found: [&'a RecordedSearch; 2]) -> [SearchSide<'a>; 2] {
+    [0, 1].map(|n| SearchSide {
         file: files[n].display().to_string(),
         name: &names[n],
         url: found[n].url.clone(),
         target: found[n].target.clone(),
         findings: &found[n].findings,
         cpu_us: found[n].cpu_us,
-    });
+    })
+}
+
+/// Two searches.
+fn searches(args: &DiffArgs, found: [&RecordedSearch; 2]) -> Result<u8, Failure> {
+    let (names, both) = names(args);
+    let sides = sides([&args.a, &args.b], &names, found);
     let written = draw(args, &[(format!("{both}.line.diff"), searches_chart(&sides, Theme::Light))])?;
     if args.json {
         print_json(&searches_document(&sides, &written));

@@ -28,7 +28,7 @@ pub fn file(args: &ExplainArgs) -> Option<&Path> {
 pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (search, mut terms) = search::asked(&args.search, search_part_ns(budget_ns))?;
-    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
     terms.changes = change_args::terms(&args.changes)?;
     let mut interventions = changes::possible(&search.base, &terms)?;

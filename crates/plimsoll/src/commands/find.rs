@@ -39,7 +39,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     asked.planning = planning;
     terms.fleet = plan_from_args::fleet(&args.fleet, &asked.base, &terms)?;
     terms.fail_if = all_of(&args.fail_if);
-    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     Ok((asked, terms))
 }
 

@@ -12,7 +12,9 @@ pub mod experiment;
 pub mod explain;
 pub mod find;
 pub mod fleet;
+pub mod gate;
 pub mod grpc;
+pub mod history;
 pub mod import;
 pub mod man;
 pub mod model;
@@ -25,7 +27,13 @@ pub mod report;
 pub mod rerun;
 pub mod run;
 mod search;
+#[cfg(feature = "web")]
+pub mod serve;
+#[cfg(not(feature = "web"))]
+#[path = "serve_off.rs"]
+pub mod serve;
 pub mod show;
+mod stored_run;
 pub mod sweep;
 pub mod traffic;
 

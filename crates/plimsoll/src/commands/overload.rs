@@ -43,8 +43,8 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
     let flags = SearchArgs { request, slo, max_rate: None, generator, probes, profiles, script };
     let others: Vec<String> = against.into_iter().collect();
     let (search, others, mut terms) = search::asked_beside(&flags, &others, search_part_ns(budget_ns))?;
+    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
-    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
     if retries > RETRIES_MAX {
         return Err(Failure::usage(format!("--retries: at most {RETRIES_MAX}")));
     }

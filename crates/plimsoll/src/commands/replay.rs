@@ -46,7 +46,7 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
     let replay = ReplayTerms { speed_milli, scale_milli, length_ns, ..words.terms(&plan)? };
     terms.probes = plan_from_args::probes(&args.probes)?;
     terms.profiles = plan_from_args::profiles(&args.profiles);
-    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fail_if = fail_if;
     let FromFile { traffic, arrivals } = log_replay::of_logs(
         &replay,

@@ -54,6 +54,8 @@ pub fn asked(
         profiles: args.profiles.clone(),
         output: args.output.clone(),
         out: args.out.clone(),
+        place: args.place.clone(),
+        fleet: crate::args::FleetArgs::default(),
         script: ScriptArgs::default(),
     })?;
     let plan = &mut asked.plan;

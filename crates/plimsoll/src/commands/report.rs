@@ -98,6 +98,19 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
     Ok(format)
 }
 
+/// What a file holds, in short, as Markdown.
+#[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
+pub fn summary_text(path: &Path) -> Result<String, Failure> {
+    Ok(markdown::render(&summary(path, &read(path)?)?))
+}
+
+/// The chart of a file as a picture.
+#[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
+pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
+    let svg = draw(path, &read(path)?, None, Theme::Light)?;
+    chart::picture(&svg).map_err(|error| Failure::start(format!("the chart was not drawn: {error}")))
+}
+
 /// What a file holds, in short.
 fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let mut report = Results::of(experiment, Some(path))?.page();

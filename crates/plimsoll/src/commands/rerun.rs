@@ -197,6 +197,7 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
 /// Where the results of the repetition go; never over the record.
 fn place(asked: &Asked, args: &RerunArgs, terms: &Terms<Redacted>) -> Result<OutputTerms<String>, Failure> {
     let OutputTerms { json, json_lines, verbose, quiet, .. } = terms.output;
+    let (store, tags) = (None, terms.output.tags.clone());
     let (mut file, mut files) = (None, None);
     match (asked, &args.output) {
         (_, Some(_)) if terms.demo => {
@@ -220,7 +221,7 @@ fn place(asked: &Asked, args: &RerunArgs, terms: &Terms<Redacted>) -> Result<Out
         }
         (_, None) => {}
     }
-    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files })
+    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files, store, tags })
 }
 
 /// A name for the files of a sweep under which there are none yet.

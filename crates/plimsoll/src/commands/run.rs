@@ -102,7 +102,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     terms.profiles = plan_from_args::profiles(&args.profiles);
     terms.fleet = plan_from_args::fleet(&args.fleet, &plan, &terms)?;
     terms.fail_if = fail_if;
-    terms.output = plan_from_args::output(&args.out, args.output.as_deref())?;
+    terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     Ok((RunAsked { plan, stop_if, profiles: None }, terms))
 }
 
@@ -190,9 +190,9 @@ pub fn measure(
     warnings.extend(preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
     let profiles = Capture::of(&plan, terms)?;
-    // Profiles are kept beside a run file, so there has to be one.
-    let named = terms.output.file.as_ref().map(PathBuf::from);
-    let path = named.or_else(|| profiles.as_ref().map(|_| result_store::new_path("run")));
+    // Profiles are kept beside a run file, so there has to be one; and who names a store wants the run in it.
+    let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
+    let path = is_kept.then(|| result_store::path(&terms.output, "run"));
     let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
     let profiles_asked = profiles.as_ref().map(Capture::asked);
     let asked = Asked::Run(RunAsked { plan: plan.record(), stop_if, profiles: profiles_asked });

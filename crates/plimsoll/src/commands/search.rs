@@ -29,7 +29,6 @@ use plimsoll_study::script_run::{ScriptRun, shared};
 use plimsoll_study::study_loop::StudyLoop;
 use plimsoll_study::traffic_file;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// A search that can begin.
 pub struct PreparedSearch {
@@ -141,7 +140,7 @@ impl PreparedSearch {
         code: impl FnOnce(&Finding, &mut Live) -> u8,
     ) -> Result<u8, Failure> {
         let PreparedSearch { base, plan, injector, profiles, noted, watcher, variants, may_stop, .. } = self;
-        let path = terms.output.file.as_ref().map_or_else(|| result_store::new_path(asked.word()), PathBuf::from);
+        let path = result_store::path(&terms.output, asked.word());
         let setting = match &asked {
             Asked::Explain(explain) => Setting::of(terms, &explain.varied, &path),
             _ => None,

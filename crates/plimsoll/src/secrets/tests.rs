@@ -187,7 +187,8 @@ fn sample(command: &str, id: &str) -> String {
             "/run/a b/x=y.pem"
         }
         (_, "ok_grpc") => "OK,NOT_FOUND",
-        (_, "output" | "dir") => "/run/a b/x.y",
+        (_, "output" | "dir" | "store") => "/run/a b/x.y",
+        (_, "tags") => "release=1.4",
         (_, "listen") => "127.0.0.1:0",
         // Its steps take a while.
         ("overload", "budget") => "90s",
@@ -311,6 +312,8 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("model", _) => &["-oa.toml", "a.log"],
         ("import", _) => &["a.har"],
         ("diff", "a" | "b") => &["b.dat"],
+        ("gate", "against") | ("history" | "serve", _) => &[],
+        ("gate", _) => &["--against=main"],
         ("diff", _) => &["a.dat", "b.dat"],
         ("profile", "diff") => &["b.pb.gz"],
         ("profile", _) => &[],

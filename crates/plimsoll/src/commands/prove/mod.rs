@@ -42,15 +42,10 @@ fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String 
     }
 }
 
-/// Where the run file goes.
-fn place(terms: &Terms<String>) -> PathBuf {
-    terms.output.file.as_ref().map_or_else(|| result_store::new_path("prove"), PathBuf::from)
-}
-
 /// Compares two builds, reports, and says with which code to end.
 pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ProveAsked { mut blocks, criterion, margin, profiles: _ } = asked;
-    let path = place(terms);
+    let path = result_store::path(&terms.output, "prove");
     let port = blocks.arms.first().map_or(0, |arm| arm.plan.traffic.origin.port);
     let mut live = Live::new(terms.output.quiet);
     let revisions = git_builds::make(&terms.builds, port, &path, &mut |line| live.line(line))?;
@@ -86,7 +81,7 @@ pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::first_answers(&mut targets, terms)?;
     let record = |blocks| Asked::Ladder(LadderAsked { blocks });
-    compare(asked.blocks, None, terms, (&targets, warnings, place(terms)), record, None)
+    compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
 }
 
 /// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be warned of and where the run file

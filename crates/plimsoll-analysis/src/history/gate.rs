@@ -1,0 +1,201 @@
+//! Whether a new commit is worse than a branch ([`gate`]): its runs against the latest level of the
+//! branch's series.
+//!
+//! The runs of the branch since its last change point are one level; how they scatter is the noise
+//! between runs. The new commit is worse where the 98 % interval of its change lies below 0 and the
+//! change is more than the margin: of a commit that changes nothing, one in a hundred is called
+//! worse at most. It is the same where the whole interval lies within the margin. Often it is
+//! neither: then more runs tell, or a comparison that runs both commits in turn (`prove`), which is
+//! not troubled by noise between runs.
+//!
+//! Not here: exit codes, and how it looks.
+
+use super::change_points::{change_points, student_quantile, without_outliers};
+use super::lanes::incomparability;
+use super::run::HistoryRun;
+use crate::prove::stats::ConfidenceInterval;
+
+/// Runs of the branch that a verdict needs: fewer do not tell how runs scatter.
+pub const REFERENCE_MIN: usize = 5;
+/// Differences up to this share do not matter, as in `prove`.
+pub const MARGIN: f64 = 0.02;
+/// The interval of the change has this confidence.
+const CONFIDENCE: f64 = 0.98;
+
+/// What a gate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateVerdict {
+    /// Slower by more than the margin.
+    Worse,
+    /// Faster by more than the margin.
+    Better,
+    /// Any difference lies within the margin.
+    Same,
+    /// None of these can be said.
+    NotKnown,
+}
+
+impl GateVerdict {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            GateVerdict::Worse => "worse",
+            GateVerdict::Better => "better",
+            GateVerdict::Same => "same",
+            GateVerdict::NotKnown => "not known",
+        }
+    }
+}
+
+/// A verdict, and what it rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GateFinding {
+    /// What is said.
+    pub verdict: GateVerdict,
+    /// New level over the branch's, and its 98 % interval.
+    pub change: Option<(f64, ConfidenceInterval)>,
+    /// The branch's level, 1/s, and how many runs it rests on.
+    pub reference: (Option<f64>, usize),
+    /// The new level, 1/s, and how many runs it rests on.
+    pub candidate: (Option<f64>, usize),
+    /// Why nothing is known, where that is no matter of noise.
+    pub reason: Option<String>,
+}
+
+/// Holds the commit of `candidate` against the runs of `branch` among `runs` that may be compared
+/// with it and were made before it.
+pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
+    let commit = |run: &HistoryRun| {
+        run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)))
+    };
+    let new = commit(candidate);
+    let is_new = |run: &HistoryRun| run.file == candidate.file || (new.is_some() && commit(run) == new);
+    let mut known: Vec<&HistoryRun> = runs
+        .iter()
+        .filter(|run| {
+            run.service == candidate.service
+                && incomparability(run, candidate).is_empty()
+                && run.followed_rps().is_some()
+        })
+        .collect();
+    known.sort_by_key(|run| run.started_unix_ms);
+    let on_branch = |run: &HistoryRun| {
+        run.revision.as_ref().is_some_and(|it| it.branch.as_deref() == Some(branch) && it.dirty != Some(true))
+    };
+    let logs = |runs: Vec<&HistoryRun>| -> Vec<f64> {
+        runs.iter().filter_map(|run| run.followed_rps()).map(f64::ln).collect()
+    };
+    let (mut candidates, mut before) = (Vec::new(), Vec::new());
+    for run in known {
+        match (is_new(run), on_branch(run) && run.started_unix_ms <= candidate.started_unix_ms) {
+            (true, _) => candidates.push(run),
+            (false, true) => before.push(run),
+            (false, false) => {}
+        }
+    }
+    if candidate.followed_rps().is_none() {
+        let why = candidate.why_without_figure();
+        return no_verdict(
+            before.len(),
+            0,
+            format!("the run {} states no {}: {why}", candidate.file, candidate.measure()),
+        );
+    }
+    let (reference, new) = (logs(before), logs(candidates));
+    let values: Vec<f64> = reference.iter().map(|log| log.exp()).collect();
+    let level = change_points(&values, 1).last().map_or(0, |change| change.at);
+    compare_levels(&without_outliers(&reference[level..]), &new, branch)
+}
+
+fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding {
+    GateFinding {
+        verdict: GateVerdict::NotKnown,
+        change: None,
+        reference: (None, reference),
+        candidate: (None, candidate),
+        reason: Some(reason),
+    }
+}
+
+/// The verdict on logarithms of the runs of both.
+fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
+    let (n, m) = (reference.len(), new.len());
+    if n < REFERENCE_MIN || m == 0 {
+        let runs = if n == 1 { "run" } else { "runs" };
+        return no_verdict(
+            n,
+            m,
+            format!("{branch} has {n} {runs} that may be compared since its last change; {REFERENCE_MIN} are needed"),
+        );
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (old_level, new_level) = (mean(reference), mean(new));
+    let squares: f64 = reference.iter().map(|log| (log - old_level).powi(2)).sum();
+    // Runs of one commit scatter as those of the branch do; few of them would not tell.
+    let deviation = (squares / (n - 1) as f64).sqrt();
+    let half = student_quantile((1.0 + CONFIDENCE) / 2.0, n - 1) * deviation * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
+    let shift = new_level - old_level;
+    let interval = ConfidenceInterval { lower: shift - half, upper: shift + half };
+    let margin = (1.0 + MARGIN).ln();
+    let verdict = match () {
+        () if interval.upper < 0.0 && shift < -margin => GateVerdict::Worse,
+        () if interval.lower > 0.0 && shift > margin => GateVerdict::Better,
+        () if interval.within_ratio(margin) => GateVerdict::Same,
+        () => GateVerdict::NotKnown,
+    };
+    GateFinding {
+        verdict,
+        change: Some((shift.exp(), interval.map(f64::exp))),
+        reference: (Some(old_level.exp()), n),
+        candidate: (Some(new_level.exp()), m),
+        reason: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::rng::Rng;
+
+    fn logs(rng: &mut Rng, runs: usize, noise: f64, level: f64) -> Vec<f64> {
+        let normal = |rng: &mut Rng| (0..12).map(|_| rng.next_f64()).sum::<f64>() - 6.0;
+        (0..runs).map(|_| level.ln() + noise * normal(rng)).collect()
+    }
+
+    fn shares(noise: f64, level: f64, runs: usize) -> [f64; 4] {
+        let mut rng = Rng::new(7);
+        let mut counts = [0.0; 4];
+        for _ in 0..2000 {
+            let (reference, new) = (logs(&mut rng, 20, noise, 2000.0), logs(&mut rng, runs, noise, level));
+            let verdict = compare_levels(&reference, &new, "main").verdict;
+            counts[verdict as usize] += 1.0 / 2000.0;
+        }
+        counts
+    }
+
+    #[test]
+    fn of_a_commit_that_changes_nothing_one_in_a_hundred_is_called_worse_at_most() {
+        for (noise, runs) in [(0.02, 1), (0.005, 1), (0.02, 5)] {
+            let [worse, better, ..] = shares(noise, 2000.0, runs);
+            assert!(worse <= 0.016 && better <= 0.016, "noise {noise}, {runs} runs: {worse} {better}");
+        }
+    }
+
+    #[test]
+    fn what_noise_allows_is_said() {
+        let [worse, _, same, _] = shares(0.005, 1900.0, 1);
+        assert!(worse > 0.99 && same == 0.0, "{worse}");
+        let [_, _, same, _] = shares(0.003, 2000.0, 1);
+        assert!(same > 0.9, "{same}");
+        // One run on a noisy machine says nothing of 5 %, or little.
+        let [worse, better, same, not_known] = shares(0.03, 1900.0, 1);
+        assert!(not_known > 0.6 && better < 0.01 && same < 0.01, "{worse} {not_known}");
+    }
+
+    #[test]
+    fn few_runs_of_the_branch_say_nothing() {
+        let finding = compare_levels(&[7.0; 4], &[7.0], "main");
+        assert_eq!(finding.verdict, GateVerdict::NotKnown);
+        assert!(finding.reason.is_some_and(|reason| reason.contains("main has 4 runs")));
+    }
+}

@@ -1,0 +1,326 @@
+//! Runs that may be compared, in lanes ([`lanes`]): one lane for one traffic under one SLO on one
+//! kind of machine, as a series with its change points.
+//!
+//! Not here: where a series changed (`change_points`), and how a lane looks.
+
+use super::change_points::{ChangePoint, change_points};
+use super::run::HistoryRun;
+use plimsoll_model::rng::mix;
+use std::collections::BTreeMap;
+
+/// In which order runs stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LaneOrder {
+    /// By when they were made; each is a point.
+    #[default]
+    Time,
+    /// By when their commits were made; a commit is a point.
+    Commit,
+}
+
+/// Why two runs must not be compared, in sentences without a full stop; none: they may be.
+pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
+    let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
+    if a.measure() != b.measure() {
+        return vec![format!("one states a {}, the other a {}", a.measure(), b.measure())];
+    }
+    let reasons = [
+        (a.traffic != b.traffic, "the traffic differs: other requests, connections, protocol or arrivals".to_owned()),
+        (a.slo != b.slo, format!("the SLO differs: {} and {}", slo(a), slo(b))),
+        (a.machine != b.machine, format!("the machine differs: {} and {}", a.machine, b.machine)),
+    ];
+    reasons.into_iter().filter(|(differs, _)| *differs).map(|(_, reason)| reason).collect()
+}
+
+/// A point of a series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesPoint {
+    /// The runs that it stands for, by their places in the lane.
+    pub runs: Vec<usize>,
+    /// What the series follows, 1/s: the geometric mean of its runs.
+    pub rps: f64,
+    /// The lowest and the highest end of their intervals, 1/s.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// What else changed where a series changed: means of the level before and of the level after.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MovedWith {
+    /// CPU time a request, us.
+    pub cpu_us: Option<(f64, f64)>,
+    /// Response time p99, ns.
+    pub p99_ns: Option<(f64, f64)>,
+    /// The most frequent cause, where it changed.
+    pub cause: Option<(String, String)>,
+    /// Functions whose share of the server's CPU time changed most, with the share before and
+    /// after.
+    pub functions: Vec<(String, f64, f64)>,
+}
+
+/// A change of a lane.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaneChange {
+    /// Where, and by how much.
+    pub point: ChangePoint,
+    /// What else changed there.
+    pub moved: MovedWith,
+}
+
+/// Runs that may be compared, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryLane {
+    /// What was loaded.
+    pub service: String,
+    /// What the series follows.
+    pub measure: &'static str,
+    /// The SLO.
+    pub slo: Option<String>,
+    /// The machine.
+    pub machine: String,
+    /// All runs, in order; those that say nothing about the server are among them.
+    pub runs: Vec<HistoryRun>,
+    /// The series.
+    pub points: Vec<SeriesPoint>,
+    /// Where it changed.
+    pub changes: Vec<LaneChange>,
+    /// Why the lane is apart from the first lane of its service; empty for the first.
+    pub apart: Vec<String>,
+    /// Runs that stand in no point, and why, in words.
+    pub aside: Vec<(usize, String)>,
+}
+
+/// Least change of a function's share that is named.
+const SHARE_CHANGE_MIN: f64 = 0.02;
+/// Most functions that are named.
+const FUNCTIONS_MAX: usize = 3;
+
+/// The lanes of some runs: of each service those of load lines first, that with the latest run
+/// before others. Comparisons and sweeps have no series, and no lane.
+pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
+    let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {
+        let slo = run.slo.as_deref().unwrap_or_default();
+        let key = [run.service.as_str(), run.measure(), run.traffic.as_str(), slo, run.machine.as_str()];
+        by_key.entry(key).or_default().push(run);
+    }
+    let mut all: Vec<HistoryLane> = by_key.into_values().filter_map(|runs| lane(runs, order)).collect();
+    let latest = |lane: &HistoryLane| lane.runs.iter().map(|run| run.started_unix_ms).max();
+    let is_of_load = |lane: &HistoryLane| lane.measure != "load line";
+    all.sort_by(|a, b| {
+        let of_load = is_of_load(a).cmp(&is_of_load(b));
+        a.service.cmp(&b.service).then(of_load).then(latest(b).cmp(&latest(a)))
+    });
+    let mut first: Option<HistoryRun> = None;
+    for lane in &mut all {
+        let here = lane.runs[0].clone();
+        match &first {
+            Some(first) if first.service == here.service => lane.apart = incomparability(first, &here),
+            _ => first = Some(here),
+        }
+    }
+    all
+}
+
+fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
+    let committed = |run: &HistoryRun| run.revision.as_ref().and_then(|revision| revision.committed_unix_s);
+    match order {
+        LaneOrder::Time => runs.sort_by_key(|run| run.started_unix_ms),
+        LaneOrder::Commit => runs.sort_by_key(|run| (committed(run), run.started_unix_ms)),
+    }
+    let first = *runs.first()?;
+    let runs: Vec<HistoryRun> = runs.into_iter().cloned().collect();
+    let mut aside = Vec::new();
+    let mut points: Vec<SeriesPoint> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (number, run) in runs.iter().enumerate() {
+        let why = match (run.followed_rps(), &run.revision, order) {
+            (None, _, _) => Some(run.why_without_figure().to_owned()),
+            (Some(_), None, LaneOrder::Commit) => Some("it was made outside a repository".to_owned()),
+            (Some(_), Some(revision), LaneOrder::Commit) if revision.dirty == Some(true) => {
+                Some("files differed from the commit".to_owned())
+            }
+            _ => None,
+        };
+        if let Some(why) = why {
+            aside.push((number, why));
+            continue;
+        }
+        let commit = run.revision.as_ref().map(|revision| revision.commit.as_str());
+        match (order, commit.and_then(|commit| places.get(commit))) {
+            (LaneOrder::Commit, Some(place)) => points[*place].runs.push(number),
+            _ => {
+                commit.map(|commit| places.insert(commit, points.len()));
+                points.push(SeriesPoint { runs: vec![number], rps: 0.0, interval: None });
+            }
+        }
+    }
+    for point in &mut points {
+        let logs: Vec<f64> = point.runs.iter().filter_map(|run| runs[*run].followed_rps()).map(f64::ln).collect();
+        point.rps = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
+        let lines = point.runs.iter().filter_map(|run| runs[*run].line());
+        point.interval =
+            lines.map(|line| (line.lower, line.upper.unwrap_or(line.rps))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    }
+    let values: Vec<f64> = points.iter().map(|point| point.rps).collect();
+    // The orders that are drawn are those of the same runs, whenever they are looked at.
+    let seed = values.iter().fold(0, |seed, value| mix(seed ^ value.to_bits()));
+    let found = change_points(&values, seed);
+    let ends: Vec<usize> = found.iter().map(|point| point.at).chain([points.len()]).collect();
+    let mut begin = 0;
+    let mut changes = Vec::new();
+    for (number, point) in found.into_iter().enumerate() {
+        let level = |from: usize, to: usize| -> Vec<&HistoryRun> {
+            points[from..to].iter().flat_map(|point| &point.runs).map(|run| &runs[*run]).collect()
+        };
+        let moved = moved_with(&level(begin, point.at), &level(point.at, ends[number + 1]));
+        begin = point.at;
+        changes.push(LaneChange { point, moved });
+    }
+    Some(HistoryLane {
+        service: first.service.clone(),
+        measure: first.measure(),
+        slo: first.slo.clone(),
+        machine: first.machine.clone(),
+        points,
+        changes,
+        apart: Vec::new(),
+        aside,
+        runs,
+    })
+}
+
+/// What else differs between the runs of two levels.
+fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> MovedWith {
+    let mean = |runs: &[&HistoryRun], figure: fn(&HistoryRun) -> Option<f64>| {
+        let values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let both = |figure| mean(before, figure).zip(mean(after, figure));
+    let causes = most_frequent(before).zip(most_frequent(after)).filter(|(first, second)| first != second);
+    let mut functions: Vec<(String, f64, f64)> = Vec::new();
+    let shares = [before, after].map(function_shares);
+    for name in shares[0].keys().chain(shares[1].keys().filter(|name| !shares[0].contains_key(*name))) {
+        let [first, second] = [0, 1].map(|side: usize| shares[side].get(name).copied().unwrap_or(0.0));
+        // A function that is not among the greatest of a level has a share, though a small one that
+        // is not known.
+        if !shares[0].is_empty() && !shares[1].is_empty() && (second - first).abs() >= SHARE_CHANGE_MIN {
+            functions.push(((*name).to_owned(), first, second));
+        }
+    }
+    functions.sort_by(|a, b| (b.2 - b.1).abs().total_cmp(&(a.2 - a.1).abs()));
+    functions.truncate(FUNCTIONS_MAX);
+    MovedWith {
+        cpu_us: both(|run| run.summary.as_ref()?.cpu_us),
+        p99_ns: both(|run| run.summary.as_ref()?.p99_ns),
+        cause: causes,
+        functions,
+    }
+}
+
+fn most_frequent(runs: &[&HistoryRun]) -> Option<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let causes = runs.iter().filter_map(|run| run.summary.as_ref()?.cause.as_deref());
+    causes.for_each(|cause| *counts.entry(cause).or_default() += 1);
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(cause, _)| cause.to_owned())
+}
+
+fn function_shares<'a>(runs: &[&'a HistoryRun]) -> BTreeMap<&'a str, f64> {
+    let sampled: Vec<_> =
+        runs.iter().filter_map(|run| run.summary.as_ref()).filter(|it| !it.functions.is_empty()).collect();
+    let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
+    for summary in &sampled {
+        for (name, share) in &summary.functions {
+            *shares.entry(name).or_default() += share / sampled.len() as f64;
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run::RunState;
+    use super::*;
+    use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
+
+    fn run(number: u64, rps: f64, commit: u64) -> HistoryRun {
+        let line = LineSummary { rps, lower: rps * 0.98, upper: Some(rps * 1.02), confirmed: true };
+        HistoryRun {
+            file: format!("find-{number}-1.plimsoll"),
+            started_unix_ms: number * 1000,
+            study: "find".to_owned(),
+            service: "http://h:80/".to_owned(),
+            origin: "http://h:80".to_owned(),
+            traffic: "t".to_owned(),
+            slo: Some("p99<=500ms".to_owned()),
+            machine: "2 cores".to_owned(),
+            revision: Some(SourceRevision {
+                commit: format!("{commit:040}"),
+                branch: Some("main".to_owned()),
+                dirty: Some(false),
+                committed_unix_s: Some(1_000_000 - commit),
+            }),
+            tags: vec![],
+            state: RunState::Whole,
+            elapsed_ns: Some(1),
+            summary: Some(StudySummary { line: Some(line), cpu_us: Some(1e6 / rps), ..StudySummary::default() }),
+        }
+    }
+
+    #[test]
+    fn only_runs_that_can_be_compared_share_a_lane() {
+        let mut runs: Vec<HistoryRun> = (0..6).map(|number| run(number, 2000.0, number)).collect();
+        runs[1].slo = Some("p99<=50ms".to_owned());
+        runs[2].machine = "8 cores".to_owned();
+        runs[3].traffic = "u".to_owned();
+        runs[4].service = "http://h:81/".to_owned();
+        runs.push(HistoryRun { study: "prove".to_owned(), ..run(9, 1.0, 1) });
+        let lanes = lanes(&runs, LaneOrder::Time);
+        assert_eq!(lanes.len(), 5);
+        // The latest of a service is the first, and the others say why they are apart.
+        assert_eq!((lanes[0].runs.len(), lanes[0].apart.len()), (2, 0));
+        assert!(lanes[1..4].iter().all(|lane| lane.apart.len() == 1), "{lanes:?}");
+        assert!(lanes[4].apart.is_empty());
+        assert!(incomparability(&runs[0], &runs[2])[0].contains("2 cores and 8 cores"));
+        assert!(incomparability(&runs[0], &runs[5]).is_empty());
+    }
+
+    #[test]
+    fn commits_stand_in_their_own_order_and_once_each() {
+        // The later commits were measured first, each twice.
+        let mut runs: Vec<HistoryRun> = (0..8).map(|number| run(number, 2000.0 + number as f64, number % 4)).collect();
+        runs[3].revision.as_mut().expect("one").dirty = Some(true);
+        runs[7].revision = None;
+        runs.push(HistoryRun { summary: None, ..run(20, 1.0, 1) });
+        let lanes = lanes(&runs, LaneOrder::Commit);
+        let [lane] = &lanes[..] else { panic!("{lanes:?}") };
+        let commits: Vec<&str> = lane
+            .points
+            .iter()
+            .map(|point| &lane.runs[point.runs[0]].revision.as_ref().expect("one").commit[39..])
+            .collect();
+        assert_eq!(commits, ["2", "1", "0"]);
+        assert!(lane.points.iter().all(|point| point.runs.len() == 2));
+        assert_eq!(lane.aside.len(), 3, "{:?}", lane.aside);
+    }
+
+    #[test]
+    fn what_moved_with_a_change_is_named() {
+        let mut runs: Vec<HistoryRun> = (0..20)
+            .map(|number| run(number, if number < 10 { 2000.0 } else { 1500.0 } + (number % 3) as f64, number))
+            .collect();
+        for (number, run) in runs.iter_mut().enumerate() {
+            let summary = run.summary.as_mut().expect("one");
+            summary.cause = Some(if number < 10 { "cpu" } else { "lock" }.to_owned());
+            summary.functions =
+                vec![("json".to_owned(), if number < 10 { 0.1 } else { 0.3 }), ("read".to_owned(), 0.2)];
+        }
+        let lanes = lanes(&runs, LaneOrder::Time);
+        let [change] = &lanes[0].changes[..] else { panic!("{lanes:?}") };
+        assert_eq!(change.point.at, 10);
+        assert!((change.point.ratio - 0.75).abs() < 0.01);
+        assert_eq!(change.moved.cause, Some(("cpu".to_owned(), "lock".to_owned())));
+        assert_eq!(change.moved.functions.len(), 1);
+        let (before, after) = change.moved.cpu_us.expect("seen");
+        assert!((after / before - 4.0 / 3.0).abs() < 0.01);
+    }
+}

@@ -1,0 +1,148 @@
+//! What a list shows of one run ([`HistoryRun`]): the head of its run file, and the summary at its
+//! end.
+//!
+//! Not here: which runs may be compared (`lanes`).
+
+use plimsoll_model::codec::{FileEnd, Header};
+use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
+use serde::{Deserialize, Serialize};
+
+/// How far a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It came to its end.
+    Whole,
+    /// It is being recorded.
+    UnderWay,
+    /// It broke off, or its recording was cut off.
+    BrokenOff,
+}
+
+/// One run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryRun {
+    /// The name of its file in the store.
+    pub file: String,
+    /// When it began, in ms since 1970.
+    pub started_unix_ms: u64,
+    /// `find`, `explain`, `run`, ...
+    pub study: String,
+    /// What was loaded, without secrets: a URL, or an address and what was asked there; the value
+    /// of the tag `service`, where one is given.
+    pub service: String,
+    /// The address of the target.
+    pub origin: String,
+    /// A digest of what was asked, and how: requests, order, connections, protocol, arrivals. Not
+    /// of where.
+    pub traffic: String,
+    /// The SLO, of a study that searches a line.
+    pub slo: Option<String>,
+    /// The machine of the load: processor, cores, what a container leaves of it, and whether the
+    /// target is on it.
+    pub machine: String,
+    /// The commit that was checked out.
+    pub revision: Option<SourceRevision>,
+    /// Its tags.
+    pub tags: Vec<(String, String)>,
+    /// How far it came.
+    pub state: RunState,
+    /// How long it took, ns.
+    pub elapsed_ns: Option<u64>,
+    /// What it found; `None` where its file holds no summary.
+    pub summary: Option<StudySummary>,
+}
+
+impl HistoryRun {
+    /// What a list shows of the run in `file`. `end`: of a run that came to its end.
+    pub fn new(file: &str, head: &Header, end: Option<FileEnd>, state: RunState) -> HistoryRun {
+        let plan = head.asked.base();
+        let tags = head.terms.as_ref().map(|terms| terms.output.tags.clone()).unwrap_or_default();
+        let named = tags.iter().find(|(key, _)| key == "service").map(|(_, value)| value.clone());
+        let place = plan.map(|plan| plan.traffic.place()).unwrap_or_default();
+        let elapsed_ns = end.as_ref().map(|end| end.elapsed_ns);
+        HistoryRun {
+            file: file.to_owned(),
+            started_unix_ms: head.started_unix_ms,
+            study: head.asked.word().to_owned(),
+            service: named.unwrap_or(place),
+            origin: plan.map(|plan| plan.traffic.origin.to_string()).unwrap_or_default(),
+            traffic: head.asked.traffic_digest(),
+            slo: head.asked.search().map(|search| search.slo.clone()),
+            machine: machine(head),
+            revision: head.environment.revision.clone(),
+            tags,
+            state,
+            elapsed_ns,
+            summary: end.and_then(|end| end.summary).map(|summary| *summary),
+        }
+    }
+
+    /// The load line, of a run that has one and says something about the server.
+    pub fn line(&self) -> Option<LineSummary> {
+        let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
+        summary.line.filter(|line| line.rps > 0.0)
+    }
+
+    /// What the series of this run follows: the load line, or the successes a second of one load.
+    pub fn followed_rps(&self) -> Option<f64> {
+        let goodput = || {
+            let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
+            summary.goodput_rps.map(|goodput| goodput.value).filter(|rps| *rps > 0.0)
+        };
+        self.line().map(|line| line.rps).or_else(goodput)
+    }
+
+    /// Why the run says nothing about the server, where it does not.
+    pub fn void(&self) -> Option<&str> {
+        match (self.state, &self.summary) {
+            (RunState::UnderWay, _) => Some("it is under way"),
+            (RunState::BrokenOff, _) => Some("it broke off before its end"),
+            (RunState::Whole, Some(summary)) => summary.void.as_deref(),
+            (RunState::Whole, None) => Some("its file holds no summary"),
+        }
+    }
+
+    /// Whether it came to its end and its file says not what it found, as files of before.
+    pub fn is_without_summary(&self) -> bool {
+        self.state == RunState::Whole && self.summary.is_none()
+    }
+
+    /// The beginning of the commit's name; with `+` where files differed from it.
+    pub fn commit_short(&self) -> Option<String> {
+        let revision = self.revision.as_ref()?;
+        let name: String = revision.commit.chars().take(9).collect();
+        Some(if revision.dirty == Some(true) { format!("{name}+") } else { name })
+    }
+
+    /// Why a series does not follow it, where it states no figure.
+    pub fn why_without_figure(&self) -> &str {
+        let nothing = if self.slo.is_some() { "no load met the SLO" } else { "no request succeeded" };
+        self.void().unwrap_or(nothing)
+    }
+
+    /// What a series follows, in words.
+    pub fn measure(&self) -> &'static str {
+        match self.study.as_str() {
+            "find" | "explain" => "load line",
+            "run" => "goodput",
+            "prove" | "ladder" => "verdict",
+            _ => "levels",
+        }
+    }
+}
+
+/// What makes figures of two machines different figures.
+fn machine(head: &Header) -> String {
+    let environment = &head.environment;
+    let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };
+    let mut parts = vec![format!("{} cores", environment.cores), model.to_owned()];
+    if let Some(milli) = environment.limits.cores_milli {
+        parts.push(format!("quota of {} cores", milli as f64 / 1e3));
+    }
+    if let Some(bytes) = environment.limits.memory_bytes {
+        parts.push(format!("at most {} MiB", bytes >> 20));
+    }
+    parts.push(if environment.target_local { "target on it" } else { "target elsewhere" }.to_owned());
+    parts.join(", ")
+}

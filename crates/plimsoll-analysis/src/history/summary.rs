@@ -1,0 +1,118 @@
+//! A finding in a few figures ([`study_summary`]), as it stands at the end of a run file.
+//!
+//! Not here: how each figure is computed, and how it looks.
+
+use crate::doubts::{DoubtKind, Doubted, Doubts};
+use crate::explain::Cause;
+use crate::explain::functions::FunctionsSeen;
+use crate::find::StoppedBy;
+use crate::finding::{Finding, SearchFinding, held_by};
+use crate::judge::{TrialOutcome, Verdict};
+use crate::prove::Proof;
+use crate::summary::Summary;
+use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
+
+/// Trials count as trials at the line from this share of it on.
+const AT_LINE: f64 = 0.98;
+
+/// What a finding comes to, for lists of runs.
+pub fn study_summary(finding: &Doubted<Finding>) -> StudySummary {
+    let (doubts, finding) = finding.open();
+    match finding {
+        Finding::Run(found) => {
+            let used = found.server.used.as_ref().ok();
+            of_load(&found.summary, used.and_then(|used| used.cpu_us_per_request()), doubts)
+        }
+        Finding::Find(found) => {
+            let held_by = held_by(found);
+            let cause = held_by.map(|held| (held.cause, held.subject));
+            with_cause(of_search(found), cause)
+        }
+        Finding::Explain(found) => {
+            let explanation = &found.explanation;
+            let subject = explanation.causes.first().map(|first| first.subject.clone()).unwrap_or_default();
+            let cause = if explanation.abstained { Cause::Unknown } else { explanation.cause };
+            let mut summary = with_cause(of_search(&found.searched), Some((cause, subject)));
+            if let Some(FunctionsSeen::Costs(costs)) = &explanation.functions {
+                let total = costs.comparison.total.after;
+                let rows = costs.comparison.rows.iter().map(|row| (row.function.clone(), row.flat.after / total));
+                let mut shares: Vec<(String, f64)> = rows.filter(|(_, share)| (0.0..=1.0).contains(share)).collect();
+                shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+                shares.truncate(StudySummary::FUNCTIONS_MAX);
+                summary.functions = shares.into_iter().map(|(name, share)| (bounded(&name), share)).collect();
+            }
+            summary
+        }
+        Finding::Prove(found) => of_proof(&found.proof),
+        Finding::Sweep(_) | Finding::Overload(_) | Finding::Ladder(_) => StudySummary::default(),
+    }
+}
+
+/// A text that a summary may hold.
+fn bounded(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
+fn with_cause(summary: StudySummary, cause: Option<(Cause, String)>) -> StudySummary {
+    let Some((cause, subject)) = cause else { return summary };
+    let subject = Some(bounded(&subject)).filter(|subject| !subject.is_empty());
+    StudySummary { cause: Some(cause.word().to_owned()), cause_subject: subject, ..summary }
+}
+
+fn of_load(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> StudySummary {
+    let void = match () {
+        () if doubts.has(DoubtKind::Generator) => Some("the load generator was the limit"),
+        () if doubts.has(DoubtKind::Others) => Some("other processes disturbed the machine"),
+        () => None,
+    };
+    StudySummary {
+        goodput_rps: Some(SummaryValue { value: summary.throughput_rps, lower: None, upper: None }),
+        p99_ns: summary.whole.response.quantiles.p99.time_ns().map(|ns| ns as f64),
+        success_rate: Some(summary.success_rate),
+        cpu_us,
+        void: void.map(str::to_owned),
+        ..StudySummary::default()
+    }
+}
+
+fn of_search(found: &SearchFinding) -> StudySummary {
+    let findings = &found.findings;
+    let line = findings.load_line_rps;
+    let count = |verdict: Verdict| findings.trials.iter().filter(|trial| trial.verdict == verdict).count() as u64;
+    let trials = [count(Verdict::Pass), count(Verdict::Fail), count(Verdict::Void)];
+    let void = match findings.stopped_by {
+        StoppedBy::Client => Some("the load generator was the limit"),
+        StoppedBy::Disturbed => Some("other processes disturbed the machine"),
+        StoppedBy::Interrupted if line.rps <= 0.0 => Some("it was interrupted before a line was found"),
+        _ if trials[0] + trials[1] == 0 => Some("no trial says anything about the server"),
+        _ => None,
+    };
+    StudySummary {
+        line: Some(LineSummary { rps: line.rps, lower: line.lower, upper: line.upper, confirmed: line.confirmed }),
+        p99_ns: p99_at_line_ns(&findings.trials, line.rps),
+        cpu_us: found.cpu_us(),
+        trials,
+        void: void.map(str::to_owned),
+        ..StudySummary::default()
+    }
+}
+
+/// Response time p99 in the longest trial at the line that met the SLO, ns.
+fn p99_at_line_ns(trials: &[TrialOutcome], line_rps: f64) -> Option<f64> {
+    let at_line = trials.iter().filter(|trial| {
+        trial.verdict == Verdict::Pass
+            && !matches!(trial.purpose, Purpose::Settle | Purpose::Profile)
+            && trial.offered_rps().is_some_and(|rate| (AT_LINE..=1.02).contains(&(rate / line_rps)))
+    });
+    at_line.max_by_key(|trial| trial.duration_ns).map(|trial| trial.p99_ns as f64)
+}
+
+fn of_proof(proof: &Proof) -> StudySummary {
+    let ratio = proof.measures.first().map(|measure| SummaryValue {
+        value: measure.ratio,
+        lower: measure.ratio_interval.map(|interval| interval.lower),
+        upper: measure.ratio_interval.map(|interval| interval.upper),
+    });
+    let is_finite = |it: &SummaryValue| [Some(it.value), it.lower, it.upper].into_iter().flatten().all(f64::is_finite);
+    StudySummary { verdict: Some(proof.verdict.to_string()), ratio: ratio.filter(is_finite), ..StudySummary::default() }
+}

@@ -1,0 +1,48 @@
+//! Which run files a folder has, as the file system states them.
+//!
+//! Not here: what is in them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// How run files end.
+pub const SUFFIX: &str = ".plimsoll";
+
+/// A file as the file system states it: another stamp is another content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    /// Its length.
+    pub bytes: i64,
+    /// When it was written last, in ns since 1970.
+    pub modified_ns: i64,
+    /// Its number in the file system.
+    pub inode: i64,
+}
+
+/// The run files of a folder by name. A folder that is not there has none; links and folders are
+/// none.
+pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        entries => entries?,
+    };
+    let mut files = BTreeMap::new();
+    for entry in entries {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !name.ends_with(SUFFIX) || name.starts_with('.') {
+            continue;
+        }
+        // Of the entry itself; a file that was removed meanwhile is none.
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_file() {
+            let modified_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
+            let stamp = FileStamp { bytes: metadata.size() as i64, modified_ns, inode: metadata.ino() as i64 };
+            files.insert(name, stamp);
+        }
+    }
+    Ok(files)
+}

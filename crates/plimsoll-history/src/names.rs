@@ -1,0 +1,82 @@
+//! Names of runs on a command line ([`RunName`]): `@latest`, `@2`, `@main`, `@3f2c1ab`, or the path
+//! of a file.
+//!
+//! Not here: which runs there are (`store`).
+
+use plimsoll_analysis::history::{HistoryRun, RunState};
+use std::path::PathBuf;
+
+/// What a word names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunName {
+    /// A file.
+    Path(PathBuf),
+    /// The run before so many others; 1 is the latest.
+    FromLast(usize),
+    /// The latest run of a branch, of a commit by the beginning of its name, or with a tag
+    /// `key=value`.
+    Marked(String),
+}
+
+/// Why a name means no run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameError(String);
+
+impl std::fmt::Display for NameError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Letters of a commit's name that tell it apart.
+const COMMIT_CHARS_MIN: usize = 4;
+
+impl RunName {
+    /// What a word of a command line names.
+    pub fn parse(word: &str) -> RunName {
+        match word.strip_prefix('@') {
+            None => RunName::Path(word.into()),
+            Some("latest") => RunName::FromLast(1),
+            Some(name) => match name.parse() {
+                Ok(number) if number > 0 && name.len() < COMMIT_CHARS_MIN => RunName::FromLast(number),
+                _ => RunName::Marked(name.to_owned()),
+            },
+        }
+    }
+
+    /// The run that it means among `runs`, the oldest first; `None` of a path. Runs that came to no
+    /// end are not meant.
+    pub fn find<'a>(&self, runs: &'a [HistoryRun]) -> Result<Option<&'a HistoryRun>, NameError> {
+        let whole = || runs.iter().rev().filter(|run| run.state == RunState::Whole);
+        let found = match self {
+            RunName::Path(_) => return Ok(None),
+            RunName::FromLast(number) => whole().nth(number - 1),
+            RunName::Marked(name) => whole().find(|run| is_marked(run, name)),
+        };
+        let count = whole().count();
+        found.map(Some).ok_or_else(|| {
+            NameError(match self {
+                RunName::Marked(name) => format!(
+                    "@{name}: no run of the store was made at a branch or commit of this name, or has this tag; \
+                     plimsoll history lists the runs"
+                ),
+                _ => match count {
+                    0 => "the store holds no run that came to its end; --store names another folder".to_owned(),
+                    1 => "the store holds 1 run that came to its end: @latest, or @1".to_owned(),
+                    count => {
+                        format!("the store holds {count} runs that came to their end: @1 (the latest) to @{count}")
+                    }
+                },
+            })
+        })
+    }
+}
+
+fn is_marked(run: &HistoryRun, name: &str) -> bool {
+    let is_tag = run.tags.iter().any(|(key, value)| name.split_once('=') == Some((key.as_str(), value.as_str())));
+    let is_revision = run.revision.as_ref().is_some_and(|revision| {
+        revision.branch.as_deref() == Some(name)
+            || name.len() >= COMMIT_CHARS_MIN && revision.commit.starts_with(&name.to_ascii_lowercase())
+    });
+    is_tag || is_revision
+}

@@ -1,0 +1,139 @@
+//! The rows of the index: what its table holds, and every statement that reads or writes it.
+//!
+//! Not here: where the index is, and what happens when it is damaged (`index`).
+
+use crate::folder::FileStamp;
+use plimsoll_analysis::history::{HistoryRun, RunState};
+use rusqlite::{Connection, Error, Row, Transaction, params};
+use std::collections::BTreeMap;
+
+/// The number of this layout; an index of another one is made anew.
+pub const SCHEMA: i64 = 1;
+
+/// Makes the table of an empty index.
+pub fn create(connection: &Connection) -> Result<(), Error> {
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE;
+         CREATE TABLE IF NOT EXISTS runs (
+             file TEXT PRIMARY KEY,
+             bytes INTEGER NOT NULL,
+             modified_ns INTEGER NOT NULL,
+             inode INTEGER NOT NULL,
+             started_unix_ms INTEGER NOT NULL,
+             service TEXT NOT NULL,
+             summary_pending INTEGER NOT NULL,
+             run TEXT NOT NULL
+         ) WITHOUT ROWID;
+         CREATE INDEX IF NOT EXISTS runs_of_service ON runs (service, started_unix_ms);
+         CREATE TABLE IF NOT EXISTS unreadable (
+             file TEXT PRIMARY KEY,
+             bytes INTEGER NOT NULL,
+             modified_ns INTEGER NOT NULL,
+             inode INTEGER NOT NULL,
+             reason TEXT NOT NULL
+         ) WITHOUT ROWID;
+         PRAGMA user_version = {SCHEMA};
+         COMMIT;"
+    ))
+}
+
+fn stamp(row: &Row) -> Result<(String, FileStamp), Error> {
+    Ok((row.get(0)?, FileStamp { bytes: row.get(1)?, modified_ns: row.get(2)?, inode: row.get(3)? }))
+}
+
+/// The files that the index knows, readable or not.
+pub fn stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Error> {
+    let mut statement = connection.prepare_cached(
+        "SELECT file, bytes, modified_ns, inode FROM runs \
+         UNION ALL SELECT file, bytes, modified_ns, inode FROM unreadable",
+    )?;
+    let rows = statement.query_map([], stamp)?;
+    rows.collect()
+}
+
+/// Puts what is known of a file into the index.
+pub fn put(
+    transaction: &Transaction,
+    file: &str,
+    stamp: FileStamp,
+    read: &Result<HistoryRun, String>,
+) -> Result<(), Error> {
+    remove(transaction, file)?;
+    let FileStamp { bytes, inode, .. } = stamp;
+    // A run under way may end without another word: its file is read again each time.
+    let is_under_way = read.as_ref().is_ok_and(|run| run.state == RunState::UnderWay);
+    let modified_ns = if is_under_way { 0 } else { stamp.modified_ns };
+    match read {
+        Ok(run) => {
+            let started = i64::try_from(run.started_unix_ms).unwrap_or(i64::MAX);
+            let pending = run.is_without_summary();
+            transaction
+                .prepare_cached("INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
+                .execute(params![file, bytes, modified_ns, inode, started, run.service, pending, text(run)])?;
+        }
+        Err(reason) => {
+            transaction.prepare_cached("INSERT INTO unreadable VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
+                file,
+                bytes,
+                modified_ns,
+                inode,
+                reason
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what was computed of a run; its file is the same.
+pub fn complete(connection: &Connection, run: &HistoryRun) -> Result<(), Error> {
+    connection
+        .prepare_cached("UPDATE runs SET run = ?2, summary_pending = 0 WHERE file = ?1")?
+        .execute(params![run.file, text(run)])?;
+    Ok(())
+}
+
+/// Takes a file out of the index.
+pub fn remove(transaction: &Transaction, file: &str) -> Result<(), Error> {
+    transaction.prepare_cached("DELETE FROM runs WHERE file = ?1")?.execute([file])?;
+    transaction.prepare_cached("DELETE FROM unreadable WHERE file = ?1")?.execute([file])?;
+    Ok(())
+}
+
+/// Runs whose summary is not computed yet, the latest first.
+pub fn pending(connection: &Connection) -> Result<Vec<HistoryRun>, Error> {
+    runs_of(connection, "SELECT run FROM runs WHERE summary_pending ORDER BY started_unix_ms DESC", [])
+}
+
+/// All runs, the oldest first.
+pub fn all(connection: &Connection) -> Result<Vec<HistoryRun>, Error> {
+    runs_of(connection, "SELECT run FROM runs ORDER BY started_unix_ms, file", [])
+}
+
+/// The runs of one service, the oldest first.
+pub fn of_service(connection: &Connection, service: &str) -> Result<Vec<HistoryRun>, Error> {
+    runs_of(connection, "SELECT run FROM runs WHERE service = ?1 ORDER BY started_unix_ms, file", [service])
+}
+
+/// Files that cannot be read, and why.
+pub fn unreadable(connection: &Connection) -> Result<Vec<(String, String)>, Error> {
+    let mut statement = connection.prepare_cached("SELECT file, reason FROM unreadable ORDER BY file")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+fn runs_of(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<HistoryRun>, Error> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(values, |row| row.get::<_, String>(0))?;
+    rows.map(|text| parse(&text?)).collect()
+}
+
+fn text(run: &HistoryRun) -> String {
+    // Plain values of numbers and text: nothing of them fails to be written.
+    serde_json::to_string(run).unwrap_or_default()
+}
+
+/// A row that does not read is damage, as any other.
+fn parse(text: &str) -> Result<HistoryRun, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))
+}

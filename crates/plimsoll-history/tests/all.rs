@@ -1,0 +1,271 @@
+//! A store as its users see it: run files are written as a recording writes them, and what a list
+//! shows of them is looked at.
+
+use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
+use plimsoll_history::{RunFilter, RunName, Store, read_run};
+use plimsoll_model::codec::{Frame, Header, MAGIC};
+use plimsoll_model::{
+    Arrivals, Asked, Curve, Environment, FindAsked, LineSummary, LoadShape, Noted, Plan, SourceRevision, StudySummary,
+    Terms,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// An empty folder of a test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("plimsoll-history-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// The bytes of a search, number so many of its store. `filler`: bytes between head and end, as
+/// trials have them.
+fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>) -> Vec<u8> {
+    let plan = Plan::get("127.0.0.1", 8080, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+    let asked = Asked::Find(FindAsked {
+        base: plan.record(),
+        slo: "p99<=500ms".to_owned(),
+        budget_ns: 60_000_000_000,
+        max_rate: None,
+        arrivals: Arrivals::Poisson,
+        first_answer_ns: 0,
+        profiles: None,
+        planning: Default::default(),
+    });
+    let mut terms: Terms<String> = Terms::default();
+    terms.output.tags = vec![("number".to_owned(), number.to_string())];
+    let revision = SourceRevision {
+        commit: format!("{number:08x}{:032x}", 7),
+        branch: Some("main".to_owned()),
+        dirty: Some(false),
+        committed_unix_s: Some(1_700_000_000 + number),
+    };
+    let header = Header {
+        asked,
+        started_unix_ms: 1_700_000_000_000 + number * 60_000,
+        terms: Some(Box::new(terms.record())),
+        command: vec!["plimsoll".to_owned(), "find".to_owned()],
+        environment: Environment {
+            cores: 2,
+            cpu: "a processor".to_owned(),
+            revision: Some(revision),
+            ..Environment::default()
+        },
+        noted: Noted::default(),
+    };
+    let mut bytes = MAGIC.to_vec();
+    Frame::Experiment(Box::new(header)).encode(&mut bytes);
+    bytes.extend(std::iter::repeat_n(0u8, filler));
+    let line = LineSummary { rps, lower: rps * 0.98, upper: Some(rps * 1.02), confirmed: true };
+    let summary = summary.unwrap_or(StudySummary { line: Some(line), ..StudySummary::default() });
+    Frame::ExperimentEnd { elapsed_ns: 60_000_000_000, summary: Some(Box::new(summary)) }.encode(&mut bytes);
+    bytes
+}
+
+fn write(folder: &Path, number: u64, rps: f64) -> String {
+    let name = format!("find-{}-4194999.plimsoll", 1_700_000_000 + number);
+    fs::write(folder.join(&name), run_file(number, rps, 2_000, None)).expect("written");
+    name
+}
+
+fn refreshed(folder: &Path) -> Store {
+    let mut store = Store::open(folder).expect("a store");
+    store.refresh().expect("refreshed");
+    store
+}
+
+fn count(store: &mut Store) -> usize {
+    store.runs(&RunFilter::default()).expect("runs").len()
+}
+
+#[test]
+fn the_index_follows_the_files() {
+    let folder = folder("follows");
+    let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
+    fs::write(folder.join("other.plimsoll"), "no run file").expect("written");
+    std::os::unix::fs::symlink(&names[0], folder.join("link.plimsoll")).expect("a link");
+    let mut store = refreshed(&folder);
+    assert_eq!(count(&mut store), 5);
+    let unreadable = store.unreadable().expect("listed");
+    assert!(unreadable.len() == 1 && unreadable[0].1.contains("not a plimsoll run file"), "{unreadable:?}");
+    // A file that is gone, one that changed, one that is new.
+    fs::remove_file(folder.join(&names[0])).expect("removed");
+    fs::write(folder.join(&names[1]), run_file(1, 1500.0, 10, None)).expect("written");
+    write(&folder, 9, 2000.0);
+    store.refresh().expect("refreshed");
+    let runs = store.runs(&RunFilter::default()).expect("runs");
+    let lines: Vec<f64> = runs.iter().filter_map(|run| run.followed_rps()).collect();
+    assert_eq!(lines, [1500.0, 2000.0, 2000.0, 2000.0, 2000.0]);
+    assert_eq!(lanes(&runs, LaneOrder::Commit)[0].points.len(), 5);
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_damaged_index_is_made_anew() {
+    let folder = folder("damaged");
+    (0..20).for_each(|number| _ = write(&folder, number, 2000.0));
+    assert_eq!(count(&mut refreshed(&folder)), 20);
+    let index = folder.join("index.sqlite");
+    let whole = fs::read(&index).expect("an index");
+    for damage in ["text", "cut", "zeroes in the middle", "another layout"] {
+        let mut bytes = whole.clone();
+        match damage {
+            "text" => bytes = b"this is no database at all, whatever its name says".repeat(20),
+            "cut" => bytes.truncate(whole.len() / 2),
+            "another layout" => bytes[60..64].copy_from_slice(&99u32.to_be_bytes()),
+            _ => bytes[4096..whole.len() - 100].fill(0),
+        }
+        fs::write(&index, &bytes).expect("written");
+        let mut store = refreshed(&folder);
+        assert_eq!(count(&mut store), 20, "{damage}");
+    }
+    // A store that is open while its index is damaged recovers, too.
+    let mut store = refreshed(&folder);
+    fs::write(&index, b"damaged while it was open, and longer than nothing").expect("written");
+    write(&folder, 30, 2000.0);
+    store.refresh().expect("refreshed");
+    assert_eq!(count(&mut store), 21);
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_read() {
+    let folder = folder("read-only");
+    (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
+    // A folder in the place of the index: no rights can be taken from who may do everything.
+    fs::create_dir(folder.join("index.sqlite")).expect("a folder");
+    assert_eq!(count(&mut refreshed(&folder)), 3);
+    fs::remove_dir(folder.join("index.sqlite")).expect("removed");
+    std::os::unix::fs::symlink("/dev/null", folder.join("index.sqlite")).expect("a link");
+    assert_eq!(count(&mut refreshed(&folder)), 3);
+    assert_eq!(count(&mut refreshed(&folder.join("nowhere"))), 0);
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn several_writers_write_one_index() {
+    let folder = folder("writers");
+    (0..40).for_each(|number| _ = write(&folder, number, 2000.0));
+    std::thread::scope(|scope| {
+        for writer in 0..4u64 {
+            let folder = &folder;
+            scope.spawn(move || {
+                let mut store = Store::open(folder).expect("a store");
+                for round in 0..10 {
+                    write(folder, 100 + writer * 10 + round, 2000.0);
+                    store.refresh().expect("refreshed");
+                }
+            });
+        }
+    });
+    assert_eq!(count(&mut refreshed(&folder)), 80);
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_run_that_came_to_no_end_is_told_apart() {
+    let folder = folder("state");
+    let whole = run_file(1, 2000.0, 500, None);
+    let cut = folder.join("find-1-1.plimsoll");
+    fs::write(&cut, &whole[..whole.len() - 7]).expect("written");
+    assert_eq!(read_run(&cut, "x").expect("read").state, RunState::BrokenOff);
+    let file = fs::File::open(&cut).expect("open");
+    file.lock().expect("locked");
+    let mut store = refreshed(&folder);
+    let state = |store: &mut Store| store.runs(&RunFilter::default()).expect("runs")[0].state;
+    assert_eq!(state(&mut store), RunState::UnderWay);
+    // Its writer is gone and its bytes are the same.
+    drop(file);
+    store.refresh().expect("refreshed");
+    assert_eq!(state(&mut store), RunState::BrokenOff);
+    fs::write(&cut, &whole).expect("written");
+    store.refresh().expect("refreshed");
+    assert_eq!(state(&mut store), RunState::Whole);
+    // A head that says something else than heads say.
+    for length in [0, 5, 12, 200] {
+        fs::write(&cut, &whole[..length]).expect("written");
+        assert!(read_run(&cut, "x").is_err(), "{length}");
+    }
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn runs_have_names() {
+    let folder = folder("names");
+    let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
+    let runs = refreshed(&folder).runs(&RunFilter::default()).expect("runs");
+    for (word, expect) in [
+        ("@latest", Ok(4)),
+        ("@1", Ok(4)),
+        ("@2", Ok(3)),
+        ("@main", Ok(4)),
+        ("@00000002", Ok(2)),
+        ("@number=1", Ok(1)),
+        ("@6", Err("holds 5 runs")),
+        ("@other", Err("no run of the store")),
+    ] {
+        match (RunName::parse(word).find(&runs), expect) {
+            (Ok(found), Ok(number)) => assert_eq!(found.map(|run| &run.file), Some(&names[number]), "{word}"),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{word}: {error}"),
+            (got, expect) => panic!("{word}: {got:?}, expected {expect:?}"),
+        }
+    }
+    assert_eq!(RunName::parse("a/b.plimsoll"), RunName::Path("a/b.plimsoll".into()));
+    let filter = |service: &str| RunFilter { service: Some(service.to_owned()), branch: None };
+    let mut store = refreshed(&folder);
+    for (service, expect) in
+        [("http://127.0.0.1:8080/", 5), ("http://127.0.0.1:8080", 5), ("http://127.0.0.1:80", 0), ("x", 0)]
+    {
+        assert_eq!(store.runs(&filter(service)).expect("runs").len(), expect, "{service}");
+    }
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+/// A head is read without the rest, and a summary of a file without one is computed once.
+#[test]
+fn a_list_reads_the_ends_of_files() {
+    let folder = folder("ends");
+    let path = folder.join("find-1-1.plimsoll");
+    fs::write(&path, run_file(1, 2000.0, 8 << 20, None)).expect("written");
+    let rounds = 50;
+    let started = Instant::now();
+    for _ in 0..rounds {
+        assert_eq!(read_run(&path, "x").expect("read").followed_rps(), Some(2000.0));
+    }
+    let each_us = started.elapsed().as_micros() / rounds;
+    // A test is not optimised, and shares its machine: a tenth of a second would be the whole file.
+    assert!(each_us < 20_000, "{each_us} us");
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+/// How long 10 000 run files take: `cargo test --release -p plimsoll-history -- --ignored
+/// --nocapture`.
+#[test]
+#[ignore = "writes 10 000 files"]
+fn ten_thousand_runs() {
+    let folder = folder("many");
+    for number in 0..10_000 {
+        let name = format!("find-{}-4194999.plimsoll", 1_700_000_000 + number);
+        fs::write(folder.join(name), run_file(number, 2000.0 + number as f64 % 7.0, 20_000, None)).expect("written");
+    }
+    let timed = |what: &str, started: Instant| println!("{what}: {} ms", started.elapsed().as_millis());
+    let started = Instant::now();
+    let mut store = refreshed(&folder);
+    timed("index from nothing", started);
+    let started = Instant::now();
+    store.refresh().expect("refreshed");
+    let runs = store.runs(&RunFilter::default()).expect("runs");
+    timed("refresh and list", started);
+    let started = Instant::now();
+    let lane = &lanes(&runs, LaneOrder::Time)[0];
+    timed("one lane with its change points", started);
+    println!("{} runs, {} changes", lane.runs.len(), lane.changes.len());
+    let started = Instant::now();
+    for _ in 0..100 {
+        read_run(&folder.join(&runs[5].file), "x").expect("read");
+    }
+    println!("a head: {} us", started.elapsed().as_micros() / 100);
+    fs::remove_dir_all(&folder).expect("removed");
+}

@@ -1,0 +1,129 @@
+//! The picture of runs over time: for each point a bar from end to end of its interval with its
+//! estimate, the level between changes, each change with its size, and below it a strip that says
+//! what limited the line.
+//!
+//! Not here: where a series changed.
+
+use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, draw_y, empty, margin};
+use super::scale::{Scale, extent};
+use super::svg::{Anchor, Canvas, Font, Mark, Stroke, fitted, text_width};
+use super::theme::{Paint, SERIES, Theme};
+use crate::format::{date, rate};
+use plimsoll_analysis::history::{HistoryLane, LaneOrder};
+
+const HEIGHT: f64 = 230.0;
+const STRIP: f64 = 12.0;
+/// Room around the values, as a share of them.
+const AROUND: f64 = 0.04;
+/// The widest place of a point.
+const STEP_MAX: f64 = 60.0;
+
+/// Draws a lane.
+pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, theme: Theme) -> String {
+    let ends = lane.points.iter().flat_map(|point| {
+        let (lower, upper) = point.interval.unwrap_or((point.rps, point.rps));
+        [lower, upper, point.rps]
+    });
+    let Some((lo, hi)) = extent(ends) else {
+        return empty(heading, "no run states a figure that could be drawn", theme);
+    };
+    let axis = Axis::new(Scale::linear((lo * (1.0 - AROUND)).max(0.0), hi * (1.0 + AROUND)), AxisUnit::Count, 5);
+    let top = heading.height_in(theme.width()) + 22.0;
+    let left = EDGE + margin(&[&axis]);
+    let area = Area { x: left, y: top, width: theme.width() - left - EDGE, height: HEIGHT };
+    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + STRIP + 58.0);
+    heading.draw(&mut canvas);
+    draw_y(&mut canvas, &area, &axis);
+    let step = (area.width / lane.points.len() as f64).min(STEP_MAX);
+    let x = |at: usize| area.x + step * (at as f64 + 0.5);
+    levels(&mut canvas, &area, &axis, lane, step);
+    for (at, point) in lane.points.iter().enumerate() {
+        let y = area.at_y(&axis.scale, point.rps);
+        if let Some((lower, upper)) = point.interval {
+            let ends = [lower, upper].map(|end| area.at_y(&axis.scale, end));
+            canvas.line((x(at), ends[0]), (x(at), ends[1]), Stroke::new(Paint::Blue, 2.0).opacity(0.55));
+        }
+        let name = name_of(lane, at, order);
+        let text = format!("{name}\n{}/s", rate(point.rps));
+        canvas.mark((x(at), y), Mark::Disc, 3.0, Paint::Blue, &text);
+        canvas.read_out((x(at), y), || text.clone());
+    }
+    strip(&mut canvas, &area, lane, step);
+    // The first and the last, and the changes between them where there is room.
+    let labelled = [0, lane.points.len() - 1];
+    for (number, at) in labelled.into_iter().enumerate() {
+        if number == 1 && at == 0 {
+            continue;
+        }
+        let anchor = if number == 0 { Anchor::Start } else { Anchor::End };
+        let at_x = if number == 0 { area.x } else { (x(at) + step / 2.0).min(area.right()) };
+        let name = fitted(&name_of(lane, at, order), SMALL, false, area.width / 2.0 - 8.0);
+        // Few points leave no room for both.
+        if number == 0 || x(at) - area.x > text_width(&name, SMALL, false) * 2.0 {
+            let font = Font::new(SMALL, Paint::Muted).anchored(anchor);
+            canvas.text((at_x, area.bottom() + STRIP + 22.0), &name, font);
+        }
+    }
+    canvas.finish(&heading.label())
+}
+
+/// The name of a point below the chart.
+fn name_of(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
+    let run = &lane.runs[lane.points[at].runs[0]];
+    let day = || date(run.started_unix_ms).chars().take(16).collect::<String>();
+    match order {
+        LaneOrder::Commit => run.commit_short().unwrap_or_else(day),
+        LaneOrder::Time => day(),
+    }
+}
+
+/// The mean of each level, and what lies between levels.
+fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, step: f64) {
+    let mut from = 0;
+    let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
+    for to in ends {
+        let logs: f64 = lane.points[from..to].iter().map(|point| point.rps.ln()).sum();
+        let level = (logs / (to - from).max(1) as f64).exp();
+        let y = area.at_y(&axis.scale, level);
+        let (x1, x2) = (area.x + step * from as f64, area.x + step * to as f64);
+        canvas.line((x1, y), (x2, y), Stroke::new(Paint::Water, 1.4).opacity(0.8));
+        from = to;
+    }
+    for found in &lane.changes {
+        let x = area.x + step * found.point.at as f64;
+        let paint = if found.point.ratio < 1.0 { Paint::Vermilion } else { Paint::Green };
+        canvas.line((x, area.y - 4.0), (x, area.bottom()), Stroke::new(paint, 1.4).dashed(4.0, 3.0));
+        let text = format!("{:+.1} %", (found.point.ratio - 1.0) * 100.0);
+        let anchor = if x > area.right() - 60.0 { Anchor::End } else { Anchor::Start };
+        canvas.text((x, area.y - 8.0), &text, Font::new(SMALL, paint).bold().anchored(anchor).halo());
+    }
+}
+
+/// What limited the line at each point, in the colours of the key below.
+fn strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, step: f64) {
+    let cause = |at: usize| lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref());
+    let mut causes: Vec<&str> = Vec::new();
+    for at in 0..lane.points.len() {
+        let Some(cause) = cause(at) else { continue };
+        if !causes.contains(&cause) {
+            causes.push(cause);
+        }
+        let number = causes.iter().position(|known| *known == cause).unwrap_or(0);
+        let paint = SERIES[number % SERIES.len()];
+        canvas.rect(
+            area.x + step * at as f64 + 0.5,
+            area.bottom() + 5.0,
+            (step - 1.0).max(0.5),
+            STRIP - 4.0,
+            paint,
+            0.85,
+        );
+    }
+    let mut x = area.x;
+    for (number, cause) in causes.iter().enumerate() {
+        let y = area.bottom() + STRIP + 44.0;
+        canvas.rect(x, y - 9.0, 10.0, 10.0, SERIES[number % SERIES.len()], 0.85);
+        canvas.text((x + 15.0, y), cause, Font::new(SMALL, Paint::Muted));
+        x += 15.0 + text_width(cause, SMALL, false) + 16.0;
+    }
+}

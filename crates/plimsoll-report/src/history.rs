@@ -1,0 +1,426 @@
+//! How runs over time look: lanes of runs as text, page and document, and what a gate says.
+//!
+//! Not here: which runs share a lane, and where a lane changed (`plimsoll-analysis`).
+
+use crate::block::{Report, Tone};
+use crate::chart::{Heading, history_chart};
+use crate::document::value;
+use crate::format::{change, count, date, duration, rate, share};
+use plimsoll_analysis::history::{GateFinding, GateVerdict, HistoryLane, HistoryRun, LaneChange, LaneOrder, MovedWith};
+use plimsoll_model::shell;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Characters of a sparkline, from low to high.
+const SPARKS: [char; 8] =
+    ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+/// A sparkline ends at most so far below and above the values: small noise does not fill it.
+const SPARK_MARGIN: f64 = 0.05;
+
+/// What a history shows.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryView<'a> {
+    /// The lanes.
+    pub lanes: &'a [HistoryLane],
+    /// Their order.
+    pub order: LaneOrder,
+    /// The latest rows of each lane that are shown.
+    pub last: usize,
+    /// Files that could not be read, and why.
+    pub unreadable: &'a [(String, String)],
+}
+
+/// Values as characters, the lowest and the highest of a range around them.
+fn sparkline(values: &[f64]) -> String {
+    let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
+    let (lo, hi) = (lo * (1.0 - SPARK_MARGIN), hi * (1.0 + SPARK_MARGIN));
+    let of = |value: &f64| {
+        let place = (value - lo) / (hi - lo).max(f64::MIN_POSITIVE) * SPARKS.len() as f64;
+        SPARKS[(place as usize).min(SPARKS.len() - 1)]
+    };
+    values.iter().map(of).collect()
+}
+
+/// Rate with its interval: `2 010/s (1 980 to 2 040)`.
+fn rate_text(run: &HistoryRun) -> String {
+    match (run.line(), run.followed_rps()) {
+        (Some(line), _) => {
+            let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
+            format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
+        }
+        (None, Some(rps)) => format!("{}/s", rate(rps)),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// What a change is, in a few words: `-5.1 % (-6.3 to -3.9)`.
+fn change_text(found: &LaneChange) -> String {
+    let [lower, upper] = [found.point.interval.lower, found.point.interval.upper].map(|ratio| (ratio - 1.0) * 100.0);
+    format!("{} ({lower:+.1} to {upper:+.1})", change(found.point.ratio - 1.0))
+}
+
+/// The name of a point of a series: its commit, or when its run was made.
+fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
+    let run = &lane.runs[lane.points[point].runs[0]];
+    match (order, run.commit_short()) {
+        (LaneOrder::Commit, Some(commit)) => commit,
+        (_, commit) => {
+            let date = date(run.started_unix_ms);
+            let date = date.trim_end_matches(" UTC");
+            commit.map_or_else(|| date.to_owned(), |commit| format!("{commit}, {date}"))
+        }
+    }
+}
+
+/// What else changed, as a clause; `None`: nothing that was seen.
+fn moved_text(moved: &MovedWith) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some((before, after)) = moved.cpu_us {
+        let text = |us: f64| duration(us * 1e3);
+        parts.push(format!("CPU a request {} -> {} ({})", text(before), text(after), change(after / before - 1.0)));
+    }
+    if let Some((before, after)) = moved.p99_ns {
+        parts.push(format!("p99 {} -> {}", duration(before), duration(after)));
+    }
+    if let Some((before, after)) = &moved.cause {
+        parts.push(format!("cause {before} -> {after}"));
+    }
+    for (name, before, after) in &moved.functions {
+        parts.push(format!("{name} {} -> {} of the CPU time", share(*before), share(*after)));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn runs_text(runs: usize) -> String {
+    if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs as u64)) }
+}
+
+/// The answer about a lane in one sentence.
+fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
+    let (measure, service) = (lane.measure, &lane.service);
+    let Some(latest) = lane.points.last().map(|point| rate(point.rps)) else {
+        return format!("no run states a {measure} of {service}");
+    };
+    match lane.changes.last() {
+        None => format!("{measure} {latest}/s of {service}: no change in {}", runs_text(lane.runs.len())),
+        Some(last) => format!(
+            "{measure} {latest}/s of {service}: {} since {}",
+            change_text(last),
+            point_name(lane, last.point.at, order)
+        ),
+    }
+}
+
+/// Which runs stand in a lane, and why it is apart from others.
+fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
+    facts.push(("machine", lane.machine.clone()));
+    if !lane.apart.is_empty() {
+        facts.push(("apart, since", lane.apart.join("; ")));
+    }
+    for found in &lane.changes {
+        let moved = moved_text(&found.moved).map_or_else(String::new, |moved| format!("; {moved}"));
+        facts
+            .push(("change at", format!("{}: {}{moved}", point_name(lane, found.point.at, order), change_text(found))));
+    }
+    facts
+}
+
+const HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "change", "cause", "p99", "CPU a request"];
+
+/// The rows of a lane, the oldest first, as far as `last` goes.
+fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
+    let changed: Vec<(usize, &LaneChange)> =
+        lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
+    let row = |number: usize, run: &HistoryRun| {
+        let summary = run.summary.as_ref();
+        let aside = lane.aside.iter().find(|(aside, _)| *aside == number).map(|(_, why)| why);
+        let step = match (changed.iter().find(|(at, _)| *at == number), aside) {
+            (Some((_, found)), _) => change_text(found),
+            (None, Some(why)) => format!("not counted: {why}"),
+            (None, None) => String::new(),
+        };
+        vec![
+            run.commit_short().unwrap_or_else(|| "-".to_owned()),
+            date(run.started_unix_ms).trim_end_matches(" UTC").to_owned(),
+            rate_text(run),
+            step,
+            summary.and_then(|it| it.cause.clone()).unwrap_or_else(|| "-".to_owned()),
+            summary.and_then(|it| it.p99_ns).map_or_else(|| "-".to_owned(), duration),
+            summary.and_then(|it| it.cpu_us).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3)),
+        ]
+    };
+    let skipped = lane.runs.len().saturating_sub(last);
+    lane.runs.iter().enumerate().skip(skipped).map(|(number, run)| row(number, run)).collect()
+}
+
+/// The history as text: for each lane the answer, a sparkline, what changed, and the rows.
+pub fn history_report(view: &HistoryView) -> Report {
+    let mut report = Report::default();
+    if view.lanes.is_empty() {
+        report.text(Tone::Answer, "no run of this store states a load line or a goodput");
+    }
+    for (number, lane) in view.lanes.iter().enumerate() {
+        if number > 0 {
+            report.heading("");
+        }
+        report.text(Tone::Answer, lane_answer(lane, view.order));
+        let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
+        if values.len() > 1 {
+            report.text(Tone::Plain, sparkline(&values));
+        }
+        report.facts(lane_facts(lane, view.order)).table(&HEADINGS, lane_rows(lane, view.last));
+    }
+    unreadable(&mut report, view.unreadable);
+    report
+}
+
+fn unreadable(report: &mut Report, files: &[(String, String)]) {
+    for (file, why) in files {
+        report.text(Tone::Warning, format!("{file} {why}"));
+    }
+}
+
+/// The history of one lane with its picture, for a page.
+pub fn lane_page(lane: &HistoryLane, order: LaneOrder) -> Report {
+    let mut report = Report::default();
+    let heading = Heading { title: lane_answer(lane, order), subtitle: String::new() };
+    report.text(Tone::Answer, lane_answer(lane, order));
+    report.drawn(|theme| history_chart(&heading.clone().untitled(), lane, order, theme), &[], Vec::new());
+    report.facts(lane_facts(lane, order)).table(&HEADINGS, lane_rows(lane, usize::MAX));
+    report
+}
+
+#[derive(Serialize)]
+struct HistoryDocument<'a> {
+    schema: &'static str,
+    order: &'static str,
+    lanes: Vec<LaneFields<'a>>,
+    unreadable: Vec<UnreadableFields<'a>>,
+}
+
+#[derive(Serialize)]
+struct UnreadableFields<'a> {
+    file: &'a str,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct LaneFields<'a> {
+    service: &'a str,
+    measure: &'static str,
+    slo: Option<&'a str>,
+    machine: &'a str,
+    apart: &'a [String],
+    points: Vec<PointFields<'a>>,
+    changes: Vec<LaneChangeFields>,
+    runs: Vec<RunRowFields<'a>>,
+}
+
+#[derive(Serialize)]
+struct PointFields<'a> {
+    name: String,
+    files: Vec<&'a str>,
+    rps: f64,
+    lower_rps: Option<f64>,
+    upper_rps: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct LaneChangeFields {
+    point: usize,
+    at: String,
+    ratio: f64,
+    ratio_lower: f64,
+    ratio_upper: f64,
+    p: f64,
+    cpu_us_per_request: Option<(f64, f64)>,
+    p99_ns: Option<(f64, f64)>,
+    cause: Option<(String, String)>,
+    functions: Vec<FunctionShareFields>,
+}
+
+#[derive(Serialize)]
+struct FunctionShareFields {
+    function: String,
+    before_share: f64,
+    after_share: f64,
+}
+
+#[derive(Serialize)]
+struct RunRowFields<'a> {
+    #[serde(flatten)]
+    run: &'a HistoryRun,
+    not_counted: Option<&'a str>,
+}
+
+/// The history as a document.
+pub fn history_document(view: &HistoryView) -> Value {
+    let lane_fields = |lane: &'_ HistoryLane| -> Value {
+        let point = |at: usize| PointFields {
+            name: point_name(lane, at, view.order),
+            files: lane.points[at].runs.iter().map(|run| lane.runs[*run].file.as_str()).collect(),
+            rps: lane.points[at].rps,
+            lower_rps: lane.points[at].interval.map(|interval| interval.0),
+            upper_rps: lane.points[at].interval.map(|interval| interval.1),
+        };
+        let changed = |found: &LaneChange| LaneChangeFields {
+            point: found.point.at,
+            at: point_name(lane, found.point.at, view.order),
+            ratio: found.point.ratio,
+            ratio_lower: found.point.interval.lower,
+            ratio_upper: found.point.interval.upper,
+            p: found.point.p,
+            cpu_us_per_request: found.moved.cpu_us,
+            p99_ns: found.moved.p99_ns,
+            cause: found.moved.cause.clone(),
+            functions: found
+                .moved
+                .functions
+                .iter()
+                .map(|(function, before_share, after_share)| FunctionShareFields {
+                    function: function.clone(),
+                    before_share: *before_share,
+                    after_share: *after_share,
+                })
+                .collect(),
+        };
+        let skipped = lane.runs.len().saturating_sub(view.last);
+        let row = |(number, run): (usize, &'_ HistoryRun)| -> Value {
+            let aside = lane.aside.iter().find(|(aside, _)| *aside == number);
+            value(&RunRowFields { run, not_counted: aside.map(|(_, why)| why.as_str()) })
+        };
+        let fields = LaneFields {
+            service: &lane.service,
+            measure: lane.measure,
+            slo: lane.slo.as_deref(),
+            machine: &lane.machine,
+            apart: &lane.apart,
+            points: (0..lane.points.len()).map(point).collect(),
+            changes: lane.changes.iter().map(changed).collect(),
+            runs: Vec::new(),
+        };
+        let mut fields = value(&fields);
+        fields["runs"] = lane.runs.iter().enumerate().skip(skipped).map(row).collect::<Vec<Value>>().into();
+        fields
+    };
+    let document = HistoryDocument {
+        schema: "plimsoll.history/1",
+        order: match view.order {
+            LaneOrder::Time => "time",
+            LaneOrder::Commit => "commit",
+        },
+        lanes: Vec::new(),
+        unreadable: view.unreadable.iter().map(|(file, reason)| UnreadableFields { file, reason }).collect(),
+    };
+    let mut document = value(&document);
+    document["lanes"] = view.lanes.iter().map(lane_fields).collect::<Vec<Value>>().into();
+    document
+}
+
+/// What a gate decided, and about what.
+#[derive(Debug, Clone, Copy)]
+pub struct GateView<'a> {
+    /// The run that is judged.
+    pub run: &'a HistoryRun,
+    /// The branch that it is held against.
+    pub branch: &'a str,
+    /// The verdict.
+    pub finding: &'a GateFinding,
+}
+
+impl GateView<'_> {
+    fn name(&self) -> String {
+        self.run.commit_short().map_or_else(|| self.run.file.clone(), |commit| format!("commit {commit}"))
+    }
+
+    /// The comparison that would tell.
+    fn prove_command(&self) -> String {
+        let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
+        let url = shell::word(&self.run.service);
+        format!("plimsoll prove --a git:{} --b git:{commit} --build CMD --start CMD {url}", shell::word(self.branch))
+    }
+}
+
+/// What a gate decided, as text.
+pub fn gate_report(view: &GateView) -> Report {
+    let mut report = Report::default();
+    let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
+    let (name, branch) = (view.name(), view.branch);
+    let size = found.map_or_else(String::new, |(ratio, interval)| {
+        let [lower, upper] = [interval.lower, interval.upper].map(|end| (end - 1.0) * 100.0);
+        format!(": {} (98 %: {lower:+.1} to {upper:+.1})", change(ratio - 1.0))
+    });
+    let answer = match verdict {
+        GateVerdict::Worse => format!("{name} is worse than {branch}{size}"),
+        GateVerdict::Better => format!("{name} is better than {branch}{size}"),
+        GateVerdict::Same => format!("{name} is the same as {branch}{size}"),
+        GateVerdict::NotKnown => format!("not known whether {name} is worse than {branch}{size}"),
+    };
+    report.text(Tone::Answer, answer);
+    let level = |(rps, runs): &(Option<f64>, usize)| match rps {
+        Some(rps) => format!("{}/s, {}", rate(*rps), runs_text(*runs)),
+        None => runs_text(*runs),
+    };
+    let mut facts = vec![(view.run.measure(), level(candidate)), ("of the branch", level(reference))];
+    if *verdict == GateVerdict::NotKnown {
+        let why = "the runs scatter too much for a verdict".to_owned();
+        facts.push(("why", reason.clone().unwrap_or(why)));
+        facts.push(("would tell", view.prove_command()));
+    }
+    report.facts(facts);
+    report
+}
+
+#[derive(Serialize)]
+struct GateDocument<'a> {
+    schema: &'static str,
+    verdict: &'static str,
+    against: &'a str,
+    ratio: Option<f64>,
+    ratio_lower: Option<f64>,
+    ratio_upper: Option<f64>,
+    reference_rps: Option<f64>,
+    reference_runs: usize,
+    candidate_rps: Option<f64>,
+    candidate_runs: usize,
+    reason: Option<&'a str>,
+    would_tell: Option<String>,
+    run: &'a HistoryRun,
+}
+
+/// The same as a document.
+pub fn gate_document(view: &GateView) -> Value {
+    let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
+    value(&GateDocument {
+        schema: "plimsoll.gate/1",
+        verdict: verdict.word(),
+        against: view.branch,
+        ratio: found.map(|(ratio, _)| ratio),
+        ratio_lower: found.map(|(_, interval)| interval.lower),
+        ratio_upper: found.map(|(_, interval)| interval.upper),
+        reference_rps: reference.0,
+        reference_runs: reference.1,
+        candidate_rps: candidate.0,
+        candidate_runs: candidate.1,
+        reason: reason.as_deref(),
+        would_tell: (*verdict == GateVerdict::NotKnown).then(|| view.prove_command()),
+        run: view.run,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sparkline_shows_steps_and_not_noise() {
+        assert_eq!(sparkline(&[100.0, 101.0, 100.0, 99.0]).chars().filter(|c| *c == SPARKS[0]).count(), 0);
+        let steps = sparkline(&[100.0, 100.0, 50.0]);
+        let places: Vec<usize> =
+            steps.chars().map(|c| SPARKS.iter().position(|spark| *spark == c).expect("one")).collect();
+        assert!(places[0] == places[1] && places[0] > places[2] + 4, "{steps}");
+        assert_eq!(sparkline(&[]), "");
+    }
+}

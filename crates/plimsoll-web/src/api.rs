@@ -1,0 +1,55 @@
+//! The JSON of `/api/v1`: documents that docs/json.md describes, and lists of runs and studies.
+//!
+//! Not here: who may ask (`guard`), and pages (`views`).
+
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::WebState;
+use crate::views::{lanes_of, run_path};
+use plimsoll_history::RunFilter;
+use plimsoll_report::history::{HistoryView, history_document};
+use serde_json::{Value, json};
+
+/// The runs that a query takes, the latest first.
+pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
+    let filter =
+        RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
+    let mut runs = shared.runs(&filter)?;
+    runs.reverse();
+    let last = query.get("last").and_then(|last| last.parse().ok()).unwrap_or(100usize);
+    runs.truncate(last);
+    Ok(json!({ "schema": "plimsoll.runs/1", "runs": runs }))
+}
+
+/// The history that a query takes.
+pub fn history(shared: &WebState, query: &Query) -> Result<Value, Problem> {
+    let (lanes, order) = lanes_of(shared, query)?;
+    Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
+}
+
+/// The document of a run.
+pub fn document(shared: &WebState, file: &str) -> Result<Value, Problem> {
+    let path = run_path(shared, file)?;
+    Ok((shared.renderers.document)(&path)?)
+}
+
+/// The studies that were started here, the latest first.
+pub fn jobs(shared: &WebState) -> Value {
+    let all = shared.jobs.list().into_iter().map(|job| {
+        json!({
+            "name": job.name, "command": job.command, "started_unix_s": job.started_unix_s,
+            "running": job.is_running(), "run_file": shared.jobs.run_file(&job),
+        })
+    });
+    json!({ "schema": "plimsoll.studies/1", "studies": all.collect::<Vec<Value>>() })
+}
+
+/// One of them, with how far it is.
+pub fn job(shared: &WebState, name: &str) -> Result<Value, Problem> {
+    let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
+    let progress = shared.jobs.progress(&job);
+    Ok(json!({
+        "schema": "plimsoll.study/1", "name": job.name, "command": job.command, "running": job.is_running(),
+        "run_file": shared.jobs.run_file(&job), "progress": progress, "messages": shared.jobs.last_messages(&job),
+    }))
+}

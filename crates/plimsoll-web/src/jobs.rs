@@ -1,0 +1,280 @@
+//! Studies that a page started ([`StartedStudies`]): each is a process of its own, whose lines go
+//! to a file beside the store. So a study goes on when the server ends, and a server that is
+//! started again finds it.
+//!
+//! Not here: what may be asked (`start_form`), and what of it is shown.
+
+use crate::problem::Problem;
+use crate::start_form::StudyForm;
+use plimsoll_sys::output_file;
+use plimsoll_sys::pause::Pausable;
+use plimsoll_sys::probe::process::look_at;
+use plimsoll_sys::system_text;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Studies that run at a time: two loads on one machine disturb each other.
+const RUNNING_MAX: usize = 1;
+/// Studies that are listed.
+const LISTED_MAX: usize = 50;
+/// Bytes of events that are read at a time.
+const READ_MAX: u64 = 4 << 20;
+/// Bytes of what a study says in its end.
+const MESSAGES_MAX: u64 = 4 << 10;
+
+/// A study that was started, as its file has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StartedStudy {
+    /// Its name: `find-1764248063-4711`.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// When that was started, in ticks since the machine was: another process of the same number
+    /// has another.
+    pub started_ticks: u64,
+    /// When it was started, in s since 1970.
+    pub started_unix_s: u64,
+    /// The command line that does the same.
+    pub command: String,
+}
+
+/// What is known of a study while it runs.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct StudyProgress {
+    /// Loads that have ended, as their events have them.
+    pub loads: Vec<Value>,
+    /// The load that is under way, as its event has it.
+    pub load: Option<Value>,
+    /// Its last tick.
+    pub tick: Option<Value>,
+    /// Whether the finding was told.
+    pub is_found: bool,
+    #[serde(skip)]
+    read_bytes: u64,
+    #[serde(skip)]
+    part: Vec<u8>,
+}
+
+/// Studies that were started.
+pub struct StartedStudies {
+    /// The folder of run files.
+    store: PathBuf,
+    /// The folder of jobs.
+    folder: PathBuf,
+    program: PathBuf,
+    progress: Mutex<HashMap<String, StudyProgress>>,
+    starting: Mutex<()>,
+}
+
+impl StartedStudies {
+    /// The studies of a store; `program` is plimsoll.
+    pub fn new(store: &Path, program: PathBuf) -> StartedStudies {
+        let folder = store.join("jobs");
+        StartedStudies {
+            store: store.to_owned(),
+            folder,
+            program,
+            progress: Mutex::default(),
+            starting: Mutex::default(),
+        }
+    }
+
+    /// Starts a study.
+    pub fn start(&self, form: &StudyForm) -> Result<StartedStudy, Problem> {
+        // Two forms that come at once are looked at one after the other.
+        let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.list().into_iter().filter(StartedStudy::is_running).count();
+        if running >= RUNNING_MAX {
+            return Err(Problem::bad("a study is running, and two would disturb each other: wait for it, or stop it"));
+        }
+        let cannot = |error: io::Error| Problem::bad(format!("the study cannot be started: {}", system_text(&error)));
+        let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let study = form.words.first().map_or("find", String::as_str);
+        // The name has the process in it, which is not known before it is started.
+        let pending = self.folder.join(format!(".{study}-{started_unix_s}.events"));
+        let said = self.folder.join(format!(".{study}-{started_unix_s}.messages"));
+        let (events, errors) =
+            (output_file::create(&pending).map_err(cannot)?, output_file::create(&said).map_err(cannot)?);
+        let mut command = Command::new(&self.program);
+        command.args(&form.words[..1]).arg("--json-lines").arg(format!("--store={}", self.store.display()));
+        command.args(&form.words[1..]).stdin(Stdio::null()).stdout(events).stderr(errors);
+        // ^C for the server is none for the study.
+        let mut child = command.process_group(0).spawn().map_err(cannot)?;
+        let pid = child.id();
+        let name = format!("{study}-{started_unix_s}-{pid}");
+        let started_ticks = look_at(pid, &mut Vec::new()).map_or(0, |(stat, _)| stat.started_ticks);
+        // Whoever waits for it, so that it leaves no trace in the table of processes.
+        std::thread::spawn(move || child.wait());
+        let job = StartedStudy { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
+        let text = serde_json::to_vec(&job).unwrap_or_default();
+        output_file::write(&self.folder.join(format!("{name}.job")), &text).map_err(cannot)?;
+        fs::rename(pending, self.events(&name))
+            .and_then(|()| fs::rename(said, self.messages(&name)))
+            .map_err(cannot)?;
+        Ok(job)
+    }
+
+    fn events(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.events"))
+    }
+
+    fn messages(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.messages"))
+    }
+
+    /// The studies that were started, the latest first.
+    pub fn list(&self) -> Vec<StartedStudy> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut jobs: Vec<StartedStudy> = names
+            .filter_map(|file| file.strip_suffix(".job").map(str::to_owned))
+            .filter_map(|name| self.get(&name))
+            .collect();
+        jobs.sort_by_key(|job| std::cmp::Reverse((job.started_unix_s, job.pid)));
+        jobs.truncate(LISTED_MAX);
+        jobs
+    }
+
+    /// A study by its name.
+    pub fn get(&self, name: &str) -> Option<StartedStudy> {
+        if !is_name(name) {
+            return None;
+        }
+        let bytes = fs::read(self.folder.join(format!("{name}.job"))).ok()?;
+        serde_json::from_slice::<StartedStudy>(&bytes).ok().filter(|job| job.name == name)
+    }
+
+    /// The name of the run file of a study: its process chose it. `None`: there is none yet, or its
+    /// command keeps none.
+    pub fn run_file(&self, job: &StartedStudy) -> Option<String> {
+        let ending = format!("-{}.plimsoll", job.pid);
+        let entries = fs::read_dir(&self.store).ok()?.flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let seconds = |name: &str| name.split('-').nth(1).and_then(|part| part.parse::<u64>().ok());
+        let is_of_job = |name: &String| seconds(name).is_some_and(|seconds| seconds >= job.started_unix_s);
+        names.filter(|name| name.ends_with(&ending)).find(is_of_job)
+    }
+
+    /// How far a study is: what was written since it was asked last is read.
+    pub fn progress(&self, job: &StartedStudy) -> StudyProgress {
+        let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() > LISTED_MAX {
+            all.clear();
+        }
+        let progress = all.entry(job.name.clone()).or_default();
+        // What cannot be read now is read the next time.
+        let _ = progress.read(&self.events(&job.name));
+        progress.clone()
+    }
+
+    /// What a study said on standard error, its end.
+    pub fn last_messages(&self, job: &StartedStudy) -> String {
+        let read = || -> io::Result<Vec<u8>> {
+            let mut file = File::open(self.messages(&job.name))?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(MESSAGES_MAX)))?;
+            let mut bytes = Vec::new();
+            file.take(MESSAGES_MAX).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// Asks a study to come to its end, as ^C does: what was measured is kept.
+    pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
+        let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
+        interrupted.map_err(|_| Problem::bad("the study has ended already"))
+    }
+}
+
+impl StartedStudy {
+    /// Whether its process is there.
+    pub fn is_running(&self) -> bool {
+        look_at(self.pid, &mut Vec::new())
+            .is_ok_and(|(stat, _)| stat.started_ticks == self.started_ticks && !stat.has_ended())
+    }
+}
+
+/// Whether a name can be one of a study: no path leads out of its folder.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+impl StudyProgress {
+    fn read(&mut self, events: &Path) -> io::Result<()> {
+        let mut file = File::open(events)?;
+        file.seek(SeekFrom::Start(self.read_bytes))?;
+        let mut bytes = Vec::new();
+        file.take(READ_MAX).read_to_end(&mut bytes)?;
+        self.read_bytes += bytes.len() as u64;
+        self.part.extend_from_slice(&bytes);
+        let part = std::mem::take(&mut self.part);
+        let mut lines = part.split(|byte| *byte == b'\n').peekable();
+        while let Some(line) = lines.next() {
+            // The last is not whole yet, or empty.
+            if lines.peek().is_none() {
+                self.part = line.to_vec();
+            } else if let Ok(event) = serde_json::from_slice::<Value>(line) {
+                self.take(event);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: Value) {
+        match event["event"].as_str() {
+            Some("load") => (self.load, self.tick) = (Some(event), None),
+            Some("tick") => self.tick = Some(event),
+            Some("load_end") => {
+                (self.load, self.tick) = (None, None);
+                self.loads.push(event);
+            }
+            Some("finding") => self.is_found = true,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_as_they_come() {
+        let file = std::env::temp_dir().join(format!("plimsoll-web-events-{}", std::process::id()));
+        let mut progress = StudyProgress::default();
+        let mut text = String::new();
+        for (more, loads, ticking, found) in [
+            ("{\"event\":\"begin\"}\n{\"event\":\"lo", 0, false, false),
+            ("ad\",\"load\":0}\n{\"event\":\"tick\",\"load\":0}\n", 0, true, false),
+            ("no JSON\n{\"event\":\"load_end\",\"load\":0}\n", 1, false, false),
+            ("{\"event\":\"finding\",\"document\":{}}\n", 1, false, true),
+        ] {
+            text.push_str(more);
+            std::fs::write(&file, &text).expect("written");
+            progress.read(&file).expect("read");
+            assert_eq!(
+                (progress.loads.len(), progress.tick.is_some(), progress.is_found),
+                (loads, ticking, found),
+                "{text}"
+            );
+        }
+        std::fs::remove_file(&file).expect("removed");
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        for name in ["", "..", "../x", "a/b", "a.job", "a%2e", &"a".repeat(100)] {
+            assert!(!is_name(name), "{name}");
+        }
+        assert!(is_name("find-1764248063-4711"));
+    }
+}

@@ -1,0 +1,85 @@
+//! What stands around every page: title, navigation, style and script. Whatever text is put into a
+//! page here is escaped.
+//!
+//! Not here: what a page shows (`views`).
+
+use plimsoll_report::chart::escaped;
+use plimsoll_report::page;
+use plimsoll_report::visible::visible;
+
+/// The script of these pages: what moves while a study runs, copying, and the command line beside
+/// the form.
+pub const APP_SCRIPT: &str = include_str!("app.js");
+const APP_STYLE: &str = include_str!("app.css");
+
+/// The style of all pages: that of reports, and of what stands around them.
+pub fn app_style() -> String {
+    format!("{}{APP_STYLE}", page::style())
+}
+
+/// A text in a page: escaped, and nothing in it steers a terminal or turns the line around.
+pub fn text(text: &str) -> String {
+    escaped(&visible(text))
+}
+
+/// Pages of the navigation, with their addresses.
+const PAGES: [(&str, &str); 3] = [("/", "Services"), ("/runs", "Runs"), ("/start", "Start")];
+
+/// A whole page. `body` is HTML; `refresh_s`: without a script it is loaded again after so long.
+pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> String {
+    let entry = |(address, name): (&str, &str)| match address == path {
+        true => format!("<a href=\"{address}\" aria-current=\"page\">{name}</a>"),
+        false => format!("<a href=\"{address}\">{name}</a>"),
+    };
+    let pages: String = PAGES.into_iter().map(entry).collect();
+    let refresh = refresh_s.map_or_else(String::new, |seconds| {
+        format!("<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\n")
+    });
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}<title>{} - plimsoll</title>\n\
+         <link rel=\"stylesheet\" href=\"/app.css\">\n<link rel=\"icon\" href=\"data:,\">\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#content\">Skip to the content</a>\n\
+         <header><nav aria-label=\"Pages\"><a class=\"mark\" href=\"/\">plimsoll</a>{pages}</nav></header>\n\
+         <main id=\"content\">\n{body}</main>\n\
+         <script src=\"/page.js\" defer></script>\n<script src=\"/flame.js\" defer></script>\n\
+         <script src=\"/app.js\" defer></script>\n\
+         </body>\n</html>\n",
+        text(title),
+    )
+}
+
+/// A page that says why there is none.
+pub fn problem_page(title: &str, why: &str) -> String {
+    let why = text(&capitalised(why));
+    page(title, "", &format!("<h1>{}</h1>\n<p>{why}.</p>\n<p><a href=\"/\">All services</a></p>\n", text(title)), None)
+}
+
+/// A sentence begins with a capital.
+pub fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_text_is_markup() {
+        let hostile = "</title><script>alert(1)</script>\u{202e}\"'&";
+        for page in [page(hostile, "/", "", Some(2)), problem_page(hostile, hostile)] {
+            assert!(!page.contains("<script>") && !page.contains('\u{202e}'), "{page}");
+            // No script of a page stands in it, which the policy would not run.
+            assert!(!page.contains(" onclick=") && page.matches("<script").count() == 3);
+        }
+    }
+
+    #[test]
+    fn all_that_a_page_loads_is_small() {
+        let bytes =
+            app_style().len() + APP_SCRIPT.len() + page::script().len() + plimsoll_report::flame::script().len();
+        assert!(bytes < 150_000, "{bytes}");
+    }
+}

@@ -1,0 +1,51 @@
+//! The latest figures of each service in Prometheus' text format.
+//!
+//! Not here: which run is the latest of a series (`plimsoll-analysis`).
+
+use plimsoll_analysis::history::HistoryLane;
+use std::fmt::Write;
+
+/// The figures of the lanes, as Prometheus reads them.
+pub fn render(lanes: &[HistoryLane]) -> String {
+    let mut out = String::new();
+    let families: [(&str, &str, fn(&HistoryLane) -> Option<f64>); 5] = [
+        ("plimsoll_rps", "Load line or goodput of the latest run, requests a second", |lane| {
+            lane.points.last().map(|point| point.rps)
+        }),
+        ("plimsoll_lower_rps", "Lower end of its interval", |lane| lane.points.last()?.interval.map(|it| it.0)),
+        ("plimsoll_upper_rps", "Upper end of its interval", |lane| lane.points.last()?.interval.map(|it| it.1)),
+        ("plimsoll_runs", "Runs in the series", |lane| Some(lane.runs.len() as f64)),
+        ("plimsoll_last_change_ratio", "New level over old level at the last change", |lane| {
+            lane.changes.last().map(|change| change.point.ratio)
+        }),
+    ];
+    for (name, help, figure) in families {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for lane in lanes {
+            let Some(value) = figure(lane) else { continue };
+            let slo = lane.slo.as_deref().unwrap_or_default();
+            let labels = [
+                ("service", lane.service.as_str()),
+                ("measure", lane.measure),
+                ("slo", slo),
+                ("machine", &lane.machine),
+            ];
+            let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", label(value))).collect();
+            let _ = writeln!(out, "{name}{{{}}} {value}", labels.join(","));
+        }
+    }
+    out
+}
+
+/// A value of a label: quotes, backslashes and ends of lines are escaped.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_label_stays_in_its_quotes() {
+        assert_eq!(super::label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+    }
+}

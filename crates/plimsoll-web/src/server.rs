@@ -1,0 +1,347 @@
+//! The server ([`serve`]): which address shows what, and what every answer has.
+//!
+//! Not here: who may ask (`guard`), and what is shown (`views`, `api`, `metrics`).
+
+use crate::api;
+use crate::guard::{Access, headers};
+use crate::jobs::StartedStudies;
+use crate::layout::{APP_SCRIPT, app_style, problem_page};
+use crate::metrics;
+use crate::problem::Problem;
+use crate::query::{Query, encoded};
+use crate::start_form::StudyForm;
+use crate::state::{Renderers, WebState};
+use crate::views;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{get, post};
+use plimsoll_analysis::history::{LaneOrder, lanes};
+use plimsoll_history::{RunFilter, Store};
+use plimsoll_model::failure::Failure;
+use plimsoll_report::chart::PICTURE_SUFFIX;
+use plimsoll_report::{flame, page};
+use serde_json::Value;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Bytes of a body that are read.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// Threads that read run files: a load on this machine needs the cores.
+const READERS_MAX: usize = 2;
+/// The largest run file that is sent.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What a server needs.
+pub struct WebSettings {
+    /// The folder of run files.
+    pub store: PathBuf,
+    /// plimsoll itself, which carries studies out.
+    pub program: PathBuf,
+    /// Who may ask for what.
+    pub access: Access,
+    /// What shows a run.
+    pub renderers: Renderers,
+}
+
+type App = Arc<WebState>;
+
+/// Serves until the process ends.
+pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::start(format!("the pages cannot be served: {error}"));
+    let WebSettings { store: folder, program, access, renderers } = settings;
+    let store = Mutex::new(Store::open(&folder)?);
+    let jobs = StartedStudies::new(&folder, program);
+    let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style() });
+    listener.set_nonblocking(true).map_err(cannot)?;
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_io().enable_time().max_blocking_threads(READERS_MAX).build().map_err(cannot)?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
+        axum::serve(listener, router(app)).await.map_err(cannot)
+    })
+}
+
+/// Which address shows what.
+fn router(app: App) -> Router {
+    Router::new()
+        .route("/", get(|State(app): State<App>| html(app, views::services)))
+        .route(
+            "/history",
+            get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::history(it, &parse_query(query)))),
+        )
+        .route("/runs", get(|State(app): State<App>| html(app, views::runs)))
+        .route(
+            "/runs/{file}",
+            get(|State(app): State<App>, Path(file): Path<String>| html(app, move |it| views::run(it, &file))),
+        )
+        .route("/runs/{file}/page.html", get(whole_page))
+        .route("/runs/{file}/summary.md", get(summary))
+        .route("/runs/{file}/document.json", get(document))
+        .route("/runs/{file}/file", get(run_file))
+        .route("/runs/{file}/picture", get(picture))
+        .route(
+            "/compare",
+            get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &parse_query(query)))),
+        )
+        .route("/start", get(start_page).post(start))
+        .route("/studies/{name}", get(job_page))
+        .route("/studies/{name}/progress", get(job_progress))
+        .route("/studies/{name}/stop", post(stop))
+        .route("/login", get(login))
+        .route(
+            "/api/v1/runs",
+            get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::runs(it, &parse_query(query)))),
+        )
+        .route(
+            "/api/v1/history",
+            get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::history(it, &parse_query(query)))),
+        )
+        .route("/api/v1/runs/{file}", get(document))
+        .route("/api/v1/studies", get(|State(app): State<App>| json(app, |it| Ok(api::jobs(it)))).post(start_json))
+        .route(
+            "/api/v1/studies/{name}",
+            get(|State(app): State<App>, Path(name): Path<String>| json(app, move |it| api::job(it, &name))),
+        )
+        .route("/api/v1/studies/{name}/stop", post(stop_json))
+        .route("/metrics", get(metrics_text))
+        .route(
+            "/app.css",
+            get(|State(app): State<App>| async move { asset("text/css; charset=utf-8", app.style.clone()) }),
+        )
+        .route("/app.js", get(|| async { asset(JAVASCRIPT, APP_SCRIPT.to_owned()) }))
+        .route("/page.js", get(|| async { asset(JAVASCRIPT, page::script().to_owned()) }))
+        .route("/flame.js", get(|| async { asset(JAVASCRIPT, flame::script().to_owned()) }))
+        .fallback(|| async { problem_answer(&Problem::not_found("there is no such page")) })
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(Arc::clone(&app), guard_answer))
+        .with_state(app)
+}
+
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json; charset=utf-8";
+
+fn parse_query(RawQuery(query): RawQuery) -> Query {
+    Query::parse(query.unwrap_or_default().as_bytes())
+}
+
+/// Lets through what may be answered, and puts on every answer what it must have.
+async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> Response {
+    let is_login = request.uri().path() == "/login";
+    let mut answer = match app.access.admit(request.method(), request.headers(), is_login) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => problem_answer(&Problem { status: refusal.status(), text: refusal.text().to_owned() }),
+    };
+    for (name, value) in headers() {
+        answer.headers_mut().entry(name).or_insert(value);
+    }
+    answer
+}
+
+/// Reads files beside the thread that answers.
+async fn read_files<T: Send + 'static>(
+    app: App,
+    work: impl FnOnce(&WebState) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(move || work(&app)).await;
+    done.unwrap_or_else(|_| {
+        Err(Problem {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            text: "this page could not be made: a bug of plimsoll".to_owned(),
+        })
+    })
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
+    let mut answer = Response::new(body.into());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+fn asset(kind: &'static str, text: String) -> Response {
+    answer(StatusCode::OK, kind, text)
+}
+
+/// A problem as a page.
+fn problem_answer(problem: &Problem) -> Response {
+    let title = problem.status.canonical_reason().unwrap_or("Problem");
+    answer(problem.status, HTML, problem_page(title, &problem.text))
+}
+
+async fn html(app: App, work: impl FnOnce(&WebState) -> Result<String, Problem> + Send + 'static) -> Response {
+    match read_files(app, work).await {
+        Ok(page) => answer(StatusCode::OK, HTML, page),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn json(app: App, work: impl FnOnce(&WebState) -> Result<Value, Problem> + Send + 'static) -> Response {
+    match read_files(app, work).await {
+        Ok(document) => answer(StatusCode::OK, JSON, plimsoll_report::json::text(&document)),
+        Err(problem) => json_problem(&problem),
+    }
+}
+
+fn json_problem(problem: &Problem) -> Response {
+    answer(problem.status, JSON, plimsoll_report::json::text(&serde_json::json!({ "error": problem.text })))
+}
+
+async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Response {
+    let made = read_files(app, move |it| Ok((it.renderers.whole_page)(&views::run_path(it, &file)?)?)).await;
+    match made {
+        Ok(page) => {
+            let mut page = answer(StatusCode::OK, HTML, page);
+            // The page brings its script; it is kept as a file and not opened here.
+            page.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+            page
+        }
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn summary(State(app): State<App>, Path(file): Path<String>) -> Response {
+    match read_files(app, move |it| Ok((it.renderers.summary)(&views::run_path(it, &file)?)?)).await {
+        Ok(text) => answer(StatusCode::OK, "text/plain; charset=utf-8", text),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn document(State(app): State<App>, Path(file): Path<String>) -> Response {
+    json(app, move |it| api::document(it, &file)).await
+}
+
+async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response {
+    let read = read_files(app, move |it| {
+        let path = views::run_path(it, &file)?;
+        let cannot = |error: std::io::Error| Problem::not_found(format!("the run file cannot be read: {error}"));
+        match std::fs::metadata(&path).map_err(cannot)?.len() > FILE_BYTES_MAX {
+            true => Err(Problem::bad("the run file is too large to be sent: copy it from the store")),
+            false => std::fs::read(&path).map_err(cannot),
+        }
+    });
+    match read.await {
+        Ok(bytes) => {
+            let mut sent = answer(StatusCode::OK, "application/octet-stream", bytes);
+            sent.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+            sent
+        }
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn picture(State(app): State<App>, Path(file): Path<String>) -> Response {
+    match read_files(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
+        // A build without PNG draws SVG.
+        Ok(bytes) if PICTURE_SUFFIX == "png" => answer(StatusCode::OK, "image/png", bytes),
+        Ok(bytes) => answer(StatusCode::OK, "image/svg+xml", bytes),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn metrics_text(State(app): State<App>) -> Response {
+    let text =
+        read_files(app, |it| Ok(metrics::render(&lanes(&it.runs(&RunFilter::default())?, LaneOrder::Time)))).await;
+    match text {
+        Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+/// Elsewhere, by a request that reads.
+fn see(address: &str) -> Response {
+    let mut answer = answer(StatusCode::SEE_OTHER, HTML, "");
+    // An address of this server has no byte that a header cannot have.
+    if let Ok(address) = HeaderValue::from_str(address) {
+        answer.headers_mut().insert(header::LOCATION, address);
+    }
+    answer
+}
+
+async fn login(State(app): State<App>, query: RawQuery) -> Response {
+    match parse_query(query).get("token").filter(|token| app.access.is_token(token)) {
+        Some(_) => {
+            let mut answer = see("/");
+            if let Ok(cookie) = HeaderValue::from_str(&app.access.cookie()) {
+                answer.headers_mut().insert(header::SET_COOKIE, cookie);
+            }
+            answer
+        }
+        None => problem_answer(&Problem {
+            status: StatusCode::UNAUTHORIZED,
+            text: "this token is not the one that plimsoll serve printed".to_owned(),
+        }),
+    }
+}
+
+async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery) -> Response {
+    let may_act = app.access.has_token(&headers);
+    html(app, move |it| views::start(it, &parse_query(query), may_act)).await
+}
+
+async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
+    read_files(app, move |it| Ok(it.jobs.start(&StudyForm::parse(&Query::parse(&body))?)?.name)).await
+}
+
+async fn start(State(app): State<App>, body: Bytes) -> Response {
+    match start_study(app, body).await {
+        Ok(name) => see(&format!("/studies/{}", encoded(&name))),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn start_json(State(app): State<App>, body: Bytes) -> Response {
+    match start_study(Arc::clone(&app), body).await {
+        Ok(name) => json(app, move |it| api::job(it, &name)).await,
+        Err(problem) => json_problem(&problem),
+    }
+}
+
+async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<String>) -> Response {
+    let may_act = app.access.has_token(&headers);
+    html(app, move |it| views::job(it, &name, may_act)).await
+}
+
+async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Response {
+    let part = read_files(app, move |it| {
+        let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
+        Ok((views::job_progress(it, &job), job.is_running()))
+    });
+    match part.await {
+        Ok((part, is_running)) => {
+            let mut answer = answer(StatusCode::OK, HTML, part);
+            if !is_running {
+                answer.headers_mut().insert("x-study-ended", HeaderValue::from_static("1"));
+            }
+            answer
+        }
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn stop_study(app: App, name: String) -> Result<String, Problem> {
+    read_files(app, move |it| {
+        let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
+        it.jobs.stop(&job).map(|()| name)
+    })
+    .await
+}
+
+async fn stop(State(app): State<App>, Path(name): Path<String>) -> Response {
+    match stop_study(app, name).await {
+        Ok(name) => see(&format!("/studies/{}", encoded(&name))),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn stop_json(State(app): State<App>, Path(name): Path<String>) -> Response {
+    match stop_study(Arc::clone(&app), name).await {
+        Ok(name) => json(app, move |it| api::job(it, &name)).await,
+        Err(problem) => json_problem(&problem),
+    }
+}

@@ -1,0 +1,62 @@
+//! What all answers share ([`WebState`]): the store, the studies that were started, and what shows
+//! a run.
+//!
+//! Not here: which address shows what (`server`).
+
+use crate::guard::Access;
+use crate::jobs::StartedStudies;
+use crate::problem::Problem;
+use plimsoll_analysis::history::HistoryRun;
+use plimsoll_history::{RunFilter, Store};
+use plimsoll_model::failure::Failure;
+use plimsoll_report::Report;
+use serde_json::Value;
+use std::path::{self, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// What shows a run; the caller has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Renderers {
+    /// The report of a run file, as its page shows it.
+    pub report: fn(&path::Path) -> Result<Report, Failure>,
+    /// The report of two run files.
+    pub compare: fn(&path::Path, &path::Path) -> Result<Report, Failure>,
+    /// The document of a run file.
+    pub document: fn(&path::Path) -> Result<Value, Failure>,
+    /// One page that holds all it needs.
+    pub whole_page: fn(&path::Path) -> Result<String, Failure>,
+    /// A summary in Markdown.
+    pub summary: fn(&path::Path) -> Result<String, Failure>,
+    /// Its chart as a picture.
+    pub picture: fn(&path::Path) -> Result<Vec<u8>, Failure>,
+}
+
+/// What all answers share.
+pub struct WebState {
+    /// The folder of run files.
+    pub folder: PathBuf,
+    /// Its index.
+    pub store: Mutex<Store>,
+    /// Studies that were started here.
+    pub jobs: StartedStudies,
+    /// What shows a run.
+    pub renderers: Renderers,
+    /// Who may ask for what.
+    pub access: Access,
+    /// The style of all pages.
+    pub style: String,
+}
+
+impl WebState {
+    /// The runs that a filter takes, the oldest first, as the store is now.
+    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Problem> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.refresh()?;
+        Ok(store.runs(filter)?)
+    }
+
+    /// Files that cannot be read, and why.
+    pub fn unreadable(&self) -> Result<Vec<(String, String)>, Problem> {
+        Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).unreadable()?)
+    }
+}

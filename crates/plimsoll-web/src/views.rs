@@ -1,0 +1,539 @@
+//! The pages: services, history, runs, one run, a comparison, the form of a study, and a study
+//! while it runs. All text that is not of this file is escaped here ([`text`]) or by the report.
+//!
+//! Not here: what stands around a page (`layout`), and how findings and charts look
+//! (`plimsoll-report`).
+
+use crate::jobs::{StartedStudy, StudyProgress};
+use crate::layout::{capitalised, page, text};
+use crate::problem::Problem;
+use crate::query::{Query, encoded};
+use crate::start_form::{FIELDS, STUDIES, StudyForm};
+use crate::state::WebState;
+use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};
+use plimsoll_history::RunFilter;
+use plimsoll_report::format::{change, date, duration, rate, share};
+use plimsoll_report::history::lane_page;
+use plimsoll_report::page::render_body;
+use plimsoll_report::{Report, Tone};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Runs that the list shows.
+const RUNS_SHOWN: usize = 200;
+/// Loads of a running study that are shown.
+const LOADS_SHOWN: usize = 12;
+
+/// The path of a run of the store; nothing else is a name.
+pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
+    let is_name = file.ends_with(".plimsoll") && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
+    let path = shared.folder.join(file);
+    match is_name && std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
+        true => Ok(path),
+        false => Err(Problem::not_found(format!("the store holds no run {file}"))),
+    }
+}
+
+/// The lanes that a query takes, and their order.
+pub fn lanes_of(shared: &WebState, query: &Query) -> Result<(Vec<HistoryLane>, LaneOrder), Problem> {
+    let order = match query.get("by") {
+        None | Some("time") => LaneOrder::Time,
+        Some("commit") => LaneOrder::Commit,
+        Some(_) => return Err(Problem::bad("by: expected commit or time")),
+    };
+    let filter =
+        RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
+    Ok((lanes(&shared.runs(&filter)?, order), order))
+}
+
+fn run_address(file: &str) -> String {
+    format!("/runs/{}", encoded(file))
+}
+
+fn run_link(file: &str, shown: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", run_address(file), text(shown))
+}
+
+fn day(run: &HistoryRun) -> String {
+    date(run.started_unix_ms).trim_end_matches(" UTC").to_owned()
+}
+
+/// A table: headings, then rows of cells in HTML.
+fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let mut out =
+        String::from("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>\n<thead><tr>");
+    headings.iter().for_each(|heading| _ = write!(out, "<th scope=\"col\">{}</th>", text(heading)));
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        row.iter().for_each(|cell| _ = write!(out, "<td>{cell}</td>"));
+        out.push_str("</tr>\n");
+    }
+    out + "</tbody>\n</table></div>\n"
+}
+
+/// The series of a lane as a small picture.
+fn spark(lane: &HistoryLane) -> String {
+    let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
+    if values.len() < 2 {
+        return String::new();
+    }
+    let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
+    let (lo, hi) = (lo * 0.95, hi * 1.05);
+    let place = |(at, value): (usize, &f64)| {
+        let x = 2.0 + 140.0 * at as f64 / (values.len() - 1) as f64;
+        let y = 22.0 - 20.0 * (value - lo) / (hi - lo).max(f64::MIN_POSITIVE);
+        format!("{x:.1},{y:.1}")
+    };
+    let points: Vec<String> = values.iter().enumerate().map(place).collect();
+    format!(
+        "<svg class=\"spark\" viewBox=\"0 0 144 24\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{} runs\">\
+         <polyline points=\"{}\" fill=\"none\" stroke=\"var(--plimsoll-blue)\" stroke-width=\"1.6\"/></svg>",
+        values.len(),
+        points.join(" ")
+    )
+}
+
+/// A change with the colour of what it means; a word says it, too.
+fn change_cell(ratio: f64) -> String {
+    let (class, word) = if ratio < 1.0 { ("worse", "worse") } else { ("better", "better") };
+    format!("<span class=\"{class}\">{} {word}</span>", change(ratio - 1.0))
+}
+
+/// Services: each target with its line, what limits it, and its trend.
+pub fn services(shared: &WebState) -> Result<String, Problem> {
+    let all = lanes(&shared.runs(&RunFilter::default())?, LaneOrder::Time);
+    let mut body = String::from("<h1>Services</h1>\n");
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .filter(|lane| lane.apart.is_empty())
+        .map(|lane| {
+            let latest = lane.points.last().and_then(|point| point.runs.last()).map(|run| &lane.runs[*run]);
+            let summary = latest.and_then(|run| run.summary.as_ref());
+            let line = match lane.points.last() {
+                Some(point) => match point.interval {
+                    Some((lower, upper)) => format!("{}/s ({} to {})", rate(point.rps), rate(lower), rate(upper)),
+                    None => format!("{}/s", rate(point.rps)),
+                },
+                None => "not known".to_owned(),
+            };
+            let cause = summary.and_then(|it| it.cause_subject.clone().or_else(|| it.cause.clone()));
+            vec![
+                format!("<a href=\"/history?service={}\">{}</a>", encoded(&lane.service), text(&lane.service)),
+                latest.map_or_else(|| text(&line), |run| run_link(&run.file, &format!("{} {line}", lane.measure))),
+                format!("<span class=\"wrap\">{}</span>", text(&cause.unwrap_or_else(|| "-".to_owned()))),
+                spark(lane),
+                lane.changes.last().map_or_else(|| "none".to_owned(), |found| change_cell(found.point.ratio)),
+                lane.runs.len().to_string(),
+                latest.map_or_else(|| "-".to_owned(), |run| text(&day(run))),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        body.push_str(
+            "<p class=\"answer\">The store holds no run yet.</p>\n<p>Start one <a href=\"/start\">here</a>, or with \
+             <code>plimsoll find URL</code> in the folder in which this server was started.</p>\n",
+        );
+    } else {
+        let headings = ["service", "latest", "limited by", "trend", "last change", "runs", "made"];
+        body.push_str(&table(&headings, &rows));
+        body.push_str(
+            "<p class=\"aside\">An interval is the 90 % interval of its run. \
+             Only runs that can be compared share a trend.</p>\n",
+        );
+    }
+    body.push_str(&running(shared));
+    Ok(page("Services", "/", &body, None))
+}
+
+/// Studies that run, with links.
+fn running(shared: &WebState) -> String {
+    let links: Vec<String> = shared
+        .jobs
+        .list()
+        .into_iter()
+        .filter(StartedStudy::is_running)
+        .map(|job| format!("<li><a href=\"/studies/{}\">{}</a></li>", encoded(&job.name), text(&job.command)))
+        .collect();
+    match links.is_empty() {
+        true => String::new(),
+        false => format!("<h2>Running now</h2>\n<ul>{}</ul>\n", links.join("")),
+    }
+}
+
+/// The history of services: for each lane its picture, its changes and its runs.
+pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
+    let (all, order) = lanes_of(shared, query)?;
+    let service = query.get("service").unwrap_or("all services");
+    let mut body = String::new();
+    let orders = [("time", "by time", LaneOrder::Time), ("commit", "by commit", LaneOrder::Commit)];
+    let links = orders.map(|(word, shown, own)| match own == order {
+        true => format!("<strong>{shown}</strong>"),
+        false => format!("<a href=\"/history?{}\">{shown}</a>", text(&query.replace("by", word))),
+    });
+    if all.is_empty() {
+        let _ = writeln!(body, "<h1>{}</h1>\n<p>No run states a load line or a goodput.</p>", text(service));
+    }
+    for (number, lane) in all.iter().enumerate() {
+        if number > 0 {
+            body.push_str("<hr>\n");
+        }
+        let mut report = lane_page(lane, order);
+        // The rows follow, with links.
+        report.blocks.retain(|block| !matches!(block, plimsoll_report::ReportBlock::Table(..)));
+        let html = render_body(&report);
+        body.push_str(&if number == 0 { html } else { html.replace("<h1>", "<h2>").replace("</h1>", "</h2>") });
+        if number == 0 {
+            let _ = writeln!(body, "<p class=\"actions\">{}</p>", links.join(" "));
+        }
+        body.push_str(&compare_form(&lane.runs.iter().rev().collect::<Vec<_>>(), Some(lane)));
+    }
+    Ok(page(service, "/history", &body, None))
+}
+
+/// A list of runs, of which two can be chosen to be compared.
+fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
+    let rows: Vec<Vec<String>> = runs
+        .iter()
+        .map(|run| {
+            let summary = run.summary.as_ref();
+            let aside = lane.and_then(|lane| lane.aside.iter().find(|(at, _)| lane.runs[*at].file == run.file));
+            let note = match (aside, run.void()) {
+                (Some((_, why)), _) => format!("<span class=\"aside\">not counted: {}</span>", text(why)),
+                (None, Some(void)) => format!("<span class=\"aside\">void: {}</span>", text(void)),
+                (None, None) => String::new(),
+            };
+            let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let verdict = summary.and_then(|it| it.verdict.clone());
+            let found = match (run.line(), run.followed_rps(), verdict) {
+                (Some(line), ..) => {
+                    let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
+                    format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
+                }
+                (None, Some(rps), _) => format!("{}/s", rate(rps)),
+                (None, None, Some(verdict)) => format!("B is {verdict}"),
+                (None, None, None) => "-".to_owned(),
+            };
+            vec![
+                format!(
+                    "<input type=\"checkbox\" name=\"run\" value=\"{0}\" aria-label=\"compare {0}\">",
+                    text(&run.file)
+                ),
+                run_link(&run.file, &day(run)),
+                text(&run.study),
+                text(&run.commit_short().unwrap_or_else(|| "-".to_owned())),
+                text(&found),
+                text(summary.and_then(|it| it.cause.as_deref()).unwrap_or("-")),
+                text(&summary.and_then(|it| it.p99_ns).map_or_else(|| "-".to_owned(), duration)),
+                text(&summary.and_then(|it| it.cpu_us).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
+                text(&tags.join(" ")),
+                note,
+            ]
+        })
+        .collect();
+    let headings = ["", "made", "study", "commit", "found", "cause", "p99", "CPU a request", "tags", ""];
+    format!(
+        "<form action=\"/compare\" method=\"get\">\n{}<p class=\"actions\"><button>Compare two</button></p>\n</form>\n",
+        table(&headings, &rows)
+    )
+}
+
+/// All runs, the latest first.
+pub fn runs(shared: &WebState) -> Result<String, Problem> {
+    let all = shared.runs(&RunFilter::default())?;
+    let shown: Vec<&HistoryRun> = all.iter().rev().take(RUNS_SHOWN).collect();
+    let mut body = String::from("<h1>Runs</h1>\n");
+    if all.len() > shown.len() {
+        let _ = writeln!(
+            body,
+            "<p>The latest {} of {} runs. <code>plimsoll history</code> shows all.</p>",
+            shown.len(),
+            all.len()
+        );
+    }
+    if all.is_empty() {
+        body.push_str("<p>The store holds no run yet.</p>\n");
+    } else {
+        body.push_str(&compare_form(&shown, None));
+    }
+    for (file, why) in shared.unreadable()? {
+        let _ = writeln!(body, "<p class=\"warning\">{} {}</p>", text(&file), text(&why));
+    }
+    body.push_str(&running(shared));
+    Ok(page("Runs", "/runs", &body, None))
+}
+
+/// One run: what `plimsoll report` writes, with what can be done with it.
+pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
+    let path = run_path(shared, file)?;
+    let all = shared.runs(&RunFilter::default())?;
+    let listed = all.iter().find(|run| run.file == file);
+    let mut body = String::new();
+    if let Some(run) = listed {
+        let mut facts = vec![("made", day(run))];
+        facts.extend(run.commit_short().map(|commit| {
+            let branch = run.revision.as_ref().and_then(|revision| revision.branch.clone());
+            ("commit", branch.map_or_else(|| commit.clone(), |branch| format!("{commit} on {branch}")))
+        }));
+        let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        facts.extend((!tags.is_empty()).then(|| ("tags", tags.join(", "))));
+        let facts: String =
+            facts.iter().map(|(label, value)| format!("{label}: <strong>{}</strong> ", text(value))).collect();
+        let history = format!("<a href=\"/history?service={}\">history</a>", encoded(&run.service));
+        let again = format!("<a href=\"/start?again={}\">again</a>", encoded(file));
+        let _ = writeln!(body, "<p class=\"actions\">{facts} {history} {again}</p>");
+        if run.state == RunState::UnderWay {
+            body.push_str(
+                "<p class=\"warning\" role=\"note\">This run is being recorded: \
+                 the page shows what is there so far.</p>\n",
+            );
+        }
+    }
+    let address = run_address(file);
+    let _ = writeln!(
+        body,
+        "<p class=\"actions\">Share: <a href=\"{address}/page.html\" download>one page</a> \
+         <a href=\"{address}/summary.md\">summary</a> <a href=\"{address}/picture\">picture</a> \
+         <a href=\"{address}/document.json\">document</a> <a href=\"{address}/file\" download>run file</a></p>"
+    );
+    let report = (shared.renderers.report)(&path)?;
+    let body = format!("{}{body}", render_body(&report));
+    Ok(page(file, "/runs/", &body, None))
+}
+
+/// Two runs beside each other; what must not be compared says why.
+pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
+    let chosen: Vec<&str> = query.all("run").collect();
+    let [first, second] = chosen[..] else {
+        return Err(Problem::bad("choose two runs to be compared"));
+    };
+    let all = shared.runs(&RunFilter::default())?;
+    let find = |file: &str| {
+        let found = all.iter().find(|run| run.file == file).cloned();
+        found.ok_or_else(|| Problem::not_found(format!("the store holds no run {file}")))
+    };
+    let (mut a, mut b) = (find(first)?, find(second)?);
+    // The older one is A, in whichever order they were chosen.
+    if a.started_unix_ms > b.started_unix_ms {
+        std::mem::swap(&mut a, &mut b);
+    }
+    let mut body = String::from("<h1>Comparison</h1>\n");
+    let _ = writeln!(
+        body,
+        "<p class=\"actions\">A: {} B: {}</p>",
+        run_link(&a.file, &format!("{} {}", a.commit_short().unwrap_or_default(), day(&a))),
+        run_link(&b.file, &format!("{} {}", b.commit_short().unwrap_or_default(), day(&b)))
+    );
+    let reasons = incomparability(&a, &b);
+    if !reasons.is_empty() {
+        let mut report = Report::default();
+        report.text(Tone::Warning, "these runs must not be compared: a difference would not be the server's");
+        reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
+        body.push_str(&render_body(&report));
+        return Ok(page("Comparison", "/compare", &body, None));
+    }
+    let report = (shared.renderers.compare)(&run_path(shared, &a.file)?, &run_path(shared, &b.file)?)?;
+    body.push_str(&render_body(&report).replace("<h1>", "<h2>").replace("</h1>", "</h2>"));
+    Ok(page("Comparison", "/compare", &body, None))
+}
+
+/// The form of a study. `may_act`: the browser has the token.
+pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
+    let again = query.get("again").map(|file| {
+        let all = shared.runs(&RunFilter::default())?;
+        let found = all.into_iter().find(|run| run.file == file);
+        found.ok_or_else(|| Problem::not_found(format!("the store holds no run {file}")))
+    });
+    let again = again.transpose()?;
+    let mut body = String::from("<h1>Start a study</h1>\n");
+    if !may_act {
+        body.push_str(
+            "<p class=\"warning\" role=\"note\">Starting needs the token: \
+             open the link that plimsoll serve printed.</p>\n",
+        );
+    }
+    let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
+    let url = query.get("url").or(again.as_ref().map(|run| run.service.as_str())).unwrap_or_default();
+    body.push_str(
+        "<form class=\"fields\" action=\"/start\" method=\"post\">\n\
+         <label for=\"study\">Study</label><select id=\"study\" name=\"study\">\n",
+    );
+    for (word, means) in STUDIES {
+        let selected = if word == study { " selected" } else { "" };
+        let _ = writeln!(body, "<option value=\"{word}\"{selected}>{word}: {means}</option>");
+    }
+    let _ = writeln!(
+        body,
+        "</select>\n<label for=\"url\">Address</label>\
+         <input id=\"url\" name=\"url\" required placeholder=\"http://localhost:8080/\" \
+         value=\"{}\">\n<label for=\"url2\" data-of=\"prove\">Address of B</label>\
+         <input id=\"url2\" name=\"url2\" data-of=\"prove\" placeholder=\"http://localhost:8081/\">",
+        text(url)
+    );
+    for field in FIELDS {
+        let own = again.as_ref().filter(|_| field.name == "slo").and_then(|run| run.slo.clone());
+        let value = query.get(field.name).map(str::to_owned).or(own).unwrap_or_default();
+        let _ = writeln!(
+            body,
+            "<label for=\"{0}\" data-of=\"{1}\">{2}</label>\
+             <input id=\"{0}\" name=\"{0}\" data-of=\"{1}\" placeholder=\"{3}\" value=\"{4}\">",
+            field.name,
+            field.of,
+            field.label,
+            text(field.example),
+            text(&value)
+        );
+    }
+    body.push_str(
+        "<p class=\"wide actions\"><button class=\"first\">Start</button> \
+         <button formaction=\"/start\" formmethod=\"get\">Show the command line</button></p>\n</form>\n",
+    );
+    if let (Some(_), Ok(form)) = (query.get("url"), StudyForm::parse(query)) {
+        let _ = writeln!(
+            body,
+            "<h2>The command line that does the same</h2>\n<pre><code id=\"line\">{}</code></pre>\n\
+             <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>",
+            text(&form.command_line())
+        );
+    }
+    body.push_str(
+        "<p class=\"aside\">Load goes to this machine and private networks only. Commands, \
+         files and public targets are for the command \
+         line.</p>\n",
+    );
+    body.push_str(&running(shared));
+    Ok(page("Start", "/start", &body, None))
+}
+
+/// A study that was started: how far it is, and what became of it.
+pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Problem> {
+    let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
+    let is_running = job.is_running();
+    let mut body = format!("<h1>{}</h1>\n", if is_running { "A study is running" } else { "The study has ended" });
+    let _ = writeln!(
+        body,
+        "<pre><code id=\"line\">{}</code></pre>\n\
+         <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>",
+        text(&job.command)
+    );
+    if is_running && may_act {
+        let _ = writeln!(
+            body,
+            "<form action=\"/studies/{}/stop\" method=\"post\"><p class=\"actions\"><button>Stop</button> \
+             <span class=\"aside\">What was measured is kept.</span></p></form>",
+            encoded(&job.name)
+        );
+    }
+    if is_running {
+        let _ = write!(body, "<div data-follow=\"/studies/{}/progress\" aria-live=\"polite\">\n", encoded(&job.name));
+    }
+    body.push_str(&job_progress(shared, &job));
+    if is_running {
+        body.push_str("</div>\n");
+    }
+    Ok(page(&job.command, "/studies/", &body, is_running.then_some(2)))
+}
+
+/// How far a study is, as a part of its page.
+pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
+    let progress = shared.jobs.progress(job);
+    let mut body = String::new();
+    if let Some(file) = shared.jobs.run_file(job) {
+        let _ = writeln!(
+            body,
+            "<p class=\"answer\">{}</p>",
+            run_link(&file, if job.is_running() { "What is recorded so far" } else { "The finding" })
+        );
+    }
+    body.push_str(&under_way(&progress));
+    body.push_str(&loads(&progress));
+    let said = shared.jobs.last_messages(job);
+    if !job.is_running() && !said.trim().is_empty() {
+        let _ = writeln!(body, "<h2>What it said</h2>\n<pre>{}</pre>", text_lines(&said));
+    }
+    body
+}
+
+/// Lines of a program, each made visible by itself.
+fn text_lines(said: &str) -> String {
+    said.lines().map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// The load that is under way.
+fn under_way(progress: &StudyProgress) -> String {
+    let Some(load) = &progress.load else { return String::new() };
+    let mut out = format!("<h2>Now</h2>\n<p>{}</p>\n", text(load["text"].as_str().unwrap_or("a load")));
+    let Some(tick) = &progress.tick else { return out };
+    let length_s = load["duration_s"].as_f64().unwrap_or(0.0) + load["warmup_s"].as_f64().unwrap_or(0.0);
+    if length_s > 0.0 {
+        let done = (tick["end_s"].as_f64().unwrap_or(0.0) / length_s * 100.0).clamp(0.0, 100.0);
+        let _ = writeln!(
+            out,
+            "<div class=\"meter\" role=\"progressbar\" aria-label=\"this load\" \
+             aria-valuenow=\"{done:.0}\" aria-valuemin=\"0\" \
+             aria-valuemax=\"100\"><span style=\"width:{done:.0}%\"></span></div>"
+        );
+    }
+    let seconds = (tick["end_s"].as_f64().unwrap_or(0.0) - tick["start_s"].as_f64().unwrap_or(0.0)).max(1e-3);
+    let number = |name: &str| tick[name].as_f64();
+    let time = |name: &str| tick["response_time_ns"][name].as_f64().map_or_else(|| "-".to_owned(), duration);
+    let rate_of =
+        |name: &str| number(name).map_or_else(|| "-".to_owned(), |count| format!("{}/s", rate(count / seconds)));
+    let cells = [
+        ("succeeded", rate_of("succeeded")),
+        ("failed", rate_of("failed")),
+        ("in flight", number("in_flight").map_or_else(|| "-".to_owned(), |count| format!("{count}"))),
+        ("p50", time("p50")),
+        ("p99", time("p99")),
+        ("cores of the server", number("server_cores").map_or_else(|| "-".to_owned(), |cores| format!("{cores:.2}"))),
+    ];
+    let headings: Vec<&str> = cells.iter().map(|(name, _)| *name).collect();
+    out.push_str(&table(&headings, &[cells.iter().map(|(_, value)| text(value)).collect()]));
+    out
+}
+
+/// The loads that have ended, the latest first, and the bracket of the line so far.
+fn loads(progress: &StudyProgress) -> String {
+    if progress.loads.is_empty() {
+        return String::new();
+    }
+    let mut out = String::new();
+    let line = progress.loads.iter().rev().find_map(|load| load["load_line_rps"].as_object());
+    if let Some(line) = line {
+        let end = |name: &str| line.get(name).and_then(serde_json::Value::as_f64);
+        if let Some(lower) = end("lower") {
+            let upper =
+                end("upper").map_or_else(|| "no upper end yet".to_owned(), |upper| format!("{}/s", rate(upper)));
+            let _ =
+                writeln!(out, "<p class=\"answer\">The line lies between {}/s and {}.</p>", rate(lower), text(&upper));
+        }
+    }
+    let rows: Vec<Vec<String>> = progress
+        .loads
+        .iter()
+        .rev()
+        .take(LOADS_SHOWN)
+        .map(|load| {
+            let trial = &load["trial"];
+            let verdict = trial["verdict"].as_str().unwrap_or("-");
+            let class = match verdict {
+                "fail" => "worse",
+                "pass" => "better",
+                _ => "aside",
+            };
+            vec![
+                text(load["purpose"].as_str().unwrap_or_default()),
+                trial["offered_rps"].as_f64().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
+                load["throughput_rps"].as_f64().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
+                load["success_rate"].as_f64().map_or_else(|| "-".to_owned(), share),
+                load["response_time_ns"]["p99"].as_f64().map_or_else(|| "-".to_owned(), duration),
+                format!("<span class=\"{class}\">{}</span>", text(verdict)),
+            ]
+        })
+        .collect();
+    let _ = match progress.loads.len() {
+        1 => writeln!(out, "<h2>1 load has ended</h2>"),
+        loads => writeln!(out, "<h2>{loads} loads have ended</h2>"),
+    };
+    out + &table(&["for", "offered", "goodput", "success", "p99", "verdict"], &rows)
+}

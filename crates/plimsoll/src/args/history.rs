@@ -1,0 +1,85 @@
+//! What is said to the commands that read a store of run files: what runs showed over time, whether
+//! a commit is worse than a branch, and the pages.
+//!
+//! Not here: commands that measure.
+
+use super::known_words::KnownWords;
+use clap::{Args, ValueHint};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// `plimsoll history`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    plimsoll history                                   all services of the store\n  \
+    plimsoll history http://localhost:8080/items       one of them\n  \
+    plimsoll history --by commit --branch main         a point for each commit\n  \
+    plimsoll history --json --last 5\n\n\
+    Only runs that can be compared stand in one series: the same traffic, SLO and kind of machine. A change is\n\
+    named where it is more than 2 % and less likely chance than 3 in 1 000 series.")]
+pub struct HistoryArgs {
+    /// Show what was asked of this URL, or below it [default: all]
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub url: Option<String>,
+    /// In which order: time (a point for each run), or commit (a point for each commit)
+    #[arg(long, value_name = "ORDER", default_value = "time",
+          value_parser = KnownWords::text(&["commit", "time"]), hide_possible_values = true)]
+    pub by: String,
+    /// Show runs of this branch [default: all]
+    #[arg(long, value_name = "BRANCH")]
+    pub branch: Option<String>,
+    /// Rows of each table
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: u32,
+    /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `plimsoll gate`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit codes: 0 better or the same, 1 worse, 2 bad use, 3 not known.\n\n\
+    Examples:\n  \
+    plimsoll gate --against main                       the latest run\n  \
+    plimsoll gate @3f2c1ab --against main --json       the runs of a commit\n\n\
+    It compares the runs of one commit with the runs of the branch since its last change. Of a commit that\n\
+    changes nothing, at most 1 in 100 is called worse. Where nothing is known it prints the command that tells.")]
+pub struct GateArgs {
+    /// The run: @latest, @2 (the one before), @BRANCH, @COMMIT, @KEY=VALUE (a tag), or a file of
+    /// the store
+    #[arg(value_name = "RUN", default_value = "@latest", value_hint = ValueHint::FilePath)]
+    pub run: String,
+    /// The branch that it is compared with
+    #[arg(long, value_name = "BRANCH", required = true)]
+    pub against: String,
+    /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `plimsoll serve`
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "It prints a link with a token. Reading needs no token on this machine; starting and stopping do.\n\n\
+    Examples:\n  \
+    plimsoll serve                                     pages of _output/plimsoll\n  \
+    plimsoll serve --store runs --listen 127.0.0.1:0\n  \
+    plimsoll serve --listen 10.0.0.5:8900 --name box   reached from elsewhere"
+)]
+pub struct ServeArgs {
+    /// Listen there; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8900")]
+    pub listen: SocketAddr,
+    /// Another name by which browsers reach it, such as box or box:443
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
+}

@@ -1,0 +1,30 @@
+//! `plimsoll gate`: whether the runs of a commit are worse than those of a branch.
+
+use crate::args::GateArgs;
+use crate::commands::stored_run::named_run;
+use crate::results::{print_json, print_report};
+use plimsoll_analysis::history::{GateVerdict, gate};
+use plimsoll_history::{RunFilter, Store};
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_report::history::{GateView, gate_document, gate_report};
+use plimsoll_study::result_store;
+
+/// Compares, and says with which code to end.
+pub fn run(args: &GateArgs) -> Result<u8, Failure> {
+    let mut store = Store::open(&result_store::store(args.store.as_deref()))?;
+    store.refresh()?;
+    let runs = store.runs(&RunFilter::default())?;
+    let candidate = named_run(&args.run, &runs)?;
+    let finding = gate(&runs, &candidate, &args.against);
+    let view = GateView { run: &candidate, branch: &args.against, finding: &finding };
+    if args.json {
+        print_json(&gate_document(&view));
+    } else {
+        print_report(&gate_report(&view));
+    }
+    Ok(match finding.verdict {
+        GateVerdict::Worse => exit::CROSSED,
+        GateVerdict::Better | GateVerdict::Same => exit::DONE,
+        GateVerdict::NotKnown => exit::UNKNOWN,
+    })
+}

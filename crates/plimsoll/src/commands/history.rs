@@ -1,0 +1,45 @@
+//! `plimsoll history`: what the runs of a store showed over time.
+
+use crate::args::HistoryArgs;
+use crate::results::{print_json, print_report};
+use plimsoll_analysis::history::{LaneOrder, lanes};
+use plimsoll_history::{RunFilter, Store};
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_report::history::{HistoryView, history_document, history_report};
+use plimsoll_study::result_store;
+use plimsoll_traffic::target_url::Url;
+
+/// Shows the history, and says with which code to end.
+pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
+    let order = match args.by.as_str() {
+        "time" => LaneOrder::Time,
+        "commit" => LaneOrder::Commit,
+        _ => return Err(Failure::usage("--by: expected commit or time")),
+    };
+    let mut store = Store::open(&result_store::store(args.store.as_deref()))?;
+    store.refresh()?;
+    let filter = RunFilter { service: args.url.as_deref().map(service), branch: args.branch.clone() };
+    let lanes = lanes(&store.runs(&filter)?, order);
+    let unreadable = store.unreadable()?;
+    let view = HistoryView { lanes: &lanes, order, last: args.last as usize, unreadable: &unreadable };
+    if args.json {
+        print_json(&history_document(&view));
+    } else {
+        print_report(&history_report(&view));
+        if lanes.is_empty() {
+            let folder = store.folder().display();
+            plimsoll_study::output::note(&format!(
+                "looked in '{folder}': plimsoll find URL --store DIR keeps a run, history --store DIR shows it"
+            ));
+        }
+    }
+    Ok(exit::DONE)
+}
+
+/// The name of a service: a URL with its port, as run files have it, or what a tag names.
+fn service(text: &str) -> String {
+    match Url::read(text) {
+        Ok(url) if text.contains([':', '/', '.']) => format!("{}{}", url.origin, url.path),
+        _ => text.to_owned(),
+    }
+}

@@ -1,0 +1,298 @@
+//! `plimsoll serve`: pages, who may act, and studies that are started from a form.
+
+use crate::rig::{Server, baseline, command, folder, plimsoll, recorded};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server of pages, until the end of a test.
+struct Pages {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // It is ours, and has no work to finish.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An answer: status, headers and body.
+struct Page {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+impl Pages {
+    fn start(store: &Path) -> Pages {
+        let words = ["serve", "--listen=127.0.0.1:0", "--store", store.to_str().expect("text")];
+        let mut child = command(&words).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let link = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http://"))).expect("a link");
+        let (address, token) = link.trim_start_matches("http://").split_once("/login?token=").expect("a token");
+        Pages { child, address: address.to_owned(), token: token.to_owned() }
+    }
+
+    /// Sends bytes as they are, and reads what comes back.
+    fn send(&self, bytes: &[u8]) -> Page {
+        let mut stream = TcpStream::connect(&self.address).expect("connected");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (headers, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = headers.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Page { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Page {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
+        self.send(format!("{head}\r\n{body}").as_bytes())
+    }
+
+    fn get(&self, path: &str) -> Page {
+        self.ask("GET", path, &[&format!("Host: {}", self.address)], "")
+    }
+
+    /// As a browser that has opened the link.
+    fn post(&self, path: &str, body: &str) -> Page {
+        let port = self.address.rsplit(':').next().expect("a port");
+        let headers = [
+            format!("Host: {}", self.address),
+            format!("Origin: http://{}", self.address),
+            format!("Cookie: plimsoll_{port}={}", self.token),
+        ];
+        self.ask("POST", path, &headers.each_ref().map(String::as_str), body)
+    }
+
+    fn json(&self, path: &str) -> Value {
+        let page = self.get(path);
+        serde_json::from_str(&page.body).unwrap_or_else(|error| panic!("{path}: {error}: {}", page.body))
+    }
+}
+
+/// A store with recorded runs of several kinds.
+fn store(name: &str) -> std::path::PathBuf {
+    let folder = folder(name);
+    for (number, kept) in ["find-a", "find-b", "run", "prove", "overload"].iter().enumerate() {
+        let path =
+            folder.join(format!("{}-{}-4194999.plimsoll", kept.split('-').next().expect("a word"), 100 + number));
+        std::fs::copy(recorded(kept), path).expect("copied");
+    }
+    folder
+}
+
+#[test]
+fn every_page_is_served_whole_and_guarded() {
+    let store = store("serve-pages");
+    let pages = Pages::start(&store);
+    let runs = pages.json("/api/v1/runs");
+    let files: Vec<String> = runs["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| run["file"].as_str().expect("a name").to_owned())
+        .collect();
+    assert_eq!(files.len(), 5);
+    let service =
+        runs["runs"].as_array().expect("runs").iter().find(|run| run["study"] == "find").expect("one")["service"]
+            .clone();
+    let service: String = url::form_urlencoded::byte_serialize(service.as_str().expect("text").as_bytes()).collect();
+    let mut all: Vec<(String, &str)> = vec![
+        ("/".into(), "<h1>Services</h1>"),
+        ("/runs".into(), "Compare two"),
+        ("/start".into(), "<form"),
+        (format!("/history?service={service}"), "oad line "),
+        ("/metrics".into(), "plimsoll_rps{"),
+        ("/app.css".into(), "@font-face"),
+        ("/app.js".into(), "use strict"),
+        ("/page.js".into(), "use strict"),
+        ("/flame.js".into(), "use strict"),
+        ("/api/v1/history".into(), "plimsoll.history/1"),
+        ("/api/v1/studies".into(), "plimsoll.studies/1"),
+        ("/compare?run=find-100-4194999.plimsoll&run=find-101-4194999.plimsoll".into(), "A:"),
+    ];
+    for file in &files {
+        all.push((format!("/runs/{file}"), "All figures"));
+        all.push((format!("/api/v1/runs/{file}"), "plimsoll."));
+        all.push((format!("/runs/{file}/summary.md"), "|"));
+        all.push((format!("/runs/{file}/page.html"), "<!doctype html>"));
+    }
+    for (path, part) in all {
+        let page = pages.get(&path);
+        assert_eq!(page.status, 200, "{path}: {}", page.body);
+        // Only pages of loads have that heading.
+        assert!(part == "All figures" || page.body.contains(part), "{path}: no {part}");
+        assert!(page.headers.contains("content-security-policy: default-src 'none'; script-src 'self'"), "{path}");
+        assert!(page.headers.contains("x-content-type-options: nosniff"), "{path}");
+    }
+    for path in [
+        "/nowhere",
+        "/runs/nowhere.plimsoll",
+        "/runs/..%2F..%2Fetc%2Fpasswd",
+        "/runs/%2Fetc%2Fpasswd/file",
+        "/studies/../x",
+        "/studies/..%2F..%2Fx",
+        "/api/v1/runs/index.sqlite",
+        "/runs/index.sqlite/file",
+    ] {
+        assert_eq!(pages.get(path).status, 404, "{path}");
+    }
+    let picture = pages.get("/runs/find-100-4194999.plimsoll/picture");
+    assert!(picture.status == 200 && picture.headers.contains("content-type: image/"), "{}", picture.headers);
+    assert_eq!(pages.get("/compare?run=a.plimsoll").status, 400);
+}
+
+#[test]
+fn nobody_acts_without_name_origin_and_token() {
+    let store = store("serve-guard");
+    let pages = Pages::start(&store);
+    let (own, origin) = (format!("Host: {}", pages.address), format!("Origin: http://{}", pages.address));
+    let port = pages.address.rsplit(':').next().expect("a port");
+    let cookie = format!("Cookie: plimsoll_{port}={}", pages.token);
+    let wrong = format!("Cookie: plimsoll_{port}={}", "0".repeat(32));
+    let form = "study=find&url=http://127.0.0.1:1/";
+    for (headers, expect) in [
+        (vec![own.as_str(), &origin], 401),
+        (vec![own.as_str(), &origin, &wrong], 401),
+        (vec![own.as_str(), &cookie], 403),
+        (vec![own.as_str(), "Origin: http://evil.test", &cookie], 403),
+        (vec![own.as_str(), "Origin: null", &cookie], 403),
+        (vec!["Host: evil.test", "Origin: http://evil.test", &cookie], 421),
+        (vec!["Host: evil.test", &origin, &cookie], 421),
+    ] {
+        for path in ["/start", "/api/v1/studies", "/studies/find-1-1/stop", "/api/v1/studies/find-1-1/stop"] {
+            assert_eq!(pages.ask("POST", path, &headers, form).status, expect, "{path} {headers:?}");
+        }
+    }
+    assert_eq!(pages.ask("GET", "/", &["Host: evil.test"], "").status, 421);
+    assert_eq!(pages.get("/login?token=wrong").status, 401);
+    let login = pages.get(&format!("/login?token={}", pages.token));
+    assert_eq!(login.status, 303);
+    assert!(login.headers.contains("httponly") && login.headers.contains("samesite=strict"), "{}", login.headers);
+    // What a form cannot say.
+    for (form, part) in [
+        ("study=find&url=--allow-public", "an address begins"),
+        ("study=clean&url=http://h/", "expected find"),
+        ("study=find", "give the address"),
+    ] {
+        let page = pages.post("/start", form);
+        assert!(page.status == 400 && page.body.contains(part), "{form}: {} {}", page.status, page.body);
+    }
+    let long = format!("study=find&url=http://h/{}", "a".repeat(100_000));
+    assert_eq!(pages.post("/start", &long).status, 413);
+    assert!(pages.json("/api/v1/studies")["studies"].as_array().expect("a list").is_empty());
+}
+
+#[test]
+fn malformed_requests_harm_nothing() {
+    let store = store("serve-malformed");
+    let pages = Pages::start(&store);
+    let memory = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line").to_owned();
+        line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).expect("a number")
+    };
+    // `env` became the program that it was told to run.
+    let before = memory(pages.child.id());
+    let long = "a".repeat(20_000);
+    let bad: Vec<Vec<u8>> = vec![
+        b"\r\n\r\n".to_vec(),
+        b"GET\r\n\r\n".to_vec(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_vec(),
+        b"POST /start HTTP/1.1\r\nContent-Length: -5\r\n\r\n".to_vec(),
+        b"POST /start HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\nzzz\r\n".to_vec(),
+        format!("GET /{long} HTTP/1.1\r\n\r\n").into_bytes(),
+        format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n").into_bytes(),
+        format!(
+            "GET /history?by=%00%ff&service={} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            &long[..500],
+            pages.address
+        )
+        .into_bytes(),
+        format!("GET /runs/%ff%fe HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", pages.address).into_bytes(),
+    ];
+    for round in 0..50 {
+        for (number, bytes) in bad.iter().enumerate() {
+            let mut stream = TcpStream::connect(&pages.address).expect("connected");
+            let _ = stream.write_all(&bytes[..bytes.len() - (round + number) % 2]);
+        }
+    }
+    assert_eq!(pages.get("/").status, 200);
+    let after = memory(pages.child.id());
+    assert!(after < before + 64 * 1024, "{before} kB became {after} kB");
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(90);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what}: waited too long");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn location(page: &Page) -> String {
+    let line = page.headers.lines().find(|line| line.starts_with("location: ")).unwrap_or_default();
+    line.trim_start_matches("location: ").to_owned()
+}
+
+/// A form starts a load, its page follows it, and the run is found when it ends; one that is
+/// stopped keeps what it has.
+#[test]
+fn a_study_is_started_followed_and_stopped() {
+    let server: Server = baseline(1);
+    let store = folder("serve-start");
+    let pages = Pages::start(&store);
+    let url: String =
+        url::form_urlencoded::byte_serialize(format!("{}/healthz", server.url.trim_end_matches('/')).as_bytes())
+            .collect();
+    let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=1s&tag=from%3Dpage"));
+    assert_eq!(started.status, 303, "{}", started.body);
+    let study = location(&started);
+    let name = study.trim_start_matches("/studies/").to_owned();
+    assert!(pages.get(&study).body.contains("plimsoll run"), "its command line is shown");
+    let done = wait_for("the run", || {
+        Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false)
+    });
+    assert_eq!(done["progress"]["is_found"], true, "{done}");
+    let runs = pages.json("/api/v1/runs");
+    assert_eq!(runs["runs"][0]["file"], done["run_file"], "{runs}");
+    assert_eq!(runs["runs"][0]["tags"][0], serde_json::json!(["from", "page"]));
+    let page = pages.get(&format!("/runs/{}", done["run_file"].as_str().expect("a file")));
+    assert!(page.status == 200 && page.body.contains("from=page"), "{}", page.status);
+
+    // A long one: a second is refused meanwhile, it is seen by a server that is started again, and
+    // stopped from there.
+    let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=60s"));
+    let name = location(&started).trim_start_matches("/studies/").to_owned();
+    wait_for("its ticks", || {
+        Some(()).filter(|()| !pages.json(&format!("/api/v1/studies/{name}"))["progress"]["tick"].is_null())
+    });
+    let second = pages.post("/start", &format!("study=run&url={url}&duration=1s"));
+    assert!(second.status == 400 && second.body.contains("two would disturb each other"), "{}", second.body);
+    drop(pages);
+    let pages = Pages::start(&store);
+    let job = pages.json(&format!("/api/v1/studies/{name}"));
+    assert_eq!(job["running"], true, "{job}");
+    assert!(pages.get("/").body.contains("Running now"));
+    assert_eq!(pages.post(&format!("/studies/{name}/stop"), "").status, 303);
+    let done = wait_for("its end", || {
+        Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false)
+    });
+    let file = store.join(done["run_file"].as_str().expect("a file"));
+    let shown = plimsoll(&["show", "--json", file.to_str().expect("text")]).json();
+    assert!(shown["requests"].as_u64().is_some_and(|requests| requests > 0), "{shown}");
+}

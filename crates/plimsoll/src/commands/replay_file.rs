@@ -55,7 +55,7 @@ pub fn asked(
         output: args.output.clone(),
         out: args.out.clone(),
         place: args.place.clone(),
-        fleet: crate::args::FleetArgs::default(),
+        fleet: Default::default(),
         script: ScriptArgs::default(),
     })?;
     let plan = &mut asked.plan;

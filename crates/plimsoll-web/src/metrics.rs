@@ -5,10 +5,13 @@
 use plimsoll_analysis::history::HistoryLane;
 use std::fmt::Write;
 
+/// A figure of a lane, where it has one.
+type LaneFigure = fn(&HistoryLane) -> Option<f64>;
+
 /// The figures of the lanes, as Prometheus reads them.
 pub fn render(lanes: &[HistoryLane]) -> String {
     let mut out = String::new();
-    let families: [(&str, &str, fn(&HistoryLane) -> Option<f64>); 5] = [
+    let families: [(&str, &str, LaneFigure); 5] = [
         ("plimsoll_rps", "Load line or goodput of the latest run, requests a second", |lane| {
             lane.points.last().map(|point| point.rps)
         }),

@@ -425,7 +425,7 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
         );
     }
     if is_running {
-        let _ = write!(body, "<div data-follow=\"/studies/{}/progress\" aria-live=\"polite\">\n", encoded(&job.name));
+        let _ = writeln!(body, "<div data-follow=\"/studies/{}/progress\" aria-live=\"polite\">", encoded(&job.name));
     }
     body.push_str(&job_progress(shared, &job));
     if is_running {

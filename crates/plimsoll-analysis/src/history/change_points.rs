@@ -117,15 +117,20 @@ fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64
 fn greatest(logs: &[f64]) -> Option<(usize, f64)> {
     let n = logs.len();
     let total: f64 = logs.iter().sum();
-    let mut sum: f64 = logs.iter().take(RUNS_MIN.min(n)).sum();
+    let mut sum = 0.0;
     let mut best: Option<(usize, f64)> = None;
-    for at in RUNS_MIN..=n.saturating_sub(RUNS_MIN) {
+    for (at, log) in logs.iter().enumerate() {
+        // The sum of all before it.
+        let before_sum = sum;
+        sum += log;
+        if at < RUNS_MIN || n - at < RUNS_MIN {
+            continue;
+        }
         let (before, after) = (at as f64, (n - at) as f64);
-        let size = (sum / before - (total - sum) / after).abs() * (before * after / n as f64).sqrt();
+        let size = (before_sum / before - (total - before_sum) / after).abs() * (before * after / n as f64).sqrt();
         if best.is_none_or(|(_, most)| size > most) {
             best = Some((at, size));
         }
-        sum += logs[at];
     }
     best.filter(|(_, size)| *size > 1e-12)
 }

@@ -124,7 +124,7 @@ fn every_page_is_served_whole_and_guarded() {
     for file in &files {
         all.push((format!("/runs/{file}"), "All figures"));
         all.push((format!("/api/v1/runs/{file}"), "plimsoll."));
-        all.push((format!("/runs/{file}/summary.md"), "|"));
+        all.push((format!("/runs/{file}/summary.md"), "\n"));
         all.push((format!("/runs/{file}/page.html"), "<!doctype html>"));
     }
     for (path, part) in all {

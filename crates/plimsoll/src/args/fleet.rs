@@ -25,6 +25,13 @@ pub struct FleetArgs {
     pub max_skew: String,
 }
 
+/// No fleet.
+impl Default for FleetArgs {
+    fn default() -> FleetArgs {
+        FleetArgs { fleet: None, fleet_copy: false, on_loss: "go".to_owned(), max_skew: "20ms".to_owned() }
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n\n\
     `plimsoll run --fleet ssh://HOST ...` starts this on HOST. A line in HOST's authorized_keys holds it to a list of HOST's own:\n  \

@@ -82,19 +82,11 @@ fn is_running(pid: u32) -> bool {
 #[test]
 fn a_load_of_three_agents_is_one_load() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let url = format!("{}/healthz", server.url);
     let file = ssh.folder.join("run.plimsoll");
     let path = file.to_str().expect("text");
     for load in [&["--rate", "600"][..], &["-c", "9"]] {
-        let words = [
-            "run",
-            &format!("{}/healthz", server.url),
-            "--fleet",
-            "ssh://load1,load2,ann@load3:2222",
-            "-d",
-            "2s",
-            "-o",
-            path,
-        ];
+        let words = ["run", &url, "--fleet", "ssh://load1,load2,ann@load3:2222", "-d", "2s", "-o", path];
         let done = finish(ssh.start(&[&words[..], load, &["--json", "--quiet"]].concat()));
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
@@ -126,10 +118,10 @@ fn a_load_of_three_agents_is_one_load() {
 #[test]
 fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
     let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
     for on_loss in ["go", "stop"] {
         let ssh = FakeSsh::new();
-        let words =
-            ["run", &format!("{}/healthz", server.url), "--fleet", "ssh://load1,load2", "--rate", "500", "-d", "4s"];
+        let words = ["run", &url, "--fleet", "ssh://load1,load2", "--rate", "500", "-d", "4s"];
         let child = ssh.start(&[&words[..], &["--on-loss", on_loss, "--json", "--quiet"]].concat());
         let pid = ssh.pid("load2");
         std::thread::sleep(Duration::from_secs(2));
@@ -185,17 +177,8 @@ fn a_search_goes_on_without_an_agent_that_is_lost() {
 #[test]
 fn an_interrupt_ends_all_agents_within_a_second() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
-    let child = ssh.start(&[
-        "run",
-        &format!("{}/healthz", server.url),
-        "--fleet",
-        "ssh://load1,load2",
-        "-c",
-        "4",
-        "-d",
-        "60s",
-        "--json",
-    ]);
+    let url = format!("{}/healthz", server.url);
+    let child = ssh.start(&["run", &url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
     let pids = ["load1", "load2"].map(|host| ssh.pid(host));
     std::thread::sleep(Duration::from_secs(2));
     // One of them no longer does anything.
@@ -209,17 +192,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     assert!(!pids.into_iter().any(is_running), "an agent runs on");
     // One whose coordinator is killed ends, too.
     let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
-    let child = child.insert(ssh.start(&[
-        "run",
-        &format!("{}/healthz", server.url),
-        "--fleet",
-        "ssh://load1",
-        "-c",
-        "4",
-        "-d",
-        "60s",
-        "--json",
-    ]));
+    let child = child.insert(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
     let pid = ssh.pid("load1");
     std::thread::sleep(Duration::from_secs(2));
     signal(child.id(), "KILL");
@@ -300,17 +273,8 @@ fn an_agent_without_a_coordinator_says_so_and_ends() {
 #[test]
 fn a_copy_is_taken_along_and_not_left_behind() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
-    let words = [
-        "run",
-        &format!("{}/healthz", server.url),
-        "--fleet",
-        "ssh://bare",
-        "--fleet-copy",
-        "--rate",
-        "100",
-        "-d",
-        "1s",
-    ];
+    let url = format!("{}/healthz", server.url);
+    let words = ["run", &url, "--fleet", "ssh://bare", "--fleet-copy", "--rate", "100", "-d", "1s"];
     let done = finish(ssh.start(&[&words[..], &["--json", "--quiet"]].concat()));
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(number(&done.json(), "ledger.scheduled"), 100.0);
@@ -389,11 +353,10 @@ impl Drop for Sshd {
 fn agents_are_reached_over_a_real_ssh() {
     let Some(sshd) = Sshd::start() else { return };
     let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
     let fleet = format!("ssh://127.0.0.1:{0},localhost:{0}", sshd.port);
     let run = |words: &[&str]| {
-        let words =
-            [&["run", &format!("{}/healthz", server.url), "--fleet", &fleet, "-d", "2s", "--json", "--quiet"], words]
-                .concat();
+        let words = [&["run", &url, "--fleet", &fleet, "-d", "2s", "--json", "--quiet"], words].concat();
         let mut command = command(&words);
         command.env("PLIMSOLL_SSH", sshd.ssh()).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("the binary starts"))

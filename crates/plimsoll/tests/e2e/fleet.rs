@@ -131,9 +131,10 @@ fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
         let document = done.json();
         assert_ledger_closes(&document, on_loss);
         let [first, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
-        assert!(first["lost"].is_null() && lost["lost"] == "its ssh ended", "{document:#}");
+        let why = lost["lost"].as_str().unwrap_or_default();
+        assert!(first["lost"].is_null() && why.starts_with("its ssh ended"), "{document:#}");
         let reason = document["generator"]["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("agent load2 was lost (its ssh ended)"), "{document:#}");
+        assert!(reason.contains("agent load2 was lost (its ssh ended"), "{document:#}");
         if on_loss == "go" {
             assert_eq!(number(&document, "ledger.scheduled"), 2_000.0, "{document:#}");
             assert!(number(lost, "unsent") > 200.0 && number(first, "unsent") == 0.0, "{document:#}");

@@ -165,8 +165,8 @@ fn a_search_goes_on_without_an_agent_that_is_lost() {
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
     let named: Vec<&Value> = trials.iter().filter(names_it).collect();
-    // It may have been between two loads; the trial that lost it says nothing, and others follow.
-    assert!(named.len() == lost && lost <= 1, "{document:#}");
+    // It may have been between two loads, and where others disturb the machine that is the reason.
+    assert!(named.len() <= lost && lost <= 1, "{document:#}");
     assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
     let scheduled = |name: &str| {
         let agent = agents(&document).iter().find(|agent| agent["name"] == name);

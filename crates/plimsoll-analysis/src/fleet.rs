@@ -4,13 +4,12 @@
 //! Not here: how agents are led, and how their table looks.
 
 use crate::format;
-use crate::summary::WORK_SHARE_MAX;
 use plimsoll_model::{AgentAccount, Run};
 use std::collections::BTreeMap;
 
 /// Which agent kept the load from being what was asked for, and how: a sentence without a full
 /// stop. The lost first, then the busy, then the late.
-pub fn limit(run: &Run, lag_max_ns: u64) -> Option<String> {
+pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
     if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?))) {
         let unsent = match agent.ledger.unsent {
@@ -20,7 +19,7 @@ pub fn limit(run: &Run, lag_max_ns: u64) -> Option<String> {
         return Some(format!("agent {} was lost ({why}){unsent}", agent.name));
     }
     let busiest = agents.iter().max_by(|a, b| a.work_share.total_cmp(&b.work_share));
-    if let Some(agent) = busiest.filter(|agent| agent.work_share >= WORK_SHARE_MAX) {
+    if let Some(agent) = busiest.filter(|agent| agent.work_share >= work_share_max) {
         let share = agent.work_share * 100.0;
         return Some(format!("a worker thread of agent {} was busy {share:.0} % of the time", agent.name));
     }
@@ -64,7 +63,7 @@ mod tests {
         ] {
             let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
             run.agents = agents;
-            match (limit(&run, 10_000_000), expect) {
+            match (limit(&run, 0.95, 10_000_000), expect) {
                 (None, None) => {}
                 (Some(said), Some(part)) => assert!(said.contains(part), "{said}"),
                 (got, expect) => panic!("{got:?}, expected {expect:?}"),

@@ -189,7 +189,7 @@ impl Summary {
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
         (generator.limited, generator.reason) = match ran_out(&load.connect_errors)
             .map(|reason| (true, reason))
-            .or_else(|| fleet::limit(run, lag_max_ns).map(|reason| (true, reason.into())))
+            .or_else(|| fleet::limit(run, WORK_SHARE_MAX, lag_max_ns).map(|reason| (true, reason.into())))
             .or_else(|| limit(run, &generator, lag_max_ns, load.connections_open))
             .or_else(|| waits_most(run, &generator, &whole.response))
         {

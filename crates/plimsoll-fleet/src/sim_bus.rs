@@ -27,6 +27,9 @@ pub struct Weather {
     pub jitter_ns: u64,
 }
 
+/// Bytes on their way: from the coordinator or an agent, to an agent or the coordinator.
+type Letter = (Option<usize>, usize, Vec<u8>);
+
 pub struct SimBus {
     pub now_ns: u64,
     pub weather: Weather,
@@ -34,7 +37,7 @@ pub struct SimBus {
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
     rng: Rng,
-    mail: BTreeMap<(u64, u64), (Option<usize>, usize, Vec<u8>)>,
+    mail: BTreeMap<(u64, u64), Letter>,
     mails: u64,
     arrived: VecDeque<(usize, u64, Arrived)>,
 }
@@ -191,7 +194,7 @@ impl SimAgent {
 fn read<M: FleetMessage>(bytes: &[u8]) -> M {
     let mut reader = MessageReader::default();
     reader.push(bytes);
-    reader.next().expect("a frame").expect("a whole one")
+    reader.next_message().expect("a frame").expect("a whole one")
 }
 
 impl Bus for SimBus {
@@ -297,7 +300,14 @@ pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
         let draw = mix(plan.load.seed ^ number);
         let took_ns = MS + draw % (249 * MS);
         let route = routes.first(number).expect("a route");
-        events.push((tick_mut(start_ns), tick_mut(start_ns + took_ns), route, took_ns, draw % 50 == 0, draw % 999));
+        events.push((
+            tick_mut(start_ns),
+            tick_mut(start_ns + took_ns),
+            route,
+            took_ns,
+            draw.is_multiple_of(50),
+            draw % 999,
+        ));
     }
     for (begun, ended, route, took_ns, refused, lag_ns) in events {
         ticks[begun].0.routes.of_mut(route).ledger.scheduled += 1;

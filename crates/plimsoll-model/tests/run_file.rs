@@ -138,7 +138,9 @@ fn agents(rng: &mut Rng) -> Vec<AgentAccount> {
         agent.lost = (rng.below(3) == 0).then(|| format!("ssh ended {}", rng.below(3)));
         agent
     };
-    ["load1", "load2", "load3"].iter().filter_map(|name| (rng.below(3) == 0).then(|| agent(rng, name))).collect()
+    let mut all: Vec<AgentAccount> = ["load1", "load2", "load3"].iter().map(|name| agent(rng, name)).collect();
+    all.retain(|_| rng.below(3) == 0);
+    all
 }
 
 fn run(rng: &mut Rng) -> Run {

@@ -25,8 +25,8 @@ pub struct FleetArgs {
     pub max_skew: String,
 }
 
+/// No fleet.
 impl Default for FleetArgs {
-    /// This machine alone.
     fn default() -> FleetArgs {
         FleetArgs { fleet: None, fleet_copy: false, on_loss: "go".to_owned(), max_skew: "20ms".to_owned() }
     }

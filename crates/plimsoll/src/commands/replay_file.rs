@@ -4,7 +4,7 @@
 //! Not here: logs (`replay`), and what the file means (`plimsoll-traffic`).
 
 use super::run;
-use crate::args::{ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
+use crate::args::{FleetArgs, ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
 use crate::quantity::positive_time;
 use plimsoll_model::curve::USERS_MAX;
 use plimsoll_model::failure::Failure;
@@ -41,6 +41,7 @@ pub fn asked(
     }
     let request = RequestArgs { url: None, file: Some(file.to_owned()), target: args.target.clone(), ..request };
     let (mut asked, terms) = run::asked(&RunArgs {
+        fleet: FleetArgs::default(),
         request,
         concurrency: None,
         rate: None,
@@ -55,7 +56,6 @@ pub fn asked(
         output: args.output.clone(),
         out: args.out.clone(),
         place: args.place.clone(),
-        fleet: Default::default(),
         script: ScriptArgs::default(),
     })?;
     let plan = &mut asked.plan;

@@ -82,10 +82,11 @@ fn is_running(pid: u32) -> bool {
 #[test]
 fn a_load_of_three_agents_is_one_load() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let url = format!("{}/healthz", server.url);
     let file = ssh.folder.join("run.plimsoll");
     let path = file.to_str().expect("text");
     for load in [&["--rate", "600"][..], &["-c", "9"]] {
-        let words = ["run", &server.url, "--fleet", "ssh://load1,load2,ann@load3:2222", "-d", "2s", "-o", path];
+        let words = ["run", &url, "--fleet", "ssh://load1,load2,ann@load3:2222", "-d", "2s", "-o", path];
         let done = finish(ssh.start(&[&words[..], load, &["--json", "--quiet"]].concat()));
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
@@ -117,9 +118,10 @@ fn a_load_of_three_agents_is_one_load() {
 #[test]
 fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
     let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
     for on_loss in ["go", "stop"] {
         let ssh = FakeSsh::new();
-        let words = ["run", &server.url, "--fleet", "ssh://load1,load2", "--rate", "500", "-d", "4s"];
+        let words = ["run", &url, "--fleet", "ssh://load1,load2", "--rate", "500", "-d", "4s"];
         let child = ssh.start(&[&words[..], &["--on-loss", on_loss, "--json", "--quiet"]].concat());
         let pid = ssh.pid("load2");
         std::thread::sleep(Duration::from_secs(2));
@@ -129,9 +131,10 @@ fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
         let document = done.json();
         assert_ledger_closes(&document, on_loss);
         let [first, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
-        assert!(first["lost"].is_null() && lost["lost"] == "its ssh ended", "{document:#}");
+        let why = lost["lost"].as_str().unwrap_or_default();
+        assert!(first["lost"].is_null() && why.starts_with("its ssh ended"), "{document:#}");
         let reason = document["generator"]["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("agent load2 was lost (its ssh ended)"), "{document:#}");
+        assert!(reason.contains("agent load2 was lost (its ssh ended"), "{document:#}");
         if on_loss == "go" {
             assert_eq!(number(&document, "ledger.scheduled"), 2_000.0, "{document:#}");
             assert!(number(lost, "unsent") > 200.0 && number(first, "unsent") == 0.0, "{document:#}");
@@ -162,8 +165,8 @@ fn a_search_goes_on_without_an_agent_that_is_lost() {
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
     let named: Vec<&Value> = trials.iter().filter(names_it).collect();
-    // It may have been between two loads; the trial that lost it says nothing, and others follow.
-    assert!(named.len() == lost && lost <= 1, "{document:#}");
+    // It may have been between two loads, and where others disturb the machine that is the reason.
+    assert!(named.len() <= lost && lost <= 1, "{document:#}");
     assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
     let scheduled = |name: &str| {
         let agent = agents(&document).iter().find(|agent| agent["name"] == name);
@@ -175,7 +178,8 @@ fn a_search_goes_on_without_an_agent_that_is_lost() {
 #[test]
 fn an_interrupt_ends_all_agents_within_a_second() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
-    let child = ssh.start(&["run", &server.url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
+    let url = format!("{}/healthz", server.url);
+    let child = ssh.start(&["run", &url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
     let pids = ["load1", "load2"].map(|host| ssh.pid(host));
     std::thread::sleep(Duration::from_secs(2));
     // One of them no longer does anything.
@@ -189,8 +193,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     assert!(!pids.into_iter().any(is_running), "an agent runs on");
     // One whose coordinator is killed ends, too.
     let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
-    let child =
-        child.insert(ssh.start(&["run", &server.url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
+    let child = child.insert(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
     let pid = ssh.pid("load1");
     std::thread::sleep(Duration::from_secs(2));
     signal(child.id(), "KILL");
@@ -205,7 +208,8 @@ fn an_interrupt_ends_all_agents_within_a_second() {
 #[test]
 fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
-    let url = server.url.as_str();
+    let url = format!("{}/healthz", server.url);
+    let url = url.as_str();
     for (words, part) in [
         (&["--fleet", "load1"][..], "--fleet: 'load1' says no way to the machines; write ssh://load1"),
         (&["--fleet", "ssh://load1,load1"], "two agents would have the name load1"),
@@ -270,7 +274,8 @@ fn an_agent_without_a_coordinator_says_so_and_ends() {
 #[test]
 fn a_copy_is_taken_along_and_not_left_behind() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
-    let words = ["run", &server.url, "--fleet", "ssh://bare", "--fleet-copy", "--rate", "100", "-d", "1s"];
+    let url = format!("{}/healthz", server.url);
+    let words = ["run", &url, "--fleet", "ssh://bare", "--fleet-copy", "--rate", "100", "-d", "1s"];
     let done = finish(ssh.start(&[&words[..], &["--json", "--quiet"]].concat()));
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(number(&done.json(), "ledger.scheduled"), 100.0);
@@ -290,6 +295,7 @@ struct Sshd {
 
 impl Sshd {
     /// `None` where there is no `sshd`, which is said.
+    #[allow(clippy::print_stderr, reason = "what is not tested is said loudly")]
     fn start() -> Option<Sshd> {
         let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists());
         let Some(program) = program else {
@@ -349,9 +355,10 @@ impl Drop for Sshd {
 fn agents_are_reached_over_a_real_ssh() {
     let Some(sshd) = Sshd::start() else { return };
     let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
     let fleet = format!("ssh://127.0.0.1:{0},localhost:{0}", sshd.port);
     let run = |words: &[&str]| {
-        let words = [&["run", &server.url, "--fleet", &fleet, "-d", "2s", "--json", "--quiet"], words].concat();
+        let words = [&["run", &url, "--fleet", &fleet, "-d", "2s", "--json", "--quiet"], words].concat();
         let mut command = command(&words);
         command.env("PLIMSOLL_SSH", sshd.ssh()).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("the binary starts"))

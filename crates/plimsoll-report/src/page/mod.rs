@@ -68,14 +68,27 @@ pub fn render(report: &Report, title: &str) -> String {
 pub fn render_body(report: &Report) -> String {
     let mut body = String::new();
     let mut answered = false;
-    for block in &report.blocks {
+    let is_answer = |block: &ReportBlock| matches!(block, ReportBlock::Text(Tone::Answer, _));
+    let first_answer = report.blocks.iter().position(is_answer).unwrap_or(0);
+    // What speaks against the answer stands in one box below it: the answer comes first.
+    let (before, _) = report.blocks.split_at(first_answer);
+    let warnings: Vec<&str> = before
+        .iter()
+        .filter_map(|block| match block {
+            ReportBlock::Text(Tone::Warning, text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    for (at, block) in report.blocks.iter().enumerate() {
         match block {
             ReportBlock::Heading(text) => {
                 let _ = writeln!(body, "<h2>{}</h2>", escaped(text));
             }
             ReportBlock::Text(Tone::Answer, text) if !std::mem::replace(&mut answered, true) => {
                 let _ = writeln!(body, "<h1>{}</h1>", escaped(&capitalised(text)));
+                warning_box(&mut body, &warnings);
             }
+            ReportBlock::Text(Tone::Warning, _) if at < first_answer => {}
             ReportBlock::Text(tone, text) => {
                 let class = match tone {
                     Tone::Plain => "",
@@ -104,6 +117,24 @@ pub fn render_body(report: &Report) -> String {
         }
     }
     body
+}
+
+/// All warnings in one box: one alone is shown, several are folded below the first.
+fn warning_box(out: &mut String, warnings: &[&str]) {
+    let line = |text: &str| format!("<strong>Warning:</strong> {}", escaped(text));
+    let _ = match warnings {
+        [] => Ok(()),
+        [one] => writeln!(out, "<p class=\"warning\" role=\"note\">{}</p>", line(one)),
+        [first, rest @ ..] => {
+            let rest: String = rest.iter().map(|text| format!("<p>{}</p>\n", line(text))).collect();
+            let more = warnings.len() - 1;
+            let first = line(first);
+            writeln!(
+                out,
+                "<details class=\"warning\" role=\"note\"><summary>{first} ({more} more)</summary>\n{rest}</details>"
+            )
+        }
+    };
 }
 
 fn capitalised(text: &str) -> String {
@@ -192,8 +223,12 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part} is missing in {page}");
         }
-        // The warning stands above the answer.
-        assert!(page.find("look").is_some_and(|warning| Some(warning) < page.find("<h1>")));
+        // The warning stands right below the answer.
+        assert!(page.contains("more</h1>\n<p class=\"warning\" role=\"note\"><strong>Warning:</strong> look"), "{page}");
+        let mut report = Report::default();
+        report.text(Tone::Warning, "one").text(Tone::Warning, "two").text(Tone::Answer, "yes");
+        let page = render(&report, "");
+        assert!(page.contains("Yes</h1>\n<details class=\"warning\"") && page.contains("one (1 more)"), "{page}");
         for word in ["http://", "https://", "src=", "@import", "url("] {
             let own = page
                 .replace("GET http://h/", "")

@@ -191,7 +191,7 @@ impl SimAgent {
 fn read<M: FleetMessage>(bytes: &[u8]) -> M {
     let mut reader = MessageReader::default();
     reader.push(bytes);
-    reader.next().expect("a frame").expect("a whole one")
+    reader.read_next().expect("a frame").expect("a whole one")
 }
 
 impl Bus for SimBus {

@@ -295,6 +295,7 @@ struct Sshd {
 
 impl Sshd {
     /// `None` where there is no `sshd`, which is said.
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start() -> Option<Sshd> {
         let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists());
         let Some(program) = program else {

@@ -10,14 +10,14 @@ fuzz_target!(|bytes: &[u8]| {
     let stream = [&GREETING, bytes].concat();
     let mut reader = MessageReader::default();
     stream.chunks(7).for_each(|piece| reader.push(piece));
-    while let Ok(Some(message)) = reader.next_message::<ToCoordinator>() {
+    while let Ok(Some(message)) = reader.read_next::<ToCoordinator>() {
         let mut again = MessageReader::default();
         let mut written = GREETING.to_vec();
         message.encode(&mut written);
         again.push(&written);
-        assert_eq!(again.next_message::<ToCoordinator>(), Ok(Some(message)));
+        assert_eq!(again.read_next::<ToCoordinator>(), Ok(Some(message)));
     }
     let mut reader = MessageReader::default();
     reader.push(&stream);
-    while let Ok(Some(_)) = reader.next_message::<ToAgent>() {}
+    while let Ok(Some(_)) = reader.read_next::<ToAgent>() {}
 });

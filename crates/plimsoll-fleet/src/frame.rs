@@ -164,7 +164,7 @@ impl MessageReader {
     }
 
     /// The next whole message; `None`: more bytes are needed.
-    pub fn next_message<M: FleetMessage>(&mut self) -> Result<Option<M>, FrameError> {
+    pub fn read_next<M: FleetMessage>(&mut self) -> Result<Option<M>, FrameError> {
         if !self.greeted {
             let version = GREETING.len() - 1;
             if self.bytes.iter().zip(GREETING).take(version).any(|(came, greeting)| *came != greeting) {
@@ -251,7 +251,7 @@ mod tests {
         let (mut reader, mut all) = (MessageReader::default(), Vec::new());
         for part in bytes.chunks(piece.max(1)) {
             reader.push(part);
-            while let Some(message) = reader.next_message()? {
+            while let Some(message) = reader.read_next()? {
                 all.push(message);
             }
         }

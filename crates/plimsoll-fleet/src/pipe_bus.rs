@@ -125,7 +125,7 @@ fn listen(
         }
         let came_ns = monotonic_ns();
         loop {
-            match reader.next_message::<ToCoordinator>() {
+            match reader.read_next::<ToCoordinator>() {
                 Ok(None) => break,
                 Ok(Some(message)) => {
                     if sender.send((agent, came_ns, Arrived::Message(message))).is_err() {

@@ -120,7 +120,7 @@ fn listen(input: &mut impl Read, events: &Sender<ServiceEvent>) {
         }
         let came_ns = monotonic_ns();
         loop {
-            match reader.next_message::<ToAgent>() {
+            match reader.read_next::<ToAgent>() {
                 Ok(None) => break,
                 Ok(Some(message)) => {
                     if events.send(ServiceEvent::Message(came_ns, message)).is_err() {

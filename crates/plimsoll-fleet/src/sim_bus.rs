@@ -27,8 +27,12 @@ pub struct Weather {
     pub jitter_ns: u64,
 }
 
-/// Bytes on their way: from the coordinator or an agent, to an agent or the coordinator.
-type Letter = (Option<usize>, usize, Vec<u8>);
+/// A message on its way.
+struct Mail {
+    agent: usize,
+    is_to_agent: bool,
+    bytes: Vec<u8>,
+}
 
 pub struct SimBus {
     pub now_ns: u64,
@@ -37,7 +41,8 @@ pub struct SimBus {
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
     rng: Rng,
-    mail: BTreeMap<(u64, u64), Letter>,
+    /// By the moment at which each arrives, and its number.
+    mail: BTreeMap<(u64, u64), Mail>,
     mails: u64,
     arrived: VecDeque<(usize, u64, Arrived)>,
 }
@@ -89,7 +94,7 @@ impl SimBus {
     }
 
     /// Posts a message to an agent, or from it.
-    fn post(&mut self, to: Option<usize>, agent: usize, bytes: Vec<u8>) {
+    fn post(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
         let copies = 1 + usize::from(self.rng.next_f64() < self.weather.doubled);
         for _ in 0..copies {
             if self.rng.next_f64() < self.weather.lost {
@@ -98,7 +103,7 @@ impl SimBus {
             let jitter_ns = (self.rng.next_f64() * self.weather.jitter_ns as f64) as u64;
             self.mails += 1;
             let at = (self.now_ns + self.weather.delay_ns + jitter_ns, self.mails);
-            self.mail.insert(at, (to, agent, bytes.clone()));
+            self.mail.insert(at, Mail { agent, is_to_agent, bytes: bytes.clone() });
         }
     }
 
@@ -108,17 +113,17 @@ impl SimBus {
         while let Some(first) = self.mail.first_entry()
             && first.key().0 <= self.now_ns
         {
-            let (to, agent, bytes) = first.remove();
+            let Mail { agent, is_to_agent, bytes } = first.remove();
             let there = &mut self.agents[agent];
             if there.is_cut(self.now_ns) || there.is_dead(self.now_ns) {
                 continue;
             }
-            match to {
-                None => {
+            match is_to_agent {
+                false => {
                     let message = read::<ToCoordinator>(&bytes);
                     self.arrived.push_back((agent, self.now_ns, Arrived::Message(message)));
                 }
-                Some(_) => {
+                true => {
                     let mut acts = Vec::new();
                     there.agent.take(self.now_ns + there.clock_offset_ns, read(&bytes), &mut acts);
                     self.act(agent, acts);
@@ -159,7 +164,7 @@ impl SimBus {
                 AgentAct::Send(message) => {
                     let mut bytes = GREETING.to_vec();
                     message.encode(&mut bytes);
-                    self.post(None, agent, bytes);
+                    self.post(false, agent, bytes);
                 }
                 AgentAct::Prepare(task) => {
                     there.load = Some(SimLoad::new(&task));
@@ -194,7 +199,7 @@ impl SimAgent {
 fn read<M: FleetMessage>(bytes: &[u8]) -> M {
     let mut reader = MessageReader::default();
     reader.push(bytes);
-    reader.next_message().expect("a frame").expect("a whole one")
+    reader.read_next().expect("a frame").expect("a whole one")
 }
 
 impl Bus for SimBus {
@@ -205,7 +210,7 @@ impl Bus for SimBus {
     fn send(&mut self, agent: usize, message: &ToAgent) {
         let mut bytes = GREETING.to_vec();
         message.encode(&mut bytes);
-        self.post(Some(agent), agent, bytes);
+        self.post(true, agent, bytes);
     }
 
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {

@@ -10,7 +10,7 @@ use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
 use plimsoll_analysis::Doubts;
 use plimsoll_analysis::explain::{
-    Cause, Explanation, Intervened, Place, ShownSignal, VariedSetting, VariedStep, shown_value,
+    Cause, Explanation, Intervened, RequestPlace, ShownSignal, VariedSetting, VariedStep, shown_value,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_model::Intervention;
@@ -38,9 +38,9 @@ pub(crate) const PLACES: [&str; 4] = ["where requests are", "low load", "at the 
 const PLACE_SHARE_MIN: f64 = 0.02;
 
 /// The places of requests in flight, the fullest past the line first: shares at the low load, at the line and past it.
-fn places(explanation: &Explanation) -> Vec<(Place, [Option<f64>; 3])> {
-    let share = |place: Place| [0, 1, 2].map(|at| Some(explanation.whereabouts[at].as_ref()?.share(place)));
-    let all = Place::ALL.into_iter().map(|place| (place, share(place)));
+fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
+    let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.whereabouts[at].as_ref()?.share(place)));
+    let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
     let most = |shares: &[Option<f64>; 3]| shares.iter().flatten().copied().fold(0.0, f64::max);
     let mut found: Vec<_> = all.filter(|(_, shares)| most(shares) >= PLACE_SHARE_MIN).collect();
     let last = |shares: &[Option<f64>; 3]| shares.iter().rev().flatten().next().copied().unwrap_or(0.0);
@@ -52,7 +52,7 @@ fn places(explanation: &Explanation) -> Vec<(Place, [Option<f64>; 3])> {
 pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
     let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
-    let row = |(place, shares): (Place, [Option<f64>; 3])| {
+    let row = |(place, shares): (RequestPlace, [Option<f64>; 3])| {
         std::iter::once(place.text().to_owned()).chain(shares.map(cell)).collect()
     };
     places(explanation).into_iter().map(row).collect()
@@ -61,7 +61,7 @@ pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
 /// The picture of where requests are.
 fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
-    let of = |(place, shares): (Place, [Option<f64>; 3])| EvidenceBars {
+    let of = |(place, shares): (RequestPlace, [Option<f64>; 3])| EvidenceBars {
         name: place.text().to_owned(),
         values: shares.map(value),
     };
@@ -161,9 +161,9 @@ fn moved(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.predicted?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
     let doubled =
-        doubled.map_or_else(String::new, |rps| format!("twice as much of it: about {} {counted}/s; ", rate(rps)));
+        doubled.map_or_else(String::new, |rps| format!("with twice as much: about {} {counted}/s; ", rate(rps)));
     Some(format!(
-        "{doubled}without it: about {} {counted}/s ({} to {}), where {} ends ({})",
+        "{doubled}without this limit: about {} {counted}/s ({} to {}), where {} ends ({})",
         rate(predicted.line_rps),
         rate(predicted.range_rps.0),
         rate(predicted.range_rps.1),

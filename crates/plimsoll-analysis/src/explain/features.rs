@@ -339,7 +339,7 @@ features! {
     ThreadsWait: "threads_wait", true,
         ["no": "threads do not wait for each other",
          "lock": "threads wait for each other",
-         "line": "threads wait in a line, each admitted by itself"],
+         "queue": "threads wait in a queue, each admitted by itself"],
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;

@@ -32,7 +32,7 @@ pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionsSeen};
 pub use interventions::Together;
 pub use made_changes::{ExperimentLoads, MadeChange, MadeChanges};
-pub use places::{Place, PlaceShare, Whereabouts};
+pub use places::{PlaceShare, RequestPlace, Whereabouts};
 pub use posterior::{Answers, Posterior};
 pub use predictions::Effect;
 pub use signals::{LoadSignals, Signal, shown_value};

@@ -9,7 +9,7 @@ use super::signals::{LoadSignals, Signal};
 
 /// Where a request can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum RequestPlace {
     /// Its connection waits to be accepted.
     NotAccepted,
     /// It runs on a core.
@@ -34,53 +34,53 @@ pub enum Place {
     Unobserved,
 }
 
-impl Place {
+impl RequestPlace {
     /// All, in the order in which they are drawn.
-    pub const ALL: [Place; 11] = [
-        Place::NotAccepted,
-        Place::OnCore,
-        Place::ForCore,
-        Place::Throttled,
-        Place::ForLock,
-        Place::BeforeDependency,
-        Place::AtDependency,
-        Place::AtStorage,
-        Place::BeforeReader,
-        Place::Asleep,
-        Place::Unobserved,
+    pub const ALL: [RequestPlace; 11] = [
+        RequestPlace::NotAccepted,
+        RequestPlace::OnCore,
+        RequestPlace::ForCore,
+        RequestPlace::Throttled,
+        RequestPlace::ForLock,
+        RequestPlace::BeforeDependency,
+        RequestPlace::AtDependency,
+        RequestPlace::AtStorage,
+        RequestPlace::BeforeReader,
+        RequestPlace::Asleep,
+        RequestPlace::Unobserved,
     ];
 
     /// Its name in documents.
     pub fn word(self) -> &'static str {
         match self {
-            Place::NotAccepted => "not_accepted",
-            Place::OnCore => "on_core",
-            Place::ForCore => "for_core",
-            Place::Throttled => "throttled",
-            Place::ForLock => "for_lock",
-            Place::BeforeDependency => "before_dependency",
-            Place::AtDependency => "at_dependency",
-            Place::AtStorage => "at_storage",
-            Place::BeforeReader => "before_reader",
-            Place::Asleep => "asleep",
-            Place::Unobserved => "unobserved",
+            RequestPlace::NotAccepted => "not_accepted",
+            RequestPlace::OnCore => "on_core",
+            RequestPlace::ForCore => "for_core",
+            RequestPlace::Throttled => "throttled",
+            RequestPlace::ForLock => "for_lock",
+            RequestPlace::BeforeDependency => "before_dependency",
+            RequestPlace::AtDependency => "at_dependency",
+            RequestPlace::AtStorage => "at_storage",
+            RequestPlace::BeforeReader => "before_reader",
+            RequestPlace::Asleep => "asleep",
+            RequestPlace::Unobserved => "unobserved",
         }
     }
 
     /// What it is, in words.
     pub fn text(self) -> &'static str {
         match self {
-            Place::NotAccepted => "not accepted",
-            Place::OnCore => "on a core",
-            Place::ForCore => "waiting for a core",
-            Place::Throttled => "stopped by a quota",
-            Place::ForLock => "waiting for a thread",
-            Place::BeforeDependency => "not accepted by a dependency",
-            Place::AtDependency => "at a dependency",
-            Place::AtStorage => "at storage",
-            Place::BeforeReader => "waiting for a reader or link",
-            Place::Asleep => "asleep",
-            Place::Unobserved => "not observed",
+            RequestPlace::NotAccepted => "not accepted",
+            RequestPlace::OnCore => "on a core",
+            RequestPlace::ForCore => "waiting for a core",
+            RequestPlace::Throttled => "stopped by a quota",
+            RequestPlace::ForLock => "waiting for a thread",
+            RequestPlace::BeforeDependency => "not accepted by a dependency",
+            RequestPlace::AtDependency => "at a dependency",
+            RequestPlace::AtStorage => "at storage",
+            RequestPlace::BeforeReader => "waiting for a reader or link",
+            RequestPlace::Asleep => "asleep",
+            RequestPlace::Unobserved => "not observed",
         }
     }
 }
@@ -89,7 +89,7 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceShare {
     /// Where they are.
-    pub place: Place,
+    pub place: RequestPlace,
     /// How many, on average.
     pub requests: f64,
 }
@@ -99,7 +99,7 @@ pub struct PlaceShare {
 pub struct Whereabouts {
     /// Requests in flight on average.
     pub in_flight: f64,
-    /// Their parts, in the order of [`Place::ALL`], each above 0; they add up to `in_flight`.
+    /// Their parts, in the order of [`RequestPlace::ALL`], each above 0; they add up to `in_flight`.
     pub parts: Vec<PlaceShare>,
 }
 
@@ -116,16 +116,16 @@ impl Whereabouts {
         let throttled = get(Signal::Throttled) * (in_flight - get(Signal::ServerCores)).max(0.0);
         let before_reader = get(Signal::WindowWaiting).max(more(Signal::InWrite));
         let found = [
-            (Place::NotAccepted, get(Signal::Unaccepted)),
-            (Place::OnCore, get(Signal::ServerCores)),
-            (Place::ForCore, more(Signal::RunQueue)),
-            (Place::AtStorage, more(Signal::InDisk).max(more(Signal::Blocked))),
-            (Place::BeforeReader, before_reader),
-            (Place::BeforeDependency, queued),
-            (Place::AtDependency, calls),
-            (Place::ForLock, more(Signal::InLock)),
-            (Place::Asleep, more(Signal::InSleep)),
-            (Place::Throttled, throttled),
+            (RequestPlace::NotAccepted, get(Signal::Unaccepted)),
+            (RequestPlace::OnCore, get(Signal::ServerCores)),
+            (RequestPlace::ForCore, more(Signal::RunQueue)),
+            (RequestPlace::AtStorage, more(Signal::InDisk).max(more(Signal::Blocked))),
+            (RequestPlace::BeforeReader, before_reader),
+            (RequestPlace::BeforeDependency, queued),
+            (RequestPlace::AtDependency, calls),
+            (RequestPlace::ForLock, more(Signal::InLock)),
+            (RequestPlace::Asleep, more(Signal::InSleep)),
+            (RequestPlace::Throttled, throttled),
         ];
         // What is counted by several observations is counted once: the surer ones come first.
         let mut left = in_flight;
@@ -135,14 +135,14 @@ impl Whereabouts {
             left -= requests;
             parts.push(PlaceShare { place, requests });
         }
-        parts.push(PlaceShare { place: Place::Unobserved, requests: left });
+        parts.push(PlaceShare { place: RequestPlace::Unobserved, requests: left });
         parts.retain(|part| part.requests > 0.0);
         parts.sort_by_key(|part| part.place);
         Some(Whereabouts { in_flight, parts })
     }
 
     /// The share of the requests at a place, 0..=1.
-    pub fn share(&self, place: Place) -> f64 {
+    pub fn share(&self, place: RequestPlace) -> f64 {
         self.parts.iter().find(|part| part.place == place).map_or(0.0, |part| part.requests / self.in_flight)
     }
 }
@@ -164,16 +164,19 @@ mod tests {
         };
         let idle = sight(&[(Signal::InFlight, 1.0), (Signal::InLock, 8.0)]);
         for (values, expect) in [
-            (&[(Signal::InFlight, 40.0), (Signal::InLock, 40.0), (Signal::ServerCores, 1.0)][..], Place::ForLock),
-            (&[(Signal::InFlight, 40.0), (Signal::Unaccepted, 50.0)], Place::NotAccepted),
-            (&[(Signal::InFlight, 40.0), (Signal::ServerCores, 2.0), (Signal::RunQueue, 30.0)], Place::ForCore),
-            (&[(Signal::InFlight, 40.0)], Place::Unobserved),
-            (&[(Signal::InFlight, 9.0), (Signal::InDisk, 7.0), (Signal::Blocked, 6.0)], Place::AtStorage),
+            (
+                &[(Signal::InFlight, 40.0), (Signal::InLock, 40.0), (Signal::ServerCores, 1.0)][..],
+                RequestPlace::ForLock,
+            ),
+            (&[(Signal::InFlight, 40.0), (Signal::Unaccepted, 50.0)], RequestPlace::NotAccepted),
+            (&[(Signal::InFlight, 40.0), (Signal::ServerCores, 2.0), (Signal::RunQueue, 30.0)], RequestPlace::ForCore),
+            (&[(Signal::InFlight, 40.0)], RequestPlace::Unobserved),
+            (&[(Signal::InFlight, 9.0), (Signal::InDisk, 7.0), (Signal::Blocked, 6.0)], RequestPlace::AtStorage),
         ] {
             let found = Whereabouts::of(&sight(values), &idle).expect("requests are in flight");
             let sum: f64 = found.parts.iter().map(|part| part.requests).sum();
             assert!((sum - found.in_flight).abs() < 1e-9, "{found:?}");
-            let most = Place::ALL.into_iter().max_by(|a, b| found.share(*a).total_cmp(&found.share(*b)));
+            let most = RequestPlace::ALL.into_iter().max_by(|a, b| found.share(*a).total_cmp(&found.share(*b)));
             assert_eq!(most, Some(expect), "{found:?}");
         }
         assert_eq!(Whereabouts::of(&sight(&[]), &idle), None);

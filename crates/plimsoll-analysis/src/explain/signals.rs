@@ -127,35 +127,35 @@ signals! {
     /// Connections on which more could not be sent for that, on average.
     WindowWaiting: "window_waiting", "", "connections whose reader's window is full", "sockets";
     /// Cores that what is behind the server used on this machine.
-    DownstreamCores: "downstream_cores", "cores", "cores of what is behind it", "processes";
+    DownstreamCores: "downstream_cores", "cores", "cores of dependencies", "processes";
     /// Those of them that are cores which the server may use, by processes that may use no others.
-    DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of what is behind it, of those that it may use", "processes";
+    DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of dependencies, of those that the server may use", "processes";
     /// Processes of that.
-    DownstreamProcesses: "downstream_processes", "", "processes behind it", "processes";
+    DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
     /// Those of them that say that they wait for a lock of another's.
-    DownstreamInLock: "downstream_in_lock", "", "statements behind it that wait for another's lock", "titles of processes";
+    DownstreamInLock: "downstream_in_lock", "", "statements of a database that wait for another's lock", "titles of processes";
     /// Threads of a database behind it, one for each session, that wait to be woken: for another's lock, or with nothing to do.
-    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database behind it that wait to be woken", "what its threads wait in";
+    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "what its threads wait in";
     /// Share of the periods of a control group of what is behind it in which its quota was used up: of the group held back most.
-    DownstreamThrottled: "downstream_throttled", "share", "periods in which the quota of what is behind it was used up", "the control groups of what is behind it";
+    DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's quota was exhausted", "the control groups of dependencies";
     /// Cores that this group may use.
-    DownstreamQuota: "downstream_quota", "cores", "quota of what is behind it", "the control groups of what is behind it";
+    DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
     /// The server's connections to others; the most.
-    PeerConnections: "peer_connections", "", "connections to what is behind it", "sockets";
+    PeerConnections: "peer_connections", "", "connections to a dependency", "sockets";
     /// Those of them that wait for an answer, on average.
-    PeerWaiting: "peer_waiting", "", "calls to what is behind it that are not answered", "sockets";
+    PeerWaiting: "peer_waiting", "", "open calls to a dependency", "sockets";
     /// Bytes from them that the server has not read, on average.
-    PeerUnread: "peer_unread", "bytes", "bytes from what is behind it that it has not read", "sockets";
+    PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
     /// Bytes that the server has written to others than those who ask it, and they have not taken, on average.
     PeerUnsent: "peer_unsent", "bytes", "bytes that others have not taken from it", "sockets";
     /// Bytes that they have written to it and that have not arrived, on average.
-    PeerOnTheWay: "peer_on_the_way", "bytes", "bytes on their way from what is behind it", "sockets";
+    PeerOnTheWay: "peer_on_the_way", "bytes", "bytes on their way from a dependency", "sockets";
     /// Connections that wait to be accepted by one of them, on average.
-    PeerQueued: "peer_queued", "", "connections to what is behind it that wait to be accepted", "sockets";
+    PeerQueued: "peer_queued", "", "connections not accepted by a dependency", "sockets";
     /// Connections on which their answers come in, piece by piece, on average.
-    PeerComing: "peer_coming", "", "answers from behind it that come in for long", "sockets";
+    PeerComing: "peer_coming", "", "responses of a dependency that come in for long", "sockets";
     /// What comes from them, bytes/s.
-    PeerReceived: "peer_received", "bytes/s", "what comes from behind it", "sockets";
+    PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
     /// Share of the server's CPU time that collects garbage.
     Gc: "gc", "share", "CPU time that collects garbage", "the runtime, or its functions";
     /// Share of the server's CPU time that waits for locks.

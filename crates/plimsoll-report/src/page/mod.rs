@@ -224,7 +224,10 @@ mod tests {
             assert!(page.contains(part), "{part} is missing in {page}");
         }
         // The warning stands right below the answer.
-        assert!(page.contains("more</h1>\n<p class=\"warning\" role=\"note\"><strong>Warning:</strong> look"), "{page}");
+        assert!(
+            page.contains("more</h1>\n<p class=\"warning\" role=\"note\"><strong>Warning:</strong> look"),
+            "{page}"
+        );
         let mut report = Report::default();
         report.text(Tone::Warning, "one").text(Tone::Warning, "two").text(Tone::Answer, "yes");
         let page = render(&report, "");

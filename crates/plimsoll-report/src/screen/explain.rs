@@ -61,10 +61,10 @@ fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.predicted?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
     let doubled =
-        doubled.map_or_else(String::new, |rps| format!("twice as much of it: about {} {counted}/s; ", rate(rps)));
+        doubled.map_or_else(String::new, |rps| format!("with twice as much: about {} {counted}/s; ", rate(rps)));
     let (next, text) = (predicted.next_cause, predicted.next_cause.text());
     Some(format!(
-        "{doubled}without it: about {} {counted}/s ({} to {}), then limited by {next} ({text})",
+        "{doubled}without this limit: about {} {counted}/s ({} to {}), then limited by {next} ({text})",
         rate(predicted.line_rps),
         rate(predicted.range_rps.0),
         rate(predicted.range_rps.1)

@@ -20,7 +20,7 @@ pub enum ExpectedAnswer {
     Mostly(&'static str),
     /// Any answer but this one.
     Not(&'static str),
-    /// It says nothing, although it is a mark of other causes.
+    /// Any value: listed so that the default for unlisted marks (improbable) does not apply.
     Any,
 }
 
@@ -40,15 +40,15 @@ pub struct CauseCard {
     pub cause: Cause,
     /// The ways in which it shows.
     pub ways: &'static [Way],
-    /// What it predicts of each intervention.
+    /// For each intervention, whether throughput rises, stays or falls if this is the cause.
     pub predicts: Predictions,
     /// Resources that it is itself: they are no limit once it is gone.
     pub resources: &'static [UsedResource],
-    /// Whether there can be twice as much of it.
+    /// Whether it has a count that can be doubled, such as workers or connections.
     pub is_countable: bool,
-    /// What would tell it, where it was not observed.
+    /// Advice on what would reveal the cause where it was not observed.
     pub to_tell: &'static [SentencePart],
-    /// What it is in a case, in words.
+    /// Describes it in one case.
     pub tell: fn(&Contrast) -> CauseText,
 }
 
@@ -57,9 +57,9 @@ pub struct CauseCard {
 pub struct CauseText {
     /// What limits the line: `one thread of node`.
     pub subject: String,
-    /// Whether that is several things.
-    pub(super) several: bool,
-    /// How it shows, as a clause; `None` of what has a sentence of its own.
+    /// Whether the subject is plural.
+    pub(super) is_plural: bool,
+    /// How it shows, as a clause; `None` if `whole` is set.
     pub how: Option<String>,
     /// A sentence of its own, without a full stop.
     pub(super) whole: Option<Sentence>,
@@ -67,15 +67,15 @@ pub struct CauseText {
 
 impl CauseText {
     pub(super) fn limit(subject: impl Into<String>, how: impl Into<String>) -> CauseText {
-        CauseText { subject: subject.into(), several: false, how: Some(how.into()), whole: None }
+        CauseText { subject: subject.into(), is_plural: false, how: Some(how.into()), whole: None }
     }
 
-    pub(super) fn several(self, several: bool) -> CauseText {
-        CauseText { several, ..self }
+    pub(super) fn plural(self, is_plural: bool) -> CauseText {
+        CauseText { is_plural, ..self }
     }
 
     pub(super) fn sentence(cause: Cause, whole: impl Into<Sentence>) -> CauseText {
-        CauseText { subject: cause.text().to_owned(), several: false, how: None, whole: Some(whole.into()) }
+        CauseText { subject: cause.text().to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
     }
 
     /// The answer in one sentence, without a full stop.
@@ -87,7 +87,7 @@ impl CauseText {
             (true, _) => format!("the load line to {}", case.offered_text(case.lower_rps)),
             (false, most) => format!("the server to {}", case.offered_text(most)),
         };
-        let verb = if self.several { "limit" } else { "limits" };
+        let verb = if self.is_plural { "limit" } else { "limits" };
         format!("{} {verb} {line}: {}", self.subject, self.how.unwrap_or_default()).into()
     }
 }

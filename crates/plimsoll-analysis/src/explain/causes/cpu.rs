@@ -86,6 +86,6 @@ pub(super) static CARD: CauseCard = CauseCard {
         };
         let ours = top(case, Signal::ClientCores);
         CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}, plimsoll {ours:.2}"))
-            .several(several)
+            .plural(several)
     },
 };

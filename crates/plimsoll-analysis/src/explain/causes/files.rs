@@ -41,6 +41,6 @@ pub(super) static CARD: CauseCard = CauseCard {
     to_tell: PROBES,
     tell: |case| {
         let how = format!("{} of the limit are open", share(case, Signal::Files));
-        CauseText::limit(format!("open files of {}", server(case)), how).several(true)
+        CauseText::limit(format!("open files of {}", server(case)), how).plural(true)
     },
 };

@@ -26,9 +26,9 @@ pub(super) static CARD: CauseCard = CauseCard {
             ],
         },
         Way {
-            word: "pool_line",
+            word: "pool_queue",
             expects: &[
-                (Feature::ThreadsWait, ExpectedAnswer::Is("line")),
+                (Feature::ThreadsWait, ExpectedAnswer::Is("queue")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
@@ -75,7 +75,8 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: true,
     to_tell: PROBES,
     tell: |case| {
-        let in_flight = format!("while {:.0} requests are in flight{}", top(case, Signal::InFlight), idle(case));
+        let in_flight =
+            format!("past the line, with {:.0} requests in flight{}", top(case, Signal::InFlight), idle(case));
         if let Some((peer, count)) = case.peer().filter(|_| fixed_connections(case) == Some(true)) {
             let several = count.round() != 1.0;
             let how = match several {
@@ -84,7 +85,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 false => format!("it, or a lock around it, is in use {in_flight}"),
             };
             let connections = number(count, "connection", "connections");
-            return CauseText::limit(format!("{connections} to {}", peer_text(case, peer)), how).several(several);
+            return CauseText::limit(format!("{connections} to {}", peer_text(case, peer)), how).plural(several);
         }
         let places = format!("a pool of about {:.0} in {}", case.at_a_time().unwrap_or(0.0), server(case));
         let subject = match case.asked_most().filter(|_| calls_as_served(case) == Some(true)) {

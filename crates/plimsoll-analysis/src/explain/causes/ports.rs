@@ -54,6 +54,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             share(case, Signal::TimeWait),
             idle(case)
         );
-        CauseText::limit(subject, if ours { how } else { held }).several(true)
+        CauseText::limit(subject, if ours { how } else { held }).plural(true)
     },
 };

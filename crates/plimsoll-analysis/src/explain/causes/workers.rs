@@ -77,20 +77,20 @@ pub(super) static CARD: CauseCard = CauseCard {
         if top(case, Signal::FullThreads) >= AS_FAST {
             let threads = number(top(case, Signal::FullThreads), "thread", "threads");
             return CauseText::limit(format!("{threads} of {}", server(case)), format!("they have no room left{idle}"))
-                .several(true);
+                .plural(true);
         }
         if queues_before(case) == Some(true) {
             let who = case.queued_most().map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
             let served = number(count, "request", "requests");
             let queued = number(top(case, Signal::PeerQueued), "connection", "connections");
             let how = format!("about {served} are served there at a time, and {queued} wait to be accepted{idle}");
-            return CauseText::limit(format!("the workers of {who}"), how).several(true);
+            return CauseText::limit(format!("the workers of {who}"), how).plural(true);
         }
         let in_flight = top(case, Signal::InFlight);
         CauseText::limit(
             format!("{} of {}", number(count, "worker", "workers"), server(case)),
             format!("each serves one request at a time, and {in_flight:.0} are in flight{idle}"),
         )
-        .several(count.round() > 1.0)
+        .plural(count.round() > 1.0)
     },
 };

@@ -101,8 +101,8 @@ fn what_looks_alike_from_outside_is_told_as_both() {
     for (cause, case, expect) in [
         (Cause::Lock, usual().alone(1.0).with(&in_turn), "or for a goroutine or an actor that does all the work"),
         (Cause::Lock, usual().alone(1.0), "1.0 requests are served at a time"),
-        (Cause::Pool, usual().alone(1.0).peers(1.0, 1.0, 1.0), "it, or a lock around it, is in use while"),
-        (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all are in use while"),
+        (Cause::Pool, usual().alone(1.0).peers(1.0, 1.0, 1.0), "it, or a lock around it, is in use past the line"),
+        (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all are in use past the line"),
     ] {
         let how = text(&case, cause).how.expect("a limit of the server's");
         assert!(how.contains(expect), "{cause}: {how}");
@@ -140,7 +140,7 @@ fn the_sentence_names_what_it_is_about() {
     for (case, expect) in [
         (
             usual().alone(4.5).peers(4.0, 4.0, 4.0),
-            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use while 500 requests are in flight; 3.8 of 4 cores are idle",
+            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use past the line, with 500 requests in flight; 3.8 of 4 cores are idle",
         ),
         (
             usual().with(&[

@@ -50,7 +50,9 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
         });
         // One that stands nearly alone is put to the test.
         let tested = causes.first().map_or(0.0, |one| prediction(one, intervention).distance(&OPEN));
-        apart.sum::<f64>() + TELLS_MIN * tested * AS_FAST
+        // Where no cause is named the first doubt is of ourselves.
+        let is_doubt = posterior.named.is_none() && intervention == Intervention::SecondGenerator;
+        apart.sum::<f64>() + TELLS_MIN * tested * AS_FAST + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
     // A second process of ours tells of us only.

@@ -50,8 +50,9 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
         });
         // One that stands nearly alone is put to the test.
         let tested = causes.first().map_or(0.0, |one| prediction(one, intervention).distance(&OPEN));
-        // Where no cause is named the first doubt is of ourselves.
-        let is_doubt = posterior.named.is_none() && intervention == Intervention::SecondGenerator;
+        // Where no cause is named, or plimsoll itself, the first doubt is of ourselves.
+        let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
+        let is_doubt = is_open && intervention == Intervention::SecondGenerator;
         apart.sum::<f64>() + TELLS_MIN * tested * AS_FAST + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);

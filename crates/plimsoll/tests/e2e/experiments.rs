@@ -110,7 +110,7 @@ fn another_body_and_a_second_process_are_tried() {
     let url = format!("{}/healthz", server.url);
     let flags =
         ["--no-probes", "--slo", "p99<=100ms", "-b", "four", "--other-body", "a longer body, not kept", "--json"];
-    let done = plimsoll(&[&["explain", &url, "--budget", "36s", "-o", path][..], &flags].concat());
+    let done = plimsoll(&[&["explain", &url, "--budget", "42s", "-o", path][..], &flags].concat());
     let document = done.json();
     let made = document["interventions"].as_array().expect("changes");
     for name in ["larger_body", "second_generator"] {

@@ -14,7 +14,7 @@
 #[path = "../../tests/corpus/mod.rs"]
 mod corpus;
 
-use corpus::{CorpusCase, Said, cases, confusion, expected_text, fit, folder, leave_one_set_out, shares};
+use corpus::{CorpusAnswer, CorpusCase, cases, confusion, expected_text, fit, folder, leave_one_set_out, shares};
 use plimsoll_analysis::explain::{Answers, Cause, Posterior};
 use plimsoll_analysis::finding::case_of;
 use plimsoll_model::codec;
@@ -97,7 +97,7 @@ fn fit_all() -> Result<(), String> {
     std::fs::write(&path, fitted.text()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn causes(said: &[Said]) -> Vec<Cause> {
+fn causes(said: &[CorpusAnswer]) -> Vec<Cause> {
     said.iter().map(|said| said.cause).collect()
 }
 
@@ -125,7 +125,7 @@ fn score() {
     }
     println!("| probability | answers | right | mean probability |\n|---|---|---|---|");
     for (from, to) in [(0.0, 0.5), (0.5, 0.7), (0.7, 0.85), (0.85, 0.95), (0.95, 1.01)] {
-        let within: Vec<(&CorpusCase, &Said)> =
+        let within: Vec<(&CorpusCase, &CorpusAnswer)> =
             cases.iter().zip(&said).filter(|(_, said)| said.probability >= from && said.probability < to).collect();
         let right = within.iter().filter(|(case, said)| case.verdict(said.most_probable) as usize == 0).count();
         let mean = within.iter().map(|(_, said)| said.probability).sum::<f64>() / within.len().max(1) as f64;

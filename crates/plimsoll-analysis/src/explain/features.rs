@@ -8,10 +8,10 @@ use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::queues::{
     allowed_full, calls_are_few, calls_as_served, calls_pile_up, collects_in_spare_time, comes_in_for_long,
-    connects_late, cores_full, database_locks, dependency_full, each_has_one, fixed_connections,
-    held_by_our_connections, holds_more, in_turns, interpreter, is_proxy, leaves_unsent, locked, on_the_way,
-    plimsoll_limited, polls, ports_used_up, queues_before, reads_late, risen, slow_at_low_load, taken_by_others,
-    thread_each, waits_for_data, waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
+    connects_late, database_locks, dependency_full, each_has_one, fixed_connections, held_by_our_connections,
+    holds_more, in_turns, interpreter, is_proxy, leaves_unsent, locked, on_the_way, plimsoll_limited, polls,
+    ports_used_up, queues_before, reads_late, risen, slow_at_low_load, taken_by_others, thread_each, waits_for_data,
+    waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
 };
 use super::signals::Signal;
 use super::thresholds::{
@@ -209,7 +209,7 @@ features! {
          "others": "all cores of the machine are in use, most of them by other processes"],
         [Idle, ServerCores, CoresAllowed, RunQueue],
         |case| {
-            let full = first([cores_full(case), allowed_full(case)])?;
+            let full = first([case.cores_full(), allowed_full(case)])?;
             let own = case.top(Signal::ServerCores)? + case.top(Signal::DownstreamCores).unwrap_or(0.0);
             let others = case.bottom(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })

@@ -4,14 +4,22 @@
 //! What such a function calls belongs to it, so that a stack is looked through as a whole. Allocating is not collecting: a request
 //! that allocates works for itself. Not here: threads that collect (`signals`).
 
+use std::sync::OnceLock;
+
 /// What kind of function (`collects`, `waits`), how its name is compared (`is`, `starts`, `contains`), and its name.
 const FUNCTIONS: &str = include_str!("functions.tsv");
 
+/// The lines of [`FUNCTIONS`], read once: each stack of a profile is held against them.
+fn functions() -> &'static [[&'static str; 3]] {
+    static READ: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
+    let cells = |line: &'static str| <[&str; 3]>::try_from(line.split('\t').collect::<Vec<_>>()).ok();
+    READ.get_or_init(|| FUNCTIONS.lines().filter_map(cells).collect())
+}
+
 fn is_of(kind: &str, stack: &[&str]) -> bool {
-    let known = FUNCTIONS.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix('\t')?.split_once('\t'));
-    known.into_iter().any(|(how, known)| {
-        stack.iter().any(|name| match how {
-            "is" => *name == known,
+    functions().iter().filter(|[of, ..]| *of == kind).any(|[_, how, known]| {
+        stack.iter().any(|name| match *how {
+            "is" => name == known,
             "starts" => name.starts_with(known),
             _ => name.contains(known),
         })

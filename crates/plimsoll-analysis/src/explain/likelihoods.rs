@@ -99,35 +99,35 @@ impl Likelihoods {
         all.into_iter().map(|count| count / sum).collect()
     }
 
-    /// How probable each answer is under a way that a cause shows.
-    pub fn given(&self, way: &Way, feature: Feature) -> Vec<f64> {
-        let expected = self.expected(way, feature);
+    /// How probable each answer is under a way in which a cause shows. `background`: of any server.
+    pub fn under(&self, way: &Way, feature: Feature, background: &[f64]) -> Vec<f64> {
+        let expected = expected(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
         let sum: f64 = counts.iter().sum();
         let of = |(at, prior): (usize, f64)| (counts[at] + PRIOR_CASES * prior) / (sum + PRIOR_CASES);
         expected.into_iter().enumerate().map(of).collect()
     }
+}
 
-    fn expected(&self, way: &Way, feature: Feature) -> Vec<f64> {
-        let background = self.background(feature);
-        // One answer has this probability; the others share the rest as they do of any server.
-        let one = |at: usize, probability: f64| {
-            let others = 1.0 - background[at];
-            let of = |(it, other): (usize, &f64)| match it == at {
-                true => probability,
-                false => (1.0 - probability) * other / others,
-            };
-            background.iter().enumerate().map(of).collect::<Vec<f64>>()
+/// What a way expects of a feature, as probabilities of its answers.
+fn expected(way: &Way, feature: Feature, background: &[f64]) -> Vec<f64> {
+    // One answer has this probability; the others share the rest as they do of any server.
+    let one = |at: usize, probability: f64| {
+        let others = 1.0 - background[at];
+        let of = |(it, other): (usize, &f64)| match it == at {
+            true => probability,
+            false => (1.0 - probability) * other / others,
         };
-        let at = |word: &str| feature.card().values.iter().position(|value| value.word == word).unwrap_or(0);
-        match way.expects.iter().find(|(of, _)| *of == feature).map(|(_, expect)| *expect) {
-            Some(ExpectedAnswer::Is(word)) => one(at(word), IS),
-            Some(ExpectedAnswer::Mostly(word)) => one(at(word), MOSTLY),
-            Some(ExpectedAnswer::Not(word)) => one(at(word), NOT),
-            Some(ExpectedAnswer::Any) => background,
-            None if feature.card().is_mark => one(0, 1.0 - FOREIGN_MARK),
-            None => background,
-        }
+        background.iter().enumerate().map(of).collect::<Vec<f64>>()
+    };
+    let at = |word: &str| feature.card().values.iter().position(|value| value.word == word).unwrap_or(0);
+    match way.expects.iter().find(|(of, _)| *of == feature).map(|(_, expect)| *expect) {
+        Some(ExpectedAnswer::Is(word)) => one(at(word), IS),
+        Some(ExpectedAnswer::Mostly(word)) => one(at(word), MOSTLY),
+        Some(ExpectedAnswer::Not(word)) => one(at(word), NOT),
+        Some(ExpectedAnswer::Any) => background.to_vec(),
+        None if feature.card().is_mark => one(0, 1.0 - FOREIGN_MARK),
+        None => background.to_vec(),
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
                 assert!(card.values.iter().any(|value| value.word == *word), "{}: {} {word}", way.word, card.word);
             }
             for feature in Feature::ALL {
-                let given = Likelihoods::fitted().given(way, *feature);
+                let given = Likelihoods::fitted().under(way, *feature, &Likelihoods::fitted().background(*feature));
                 assert!((given.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{} {}", way.word, feature.card().word);
                 assert!(given.iter().all(|it| *it > 0.0), "{} {} {given:?}", way.word, feature.card().word);
             }

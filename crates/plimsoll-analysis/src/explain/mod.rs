@@ -43,6 +43,7 @@ use crate::find::{Findings, LoadLine};
 use crate::others::Others;
 use crate::sentence::Sentence;
 use features::Feature;
+use likelihoods::Likelihoods;
 use plimsoll_model::Intervention;
 use posterior::{CauseProbability, EvidenceTerm};
 use thresholds::{FEW, FULL, PART};
@@ -169,8 +170,9 @@ fn may_be_told(case: &Contrast, cause: Cause) -> bool {
 
 /// What a case and its changes say.
 pub fn explained(case: &Contrast, changes: &MadeChanges, load_line_rps: LoadLine) -> Explanation {
-    let before = Posterior::of(case, &[]);
-    let posterior = Posterior::of(case, &changes.effects());
+    let answers = Answers::of(case);
+    let of = |effects: &[(Intervention, Effect)]| Posterior::with(Likelihoods::fitted(), &answers, effects);
+    let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
     let seen = case.is_seen() && case.gone.is_none();
     // Of a server that ended the kernel may say why.

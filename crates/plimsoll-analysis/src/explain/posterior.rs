@@ -87,21 +87,23 @@ impl Posterior {
     pub fn with(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let temperature = likelihoods.temperature;
         let prior = (1.0 - UNKNOWN_PRIOR) / ways().count() as f64;
+        // The background of a feature is the same for all ways.
+        let background = |(feature, value)| (feature, value, likelihoods.background(feature));
+        let observed: Vec<(Feature, usize, Vec<f64>)> = answers.observed().map(background).collect();
         let mut candidates: Vec<Candidate> = ways()
             .map(|(card, way)| {
-                let term = |(feature, value): (Feature, usize)| {
-                    let log_ratio =
-                        (likelihoods.given(way, feature)[value] / likelihoods.background(feature)[value]).ln();
-                    EvidenceTerm { feature, value, log_ratio }
+                let term = |(feature, value, background): &(Feature, usize, Vec<f64>)| {
+                    let given_way = likelihoods.under(way, *feature, background)[*value];
+                    EvidenceTerm { feature: *feature, value: *value, log_ratio: (given_way / background[*value]).ln() }
                 };
-                let mut terms: Vec<EvidenceTerm> = answers.observed().map(term).collect();
+                let mut terms: Vec<EvidenceTerm> = observed.iter().map(term).collect();
                 terms.sort_by(|a, b| b.log_ratio.abs().total_cmp(&a.log_ratio.abs()));
                 let of = |(intervention, effect): &(Intervention, Effect)| {
                     (card.predicts.of(*intervention).probability(*effect) * Effect::ALL.len() as f64).ln()
                 };
-                let observed: f64 = terms.iter().map(|term| term.log_ratio).sum();
+                let seen: f64 = terms.iter().map(|term| term.log_ratio).sum();
                 let changed: f64 = effects.iter().map(of).sum();
-                let probability = prior.ln() + temperature * (observed + changed);
+                let probability = prior.ln() + temperature * (seen + changed);
                 Candidate { card, way, probability, terms }
             })
             .collect();
@@ -129,10 +131,5 @@ impl Posterior {
         }
         found.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         found
-    }
-
-    /// A cause's most probable way.
-    pub fn way_of(&self, cause: Cause) -> Option<&Candidate> {
-        self.candidates.iter().find(|candidate| candidate.card.cause == cause)
     }
 }

@@ -121,6 +121,24 @@ impl Predictions {
         abreast: OPEN,
     };
 
+    /// Of what works all the time: cores, a thread, or a quota of CPU time.
+    pub(super) const OF_WORK: Predictions = Predictions {
+        reference: RISES_OR_STAYS,
+        more_users: STAYS,
+        new_connections: STAYS_OR_FALLS,
+        kept_connections: RISES_OR_STAYS,
+        head: RISES_OR_STAYS,
+        smaller_answer: RISES_OR_STAYS,
+        larger_body: STAYS_OR_FALLS,
+        smaller_body: RISES_OR_STAYS,
+        second_generator: STAYS_OR_FALLS,
+        stopped: MOSTLY_STAYS,
+        other_clients: STAYS,
+        bursts: MOSTLY_STAYS,
+        together: OPEN,
+        abreast: OPEN,
+    };
+
     /// That of an intervention.
     pub fn of(&self, intervention: Intervention) -> Prediction {
         match intervention {

@@ -129,7 +129,7 @@ pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
     let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= AS_FAST * alone_ns);
     let is_idle = case.at_a_time().is_some_and(|count| count < BELOW_ONE);
     let is_busy = case.reaches(Signal::FullestThread, 1.0 - FELT).unwrap_or(false)
-        || cores_full(case).unwrap_or(false)
+        || case.cores_full().unwrap_or(false)
         || case.quota_full().unwrap_or(false)
         || writes_wait(case).unwrap_or(false);
     Some((waits || late || failed) && !before && (as_fast || is_idle) && !is_busy)
@@ -147,11 +147,6 @@ pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
 pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
     let is_busy = case.low.get(Signal::FullestThread).is_some_and(|share| share >= 1.0 - PART);
     Some(case.slow_when_low()? && !is_busy)
-}
-
-/// Whether all cores of the machine are in use.
-pub(super) fn cores_full(case: &Contrast) -> Option<bool> {
-    case.cores_full()
 }
 
 /// Whether all cores that the server may use are in use: by its affinity, or because its threads
@@ -463,8 +458,8 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
     let one = processes <= 1.0 && ONE_CORE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREE;
     // Where both use up a machine, it is the dependency only if it uses much more of it. What a
     // proxy hands on to is the service itself.
-    let all = cores_full(case)? && cores > SLOWER * own && cores > PART * case.top(Signal::Cores)?;
-    let service = is_proxy(case) && processes > 1.0 && cores_full(case)?;
+    let all = case.cores_full()? && cores > SLOWER * own && cores > PART * case.top(Signal::Cores)?;
+    let service = is_proxy(case) && processes > 1.0 && case.cores_full()?;
     Some((one || all) && !service && low < BELOW_ONE * cores && !case.thread_full()?)
 }
 

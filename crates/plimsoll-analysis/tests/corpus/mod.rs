@@ -34,7 +34,7 @@ pub struct CorpusCase {
 
 /// What is said of a case.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct CorpusAnswer {
     /// The cause; `unknown` where none is named.
     pub cause: Cause,
     /// The probability of the most probable cause.
@@ -81,12 +81,12 @@ impl CorpusCase {
     }
 
     /// What is said of it by some likelihoods.
-    pub fn said(&self, likelihoods: &Likelihoods) -> Said {
+    pub fn answer(&self, likelihoods: &Likelihoods) -> CorpusAnswer {
         let posterior = Posterior::with(likelihoods, &Answers::of(&self.case), &self.changes.effects());
         let causes = posterior.causes();
         let known: f64 = causes.iter().filter(|it| self.is_right(it.cause)).map(|it| it.probability).sum();
         let unknown = if self.is_right(Cause::Unknown) { posterior.unknown } else { 0.0 };
-        Said {
+        CorpusAnswer {
             cause: posterior.named.unwrap_or(Cause::Unknown),
             probability: causes[0].probability,
             most_probable: causes[0].cause,
@@ -135,14 +135,14 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
 }
 
 /// What is said of each case by likelihoods that were fitted without its set.
-pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64) -> Vec<Said> {
+pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64) -> Vec<CorpusAnswer> {
     let sets: BTreeSet<&str> = cases.iter().map(|it| it.set.as_str()).collect();
     let without = |set: &str| {
         let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != set).collect();
         fit(&others, temperature, named_from)
     };
     let fitted: BTreeMap<&str, Likelihoods> = sets.into_iter().map(|set| (set, without(set))).collect();
-    cases.iter().map(|case| case.said(&fitted[case.set.as_str()])).collect()
+    cases.iter().map(|case| case.answer(&fitted[case.set.as_str()])).collect()
 }
 
 /// How often each verdict was given: right, not known, wrong.

@@ -4,7 +4,7 @@ use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, share, top, w
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
-use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
+use crate::explain::predictions::{OPEN, Predictions};
 use crate::explain::signals::Signal;
 use crate::sentence::{Remedy, SentencePart};
 
@@ -36,22 +36,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             ],
         },
     ],
-    predicts: Predictions {
-        reference: RISES_OR_STAYS,
-        more_users: STAYS,
-        new_connections: STAYS_OR_FALLS,
-        kept_connections: RISES_OR_STAYS,
-        head: RISES_OR_STAYS,
-        smaller_answer: RISES_OR_STAYS,
-        larger_body: STAYS_OR_FALLS,
-        smaller_body: RISES_OR_STAYS,
-        second_generator: STAYS_OR_FALLS,
-        stopped: MOSTLY_STAYS,
-        other_clients: STAYS,
-        bursts: OPEN,
-        together: OPEN,
-        abreast: OPEN,
-    },
+    predicts: Predictions { bursts: OPEN, ..Predictions::OF_WORK },
     resources: &[UsedResource::Quota],
     is_countable: true,
     to_tell: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],

@@ -16,6 +16,7 @@ bench-server KIND [ARGS]: a server of known behaviour on a free loopback port, u
   exact-cpu US               US microseconds of CPU time a request, on one thread
   token-bucket RATE BURST    200 within RATE a second and bursts of BURST, 429 beyond
   slots N MS                 N slots of MS milliseconds, one queue
+  random N US SEED           N slots of US microseconds on average, exponential, one queue
   deep-queue US              one slot of US microseconds behind a queue without end
   stall MS EVERY_MS          stands still for MS milliseconds in every EVERY_MS
   stalls FROM_MS TO_MS GAP_MS fixed|random SEED
@@ -51,6 +52,7 @@ fn start(words: &[&str]) -> Option<io::Result<Running>> {
         ["exact-cpu", us] => servers::exact_cpu(number(us)?),
         ["token-bucket", rate, burst] => servers::token_bucket(number(rate)?, number(burst)?),
         ["slots", count, ms] => servers::slots(number(count)?, number(ms)?),
+        ["random", count, us, seed] => servers::random(number(count)?, number(us)?, number(seed)?),
         ["deep-queue", us] => servers::deep_queue(number(us)?),
         ["stall", ms, every_ms] => servers::stall(number(ms)?, number(every_ms)?),
         ["stalls", from_ms, to_ms, gap_ms, kind @ ("fixed" | "random"), seed] => {

@@ -110,17 +110,17 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
 /// What an experiment is to show, before it is made.
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
-        (Intervention::Control, _) => "what loads with a change are held against".to_owned(),
-        (_, []) => "no cause that stands predicts anything of it".to_owned(),
+        (Intervention::Control, _) => "the reference for loads with a change".to_owned(),
+        (_, []) => "no remaining cause predicts an effect".to_owned(),
         (_, predicted) => {
-            let texts: Vec<String> = predicted.iter().map(|(cause, text)| format!("{cause} {text}")).collect();
-            format!("what is answered, if it is: {}", texts.join("; "))
+            let texts: Vec<String> = predicted.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
+            format!("predicted throughput, by cause: {}", texts.join("; "))
         }
     }
 }
 
 /// The headings of the table of experiments.
-const EXPERIMENTS: [&str; 4] = ["experiment", "predicted of what is answered", "measured", "speaks"];
+const EXPERIMENTS: [&str; 4] = ["experiment", "predicted throughput", "measured", "evidence"];
 
 fn experiment_row(made: &Intervened) -> Vec<String> {
     let predicted: Vec<String> = made.predictions.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
@@ -139,7 +139,7 @@ fn experiment_row(made: &Intervened) -> Vec<String> {
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
-            "elasticity {elasticity:.2} over the values tried: twice as much of it brings {:.2} times what is answered{}",
+            "elasticity {elasticity:.2} over the values tried: twice the value gives {:.2} times the throughput{}",
             2f64.powf(elasticity),
             match varied.holds() {
                 Some(true) => "; it limits the line",

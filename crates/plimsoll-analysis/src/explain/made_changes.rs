@@ -307,26 +307,26 @@ impl MadeChange {
             }
             ChangeFigures::Taken { alone_ns, together_ns, count } => {
                 let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));
-                format!("{alone} alone, {together} where {count} are asked at once, on average")
+                format!("{alone} alone, {together} with {count} at once, on average")
             }
         };
         match (self.effect, &self.void) {
             (Some(effect), _) => {
                 let word = match (effect, self.intervention) {
-                    (Effect::Falls, Intervention::Bursts) => "part of it is refused",
-                    (Effect::Stays, Intervention::Bursts) => "nothing more is refused",
-                    (Effect::Rises, Intervention::Together | Intervention::Abreast) => "comes as soon as alone",
-                    (Effect::Stays, Intervention::Together) => "comes in two parts",
-                    (Effect::Falls, Intervention::Together) => "comes one after the other",
-                    (Effect::Falls, Intervention::Abreast) => "waits its turn",
+                    (Effect::Falls, Intervention::Bursts) => "part is rejected",
+                    (Effect::Stays, Intervention::Bursts) => "no more is rejected",
+                    (Effect::Rises, Intervention::Together | Intervention::Abreast) => "each takes as long as alone",
+                    (Effect::Stays, Intervention::Together) => "two groups, one after the other",
+                    (Effect::Falls, Intervention::Together) => "one request after the other",
+                    (Effect::Falls, Intervention::Abreast) => "requests wait in a queue",
                     (Effect::Rises, _) => "rises",
-                    (Effect::Stays, _) => "stays",
+                    (Effect::Stays, _) => "unchanged",
                     (Effect::Falls, _) => "falls",
                 };
                 format!("{word}: {rates}")
             }
-            (None, Some(void)) => format!("says nothing ({void}): {rates}"),
-            (None, None) => format!("says nothing: {rates}"),
+            (None, Some(void)) => format!("void ({void}): {rates}"),
+            (None, None) => format!("void: {rates}"),
         }
     }
 

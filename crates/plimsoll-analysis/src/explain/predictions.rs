@@ -69,12 +69,12 @@ impl Prediction {
     /// As a sentence without a subject, of what succeeds with `intervention`.
     pub fn text(&self, intervention: Intervention) -> String {
         let word = |effect: &Effect| match (intervention, effect) {
-            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "comes as soon as alone",
-            (Intervention::Together, Effect::Stays) => "comes in two parts",
-            (Intervention::Together, Effect::Falls) => "comes one after the other",
-            (Intervention::Abreast, Effect::Falls) => "waits its turn",
+            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each takes as long as alone",
+            (Intervention::Together, Effect::Stays) => "two groups, one after the other",
+            (Intervention::Together, Effect::Falls) => "one request after the other",
+            (Intervention::Abreast, Effect::Falls) => "requests wait in a queue",
             (_, Effect::Rises) => "rises",
-            (_, Effect::Stays) => "stays",
+            (_, Effect::Stays) => "unchanged",
             (_, Effect::Falls) => "falls",
         };
         let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED);

@@ -217,7 +217,7 @@ pub struct ChangeArgs {
     pub may_signal: Vec<String>,
     // Written plainly, `{n}` is a new line to clap; with an end of style in it, which it takes out again, it stays as it is.
     #[arg(
-        help = "At the end run this for each of --values, in place of {\u{1b}[0mn}, and measure what is answered then: \
+        help = "At the end run this for each of --values, in place of {\u{1b}[0mn}, and measure the throughput then: \
                   './set-pool {\u{1b}[0mn}'"
     )]
     #[arg(long, value_name = "CMD", requires = "values",

@@ -25,6 +25,9 @@ const FASTER: f64 = 0.2;
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
+/// Where trials were set aside, others were disturbed by less than can be seen: the error grows by
+/// this multiple of their share.
+const UNSEEN: f64 = 0.5;
 /// Fewer trials than this tell nothing of how a server wanders between them: then it is taken to wander by this share, as usual ones
 /// do (docs/explanation/how-find-searches.md).
 const FEW: usize = 4;
@@ -153,6 +156,7 @@ impl Capacity {
         if blocks.len() < FEW {
             error_rps = error_rps.hypot(WANDER_USUAL * rps / (blocks.len() as f64).sqrt());
         }
+        error_rps *= 1.0 + UNSEEN * (blocks.len() - kept.len()) as f64 / blocks.len() as f64;
         let each_s = seconds / blocks.len() as f64;
         Some(Capacity {
             rps,

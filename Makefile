@@ -15,6 +15,7 @@ lint:
 	./scripts/check-prose
 	./scripts/check-translations-test
 	./scripts/check-translations
+	./casebook/finding-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 

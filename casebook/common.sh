@@ -34,7 +34,7 @@ command -v python3 >/dev/null || fail "python3 is missing. Install it with: sudo
 # Two cases at once would disturb each other, and end each other's servers.
 mkdir -p "$(dirname "$cache")" "$out"
 exec 9>"$cache.lock"
-flock --nonblock 9 || fail "another case runs. Wait for its end."
+flock --wait 60 9 || fail "another case runs. Wait for its end."
 
 # Servers -------------------------------------------------------------------------------------
 

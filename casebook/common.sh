@@ -100,6 +100,32 @@ make_study() {
     head -n 24 "$out/$study.txt"
 }
 
+# background ARGUMENTS: a load of plimsoll beside the studies that follow; `wait_background` ends it.
+background() {
+    printf '\n$ plimsoll %s &\n' "$(spell "$@")"
+    "$PLIMSOLL" "$@" --json >"$out/background.json" 2>/dev/null 9>&- &
+    jobs_of_case+=($!)
+    sleep 1
+}
+
+wait_background() {
+    wait "${jobs_of_case[-1]}" || true
+}
+
+# profile_under_load NAME SERVER PATH SECONDS: the CPU profile of a server under 8 users, as the
+# write-ups took it, with its flame graph; `functions` is the study of it.
+profile_under_load() {
+    local name=$1 server=$2 path=$3 seconds=$4
+    background run -c 8 -d "$((seconds + 3))s" "$server$path"
+    printf '\n$ plimsoll profile %s --seconds %d -o cpu.pb.gz -o flame.svg\n' "$server/debug/pprof" "$seconds"
+    "$PLIMSOLL" profile "$server/debug/pprof" --seconds "$seconds" --top 1 \
+        --output "$out/$name.pb.gz" --output "$out/flame.svg" >/dev/null 9>&-
+    wait_background
+    empty_logs
+    echo "picture    _output/casebook/$case_name/flame.svg"
+    study "$name" profile --top 400 "$out/$name.pb.gz"
+}
+
 # Words as a shell reads them, quoted only where that is needed.
 spell() {
     local word

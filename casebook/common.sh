@@ -137,6 +137,20 @@ spell() {
     done
 }
 
+# Waits until half of the machine is idle, for 20 s at most (5 s in `make test`).
+wait_for_quiet() {
+    local user nice system idle rest before_idle before_all all second
+    for ((second = 0; second <= ($($short && echo 5 || echo 20)); second++)); do
+        read -r _ user nice system idle rest </proc/stat
+        all=$((user + nice + system + idle))
+        if [ $second -gt 0 ] && [ $((2 * (idle - before_idle))) -ge $((all - before_all)) ]; then
+            return
+        fi
+        before_idle=$idle before_all=$all
+        sleep 1
+    done
+}
+
 # finding TEXT EXPRESSION: checks an expression over the study's document `d` (casebook/finding has
 # the names that it may use). A study that was too disturbed to say is made again.
 finding() {
@@ -149,6 +163,7 @@ finding() {
             break
         fi
         printf '\nDisturbed: %s. Repeated, %d of %d.\n' "$reason" $((try + 1)) "$REPEATS"
+        wait_for_quiet
         make_study
     done
     case $status in

@@ -126,10 +126,11 @@ profile_under_load() {
     study "$name" profile --top 400 "$out/$name.pb.gz"
 }
 
-# Words as a shell reads them, quoted only where that is needed.
+# Words as a shell reads them, quoted only where that is needed; a token is not shown.
 spell() {
     local word
     for word in "$@"; do
+        [ -z "${TOKEN:-}" ] || word=${word//"$TOKEN"/TOKEN}
         case $word in
             *[!A-Za-z0-9_.,:/=@%+-]* | '') printf "'%s' " "$word" ;;
             *) printf '%s ' "${word#"$root"/}" ;;

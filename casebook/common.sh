@@ -160,7 +160,7 @@ finding() {
         status=0
         reason=$("$casebook_dir/finding" "$out" "$study" "$expression") || status=$?
         # In `make test` a case has a minute.
-        if [ $status -ne 3 ] || [ $try -ge "$REPEATS" ] || { $short && [ $SECONDS -gt 40 ]; }; then
+        if [ $status -ne 3 ] || [ $try -ge "$REPEATS" ] || { $short && [ $SECONDS -gt 35 ]; }; then
             break
         fi
         printf '\nDisturbed: %s. Repeated, %d of %d.\n' "$reason" $((try + 1)) "$REPEATS"

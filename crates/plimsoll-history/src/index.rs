@@ -1,6 +1,7 @@
 //! The index of a store ([`Index`]): a file of SQLite beside the run files. What is damaged is made
 //! anew, and where no file can be written the index is in memory: a store that is read-only or full
-//! is read all the same.
+//! is read all the same. So it is where another program has a database of this name: it stays as it
+//! is.
 //!
 //! Several processes write one index: each waits for the others, and writes what it read of the run
 //! files, which is the same. Not here: its rows (`rows`).
@@ -85,6 +86,10 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
     // The index can be made anew: it need not survive a loss of power.
     connection.pragma_update(None, "synchronous", "OFF")?;
     let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if rows::is_foreign(&connection)? {
+        let denied = rusqlite::ffi::Error { code: ErrorCode::PermissionDenied, extended_code: 3 };
+        return Err(Error::SqliteFailure(denied, Some("a database of another program".to_owned())));
+    }
     match schema {
         rows::SCHEMA => Ok(connection),
         0 => {

@@ -145,6 +145,24 @@ fn a_store_that_cannot_be_written_is_read() {
 }
 
 #[test]
+fn a_database_of_another_program_stays_as_it_is() {
+    let folder = folder("foreign");
+    (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
+    let index = folder.join("index.sqlite");
+    for version in [0, 1, 7] {
+        let database = rusqlite::Connection::open(&index).expect("a database");
+        let sql = format!("CREATE TABLE photos (name TEXT); INSERT INTO photos VALUES ('a'); PRAGMA user_version = {version};");
+        database.execute_batch(&sql).expect("written");
+        drop(database);
+        let before = fs::read(&index).expect("there");
+        assert_eq!(count(&mut refreshed(&folder)), 3, "{version}");
+        assert!(fs::read(&index).is_ok_and(|after| after == before), "{version}");
+        fs::remove_file(&index).expect("removed");
+    }
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
 fn several_writers_write_one_index() {
     let folder = folder("writers");
     (0..40).for_each(|number| _ = write(&folder, number, 2000.0));

@@ -30,8 +30,6 @@ type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 /// What an unquoted word is to a shell.
 enum ShellOperator {
-    /// The output goes into another program.
-    Pipe,
     /// Another command follows.
     Next,
     /// Output goes into a file, which the next word names.
@@ -41,10 +39,8 @@ enum ShellOperator {
 }
 
 fn operator(word: &str) -> Option<ShellOperator> {
-    match word {
-        "|" | "|&" => return Some(ShellOperator::Pipe),
-        "&&" | "||" | ";" | "&" => return Some(ShellOperator::Next),
-        _ => {}
+    if ["&&", "&"].contains(&word) {
+        return Some(ShellOperator::Next);
     }
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&').strip_prefix('>')?;
     let rest = rest.trim_start_matches(['>', '|']);
@@ -91,8 +87,11 @@ impl ShellWords {
                     read.plain(c);
                 }
                 '#' if !read.is_begun => while rest.next_if(|c| *c != '\n').is_some() {},
-                '|' if read.is_begun && !read.word.ends_with(['>', '|']) => {
+                '|' if !read.word.ends_with('>') => {
                     read.end();
+                    if rest.next_if_eq(&'|').is_some() {
+                        refuse_more(rest)?;
+                    }
                     break;
                 }
                 ';' if rest.peek().is_none_or(|next| next.is_whitespace()) => {
@@ -101,7 +100,6 @@ impl ShellWords {
                     break;
                 }
                 c if c.is_whitespace() => match read.end() {
-                    Some(ShellOperator::Pipe) => break,
                     Some(ShellOperator::Next) => {
                         refuse_more(rest)?;
                         break;
@@ -335,7 +333,8 @@ mod tests {
         let one = Ok(&["curl", "http://h/a?x=1&y=2"][..]);
         for line in [
             "curl http://h/a?x=1&y=2 | jq .",
-            "curl http://h/a?x=1&y=2| jq .",
+            "curl http://h/a?x=1&y=2|jq .",
+            "curl 'http://h/a?x=1&y=2' |& jq .",
             "curl 'http://h/a?x=1&y=2' > /dev/null 2>&1",
             "curl >out.json http://h/a?x=1&y=2 2> err",
             "curl http://h/a?x=1&y=2 &> /dev/null",

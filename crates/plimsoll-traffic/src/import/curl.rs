@@ -84,6 +84,8 @@ pub struct CurlRequest {
     pub follows: bool,
     /// As many of them at most; -1: however many.
     pub follow_max: Option<i64>,
+    /// Parts `.` and `..` of the path are asked for as they are.
+    pub keeps_dots: bool,
     /// Signs of the URL by which several are asked stand for themselves.
     pub is_verbatim: bool,
     /// Options that ask for something that is not done here.
@@ -202,7 +204,6 @@ const PASSED_OVER: &[&str] = &[
     "remote-name",
     "no-keepalive",
     "tcp-nodelay",
-    "path-as-is",
     "junk-session-cookies",
     "basic",
 ];
@@ -342,6 +343,9 @@ impl CurlRequest {
             return Err(CurlError::Glob(sign));
         }
         request.name_upload();
+        if !request.keeps_dots {
+            request.url = without_dots(&request.url);
+        }
         Ok(request)
     }
 
@@ -369,6 +373,7 @@ impl CurlRequest {
             "user-agent" if value.is_empty() => self.removed.push("User-Agent".to_owned()),
             "referer" if value.is_empty() => {}
             "globoff" => self.is_verbatim = true,
+            "path-as-is" => self.keeps_dots = true,
             "upload-file" => {
                 self.upload = true;
                 self.data = vec![CurlData::File { path: value, stripped: false }];
@@ -484,6 +489,29 @@ impl CurlRequest {
 fn is_curl(word: &str) -> bool {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     name == "curl" || name == "curl.exe"
+}
+
+/// A URL whose path has no parts `.` and `..` (RFC 3986, 5.2.4).
+fn without_dots(url: &str) -> String {
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let Some(begin) = url.get(after_scheme..end).and_then(|text| text.find('/')).map(|at| after_scheme + at) else {
+        return url.to_owned();
+    };
+    let path = &url[begin..end];
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path[1..].split('/') {
+        match part {
+            "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    // A folder stays one.
+    if path.ends_with("/.") || path.ends_with("/..") {
+        parts.push("");
+    }
+    format!("{}/{}{}", &url[..begin], parts.join("/"), &url[end..])
 }
 
 /// A sign by which curl asks several URLs, or none that it takes: brackets of an address of IPv6 are none.
@@ -822,6 +850,10 @@ mod tests {
             ("curl 'http://[::1]:8080/a'", "http://[::1]:8080/a", ""),
             ("curl -T 'd/a b.txt' 'http://h/up/?x=1'", "http://h/up/a%20b.txt?x=1", ""),
             ("curl -T a.txt http://h/up", "http://h/up", ""),
+            ("curl http://h/a/../b/./c?x=/../y", "http://h/b/c?x=/../y", ""),
+            ("curl http://h/../..//a/..", "http://h//", ""),
+            ("curl --path-as-is http://h/a/../b", "http://h/a/../b", ""),
+            ("curl http://h?x=/../", "http://h?x=/../", ""),
             ("curl --url-query 'q=x y' --url-query +r=%41 http://h/", "http://h/", "q=x%20y&r=%41"),
         ] {
             let request = read(line).expect("understood");

@@ -9,6 +9,7 @@
 use crate::rows;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +33,10 @@ impl Index {
         // SQLite follows no link at all, so that the folder itself may not lie behind one.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
         let path = folder.join(FILE);
+        // Another name of the same file is somebody else's: a copy of the store by hard links.
+        if with_suffixes(&path).any(|file| fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.nlink() > 1)) {
+            return Index::anew(path);
+        }
         match open_file(&path) {
             Ok(connection) => Ok(Index { connection, path: Some(path) }),
             Err(error) if is_damage(&error) => Index::anew(path),
@@ -48,9 +53,7 @@ impl Index {
 
     /// An empty index in the place of a damaged one.
     fn anew(path: PathBuf) -> Result<Index, Error> {
-        for suffix in ["", "-journal", "-wal", "-shm"] {
-            let mut beside = path.clone().into_os_string();
-            beside.push(suffix);
+        for beside in with_suffixes(&path) {
             // What is not there needs no removing; what cannot be removed is found when it is
             // opened.
             let _ = fs::remove_file(beside);
@@ -74,6 +77,15 @@ impl Index {
         }
         again
     }
+}
+
+/// The file of an index, and those that SQLite has beside it.
+fn with_suffixes(path: &Path) -> impl Iterator<Item = PathBuf> {
+    ["", "-journal", "-wal", "-shm"].into_iter().map(|suffix| {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(suffix);
+        PathBuf::from(beside)
+    })
 }
 
 fn open_file(path: &Path) -> Result<Connection, Error> {

@@ -81,7 +81,7 @@ impl Index {
 
 /// The file of an index, and those that SQLite has beside it.
 fn with_suffixes(path: &Path) -> impl Iterator<Item = PathBuf> {
-    ["", "-journal", "-wal", "-shm"].into_iter().map(|suffix| {
+    ["", "-journal", "-wal", "-shm"].into_iter().map(move |suffix| {
         let mut beside = path.as_os_str().to_owned();
         beside.push(suffix);
         PathBuf::from(beside)

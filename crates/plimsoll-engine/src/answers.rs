@@ -604,7 +604,10 @@ mod tests {
             captures: vec![AnswerCapture { name: "it".into(), from: CaptureFrom::Regex("a(".into()), default: None }],
             ..Route::new(Request::get())
         };
-        let error = AnswerChecks::compile(&route, &mut PatternCache::default()).map(|_| ()).expect_err("no pattern").to_string();
+        let error = AnswerChecks::compile(&route, &mut PatternCache::default())
+            .map(|_| ())
+            .expect_err("no pattern")
+            .to_string();
         assert!(error.contains("'a('") && error.contains("unclosed group"), "{error}");
     }
 }

@@ -151,7 +151,9 @@ fn a_database_of_another_program_stays_as_it_is() {
     let index = folder.join("index.sqlite");
     for version in [0, 1, 7] {
         let database = rusqlite::Connection::open(&index).expect("a database");
-        let sql = format!("CREATE TABLE photos (name TEXT); INSERT INTO photos VALUES ('a'); PRAGMA user_version = {version};");
+        let sql = format!(
+            "CREATE TABLE photos (name TEXT); INSERT INTO photos VALUES ('a'); PRAGMA user_version = {version};"
+        );
         database.execute_batch(&sql).expect("written");
         drop(database);
         let before = fs::read(&index).expect("there");

@@ -40,10 +40,7 @@ impl Default for PatternBudget {
 
 impl PatternBudget {
     /// Compiles a pattern with `build`, which takes the bytes that it may have; `None` of it: that is not enough.
-    pub fn build<R, E>(
-        &mut self,
-        build: impl Fn(usize) -> Result<Option<R>, E>,
-    ) -> Result<R, PatternRefusal<E>> {
+    pub fn build<R, E>(&mut self, build: impl Fn(usize) -> Result<Option<R>, E>) -> Result<R, PatternRefusal<E>> {
         for bytes in TIERS_BYTES {
             // Each attempt takes time in proportion, and so counts.
             self.0.take(bytes).map_err(|_| PatternRefusal::TooMany)?;

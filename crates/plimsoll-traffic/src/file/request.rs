@@ -203,7 +203,10 @@ fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String
             return Err(TrafficFileError::new(
                 key.at,
                 // A value may stand in it, whose colon is missing.
-                format!("\"{}\" is no name of a header: letters, digits and !#$%&'*+-.^_`|~", redact::excerpt(&key.name)),
+                format!(
+                    "\"{}\" is no name of a header: letters, digits and !#$%&'*+-.^_`|~",
+                    redact::excerpt(&key.name)
+                ),
             ));
         }
         if text.contains(['\r', '\n', '\0']) {

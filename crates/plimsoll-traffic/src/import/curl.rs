@@ -207,8 +207,7 @@ const PASSED_OVER: &[&str] = &[
     "junk-session-cookies",
     "basic",
 ];
-const PASSED_OVER_WITH_VALUE: &[&str] =
-    &[
+const PASSED_OVER_WITH_VALUE: &[&str] = &[
     "output",
     "output-dir",
     "write-out",
@@ -250,8 +249,7 @@ const LEFT_OUT: &[&str] = &[
     "tlsv1.2",
     "tlsv1.3",
 ];
-const LEFT_OUT_WITH_VALUE: &[&str] =
-    &[
+const LEFT_OUT_WITH_VALUE: &[&str] = &[
     "proxy",
     "proxy-header",
     "proxy-user",
@@ -339,7 +337,9 @@ impl CurlRequest {
         if is_head && request.method.is_none() {
             request.method = Some("HEAD".to_owned());
         }
-        if !request.is_verbatim && let Some(sign) = glob_sign(&request.url) {
+        if !request.is_verbatim
+            && let Some(sign) = glob_sign(&request.url)
+        {
             return Err(CurlError::Glob(sign));
         }
         request.name_upload();

@@ -67,7 +67,8 @@ fn regular_expressions_of_a_file_have_a_budget() {
         format!("[[request]]\nget = \"/{number}\"\nexpect = {{ body = 'regex:{pattern}' }}\n")
     };
     let file = |requests: Vec<String>| format!("base = \"http://127.0.0.1:1\"\n{}", requests.concat());
-    let many = written("patterns", "many.toml", &file((0..2_000).map(|n| request(n, &format!("\\w{{60}}{n}"))).collect()));
+    let many =
+        written("patterns", "many.toml", &file((0..2_000).map(|n| request(n, &format!("\\w{{60}}{n}"))).collect()));
     let began = Instant::now();
     let done = plimsoll(&["check", "-f", &many]);
     assert_eq!(done.code, 2, "{}", done.stdout);

@@ -2,6 +2,8 @@
 //!
 //! Not here: how they are reached (`ssh`).
 
+use plimsoll_model::redact::REDACTED;
+
 /// Most agents of a fleet that is reached over ssh.
 const AGENTS_MAX: usize = 64;
 /// The longest name of a host.
@@ -48,7 +50,7 @@ impl Place {
 
 impl SshHost {
     fn parse(text: &str) -> Result<SshHost, String> {
-        let error = || format!("'{text}' is no host; write HOST, USER@HOST or HOST:PORT");
+        let error = || format!("'{}' is no host; write HOST, USER@HOST or HOST:PORT", without_secrets(text));
         let (user, rest) = text.split_once('@').map_or((None, text), |(user, rest)| (Some(user), rest));
         let (host, port) = match rest.strip_prefix('[') {
             Some(rest) => {
@@ -71,6 +73,15 @@ impl SshHost {
     }
 }
 
+/// A host as a message repeats it: without a password, and without what no host has.
+fn without_secrets(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    match text.rsplit_once('@').map(|(user, host)| (user.split_once(':'), host)) {
+        Some((Some((user, _)), host)) => format!("{user}:{REDACTED}@{host}"),
+        _ => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +99,7 @@ mod tests {
             ("ssh://-oProxyCommand=x", Err("no host")),
             ("ssh://-x@a", Err("no host")),
             ("ssh://a b", Err("no host")),
+            ("ssh://ann:s3cret@a:2222?token=s3cret#s3cret", Err("'ann:[redacted]@a:2222' is no host")),
             ("ssh://a;b", Err("no host")),
             ("ssh://a:x", Err("no host")),
             ("ssh://[::1]22", Err("no host")),
@@ -103,7 +115,7 @@ mod tests {
             });
             match (read, expect) {
                 (Ok(read), Ok(expect)) => assert_eq!(read, expect, "{text}"),
-                (Err(said), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
+                (Err(said), Err(part)) => assert!(said.contains(part) && !said.contains("s3cret"), "{text}: {said}"),
                 (got, expect) => panic!("{text}: {got:?}, expected {expect:?}"),
             }
         }

@@ -37,6 +37,12 @@ pub fn create(connection: &Connection) -> Result<(), Error> {
     ))
 }
 
+/// Whether a database holds what no index ever held: then another program has made it.
+pub fn is_foreign(connection: &Connection) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE tbl_name NOT IN ('runs', 'unreadable'))";
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
 fn stamp(row: &Row) -> Result<(String, FileStamp), Error> {
     Ok((row.get(0)?, FileStamp { bytes: row.get(1)?, modified_ns: row.get(2)?, inode: row.get(3)? }))
 }

@@ -36,6 +36,7 @@ pub mod ledger;
 pub mod listed;
 pub mod load;
 pub mod measures;
+pub mod pattern_budget;
 pub mod plan;
 pub mod plan_bytes;
 pub mod probes;

@@ -78,7 +78,8 @@ fn ended(result: Result<u8, Failure>) -> u8 {
     }
     match (told_unwritten(), code) {
         (true, _) => exit::USAGE,
-        (false, exit::INTERRUPTED) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,
+        // What serves until it is told to end has done all it should.
+        (false, exit::INTERRUPTED | exit::DONE) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,
         (false, code) => code,
     }
 }

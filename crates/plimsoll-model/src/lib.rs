@@ -35,6 +35,7 @@ pub mod json_path;
 pub mod ledger;
 pub mod listed;
 pub mod load;
+pub mod machine_facts;
 pub mod measures;
 pub mod plan;
 pub mod plan_bytes;

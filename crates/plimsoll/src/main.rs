@@ -122,6 +122,10 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             plimsoll_sys::signal::catch_interrupts();
             commands::baseline::run(args)
         }
+        Command::Doctor(args) => {
+            plimsoll_sys::signal::catch_interrupts();
+            commands::doctor::run(args)
+        }
         Command::Fleet(args) => {
             plimsoll_sys::signal::catch_interrupts();
             commands::fleet::run(args)

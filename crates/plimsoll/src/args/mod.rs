@@ -3,9 +3,10 @@
 //!
 //! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there
 //! in `reading`, to those that read a store in `history`, to those that are another tool by name in `doors`, to what asks
-//! a server of itself in `grpc`, to what installs in `install`, of other machines in `fleet`; what several have in common
+//! a server of itself in `grpc`, to what checks the machine in `doctor`, to what installs in `install`, of other machines in `fleet`; what several have in common
 //! in `shared`, which knows none of them.
 
+mod doctor;
 mod doors;
 mod fleet;
 mod grpc;
@@ -18,6 +19,7 @@ mod reading;
 mod replay;
 mod shared;
 
+pub use doctor::DoctorArgs;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
@@ -88,6 +90,8 @@ pub enum Command {
     Agent(AgentArgs),
     /// Find, explain and prove, on a server with a planted limit: two minutes
     Demo(DemoArgs),
+    /// Check whether this machine is fit to measure, and what it lacks
+    Doctor(DoctorArgs),
     /// Print again what run files hold
     Show(ShowArgs),
     /// Show where a profile's cost lies, draw it, or compare two per request

@@ -9,6 +9,7 @@ mod curl;
 mod event_stream;
 #[cfg(test)]
 mod examples;
+mod gate;
 mod live;
 mod pictures;
 mod plan_from_args;

@@ -4,6 +4,7 @@
 //! Not here: commands that measure.
 
 use super::known_words::KnownWords;
+use super::shared::InconclusiveArgs;
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub struct HistoryArgs {
 
 /// `plimsoll gate`
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit codes: 0 better or the same, 1 worse, 2 bad use, 3 not known.\n\n\
+#[command(after_help = "Exit codes: 0 better or the same, 1 worse, 2 bad use, 3 not known (--on-inconclusive).\n\n\
     Examples:\n  \
     plimsoll gate --against main                       the latest run\n  \
     plimsoll gate @3f2c1ab --against main --json       the runs of a commit\n\n\
@@ -55,6 +56,8 @@ pub struct GateArgs {
     /// The branch that it is compared with
     #[arg(long, value_name = "BRANCH", required = true)]
     pub against: String,
+    #[command(flatten)]
+    pub inconclusive: InconclusiveArgs,
     /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,

@@ -36,7 +36,7 @@ pub use reading::{
 pub use replay::ReplayArgs;
 pub use shared::redaction;
 pub use shared::{
-    ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
+    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
     StoreArgs,
 };
 
@@ -54,7 +54,7 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
     version,
     after_help = "A bare URL is searched: `plimsoll URL` is `plimsoll find URL`.\n\
                   Exit codes: 0 done, 1 a --fail-if was crossed or nothing succeeded, 2 bad use, cannot start or cannot write, \
-                  130 interrupted."
+                  3 nothing could be decided (--on-inconclusive), 130 interrupted."
 )]
 pub struct Cli {
     /// With --version: also the commit, the features and the target that it was built for

@@ -170,6 +170,7 @@ fn sample(command: &str, id: &str) -> String {
         (_, "slo") => "success>=99.9%, p99<=50ms",
         ("find", "fail_if") => "line<5000",
         ("prove", "fail_if") => "worse",
+        (_, "on_inconclusive") => "pass",
         (_, "stop_if" | "fail_if") => "p99>200ms, errors>5%",
         (_, "against") => "http://127.0.0.1:2/items?id=5",
         (_, "reference") => "http://127.0.0.1:1/ping?id=5",

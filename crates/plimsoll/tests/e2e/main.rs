@@ -14,6 +14,7 @@ mod capture;
 mod curl;
 #[cfg(feature = "png")]
 mod diff;
+mod doctor;
 mod doors;
 mod experiments;
 mod explain;

@@ -17,8 +17,10 @@ mod query;
 mod server;
 mod start_form;
 mod state;
+mod tls;
 mod views;
 
 pub use guard::Access;
 pub use server::{WebSettings, serve};
 pub use state::Renderers;
+pub use tls::{WebTls, WebTlsError};

@@ -9,8 +9,8 @@ use crate::layout::{APP_SCRIPT, app_style, problem_page};
 use crate::metrics;
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
-use crate::start_form::StudyForm;
 use crate::state::{Renderers, WebState};
+use crate::tls::WebTls;
 use crate::views;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -46,6 +46,10 @@ pub struct WebSettings {
     pub access: Access,
     /// What shows a run.
     pub renderers: Renderers,
+    /// The certificate; `None`: plain HTTP.
+    pub tls: Option<WebTls>,
+    /// Whether a page may give commands for a shell, and name files.
+    pub allows_commands: bool,
 }
 
 type App = Arc<WebState>;
@@ -53,16 +57,19 @@ type App = Arc<WebState>;
 /// Serves until the process ends.
 pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::start(format!("the pages cannot be served: {error}"));
-    let WebSettings { store: folder, program, access, renderers } = settings;
+    let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
     let store = Mutex::new(Store::open(&folder)?);
     let jobs = StartedStudies::new(&folder, program);
-    let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style() });
+    let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style(), allows_commands });
     listener.set_nonblocking(true).map_err(cannot)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_io().enable_time().max_blocking_threads(READERS_MAX).build().map_err(cannot)?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
-        axum::serve(listener, router(app)).await.map_err(cannot)
+        match tls {
+            Some(tls) => axum::serve(tls.listener(listener), router(app)).await.map_err(cannot),
+            None => axum::serve(listener, router(app)).await.map_err(cannot),
+        }
     })
 }
 
@@ -285,7 +292,7 @@ async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery)
 }
 
 async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
-    read_files(app, move |it| Ok(it.jobs.start(&StudyForm::parse(&Query::parse(&body))?)?.name)).await
+    read_files(app, move |it| Ok(it.jobs.start(&views::form(it, &Query::parse(&body))?)?.name)).await
 }
 
 async fn start(State(app): State<App>, body: Bytes) -> Response {

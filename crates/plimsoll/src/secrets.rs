@@ -62,7 +62,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "words") => Class::Argument,
         (
             _,
-            "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path"
+            "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "tls_cert" | "tls_key" | "cgroup" | "proto" | "proto_path"
             | "descriptor_set",
         ) => Class::Path,
         (_, "output" | "dir" | "name" | "store") => Class::Place,
@@ -74,6 +74,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "no_resumption"
             | "no_preflight"
             | "allow_public"
+            | "allow_commands"
             | "no_probes"
             | "json"
             | "json_lines"

@@ -73,7 +73,7 @@ pub struct GateArgs {
     Examples:\n  \
     plimsoll serve                                     pages of _output/plimsoll\n  \
     plimsoll serve --store runs --listen 127.0.0.1:0\n  \
-    plimsoll serve --listen 10.0.0.5:8900 --name box   reached from elsewhere"
+    plimsoll serve --listen 10.0.0.5:8900 --name box --tls-cert box.pem --tls-key box.key"
 )]
 pub struct ServeArgs {
     /// Listen there; port 0 takes a free one
@@ -82,6 +82,16 @@ pub struct ServeArgs {
     /// Another name by which browsers reach it, such as box or box:443
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Serve https with this certificate, and its issuers (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+    /// Let pages start shell commands and name files of this machine (--a, --before-block, --vary,
+    /// @FILE): whoever has the token can do what you can
+    #[arg(long)]
+    pub allow_commands: bool,
     /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,

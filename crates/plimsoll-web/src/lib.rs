@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod again;
 mod api;
 mod guard;
 mod jobs;

@@ -4,11 +4,12 @@
 //! Not here: what stands around a page (`layout`), and how findings and charts look
 //! (`plimsoll-report`).
 
+use crate::again::again;
 use crate::jobs::{StartedStudy, StudyProgress};
 use crate::layout::{capitalised, page, text};
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
-use crate::start_form::{FIELDS, STUDIES, StudyForm};
+use crate::start_form::{COMMAND_FIELDS, FIELDS, STUDIES, StudyForm};
 use crate::state::WebState;
 use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};
 use plimsoll_history::RunFilter;
@@ -337,6 +338,43 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     Ok(page("Comparison", "/compare", &body, None))
 }
 
+/// What a form asks for, or the run that it asks for again.
+pub fn form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
+    match query.get("again") {
+        Some(file) => recorded_form(shared, file),
+        None => StudyForm::parse(query, shared.allows_commands),
+    }
+}
+
+fn recorded_form(shared: &WebState, file: &str) -> Result<StudyForm, Problem> {
+    again(file, &(shared.renderers.command)(&run_path(shared, file)?)?, shared.allows_commands)
+}
+
+/// A command line that can be copied.
+fn command_line(line: &str) -> String {
+    format!(
+        "<pre><code id=\"line\">{}</code></pre>\n\
+         <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>\n",
+        text(line)
+    )
+}
+
+/// The form that starts the study of a run again, with its command line; or why a page cannot.
+fn again_form(shared: &WebState, run: &HistoryRun) -> String {
+    match recorded_form(shared, &run.file) {
+        Ok(form) => format!(
+            "<h2>Again, as recorded</h2>\n{}<form action=\"/start\" method=\"post\">\n\
+             <input type=\"hidden\" name=\"again\" value=\"{}\">\n\
+             <p class=\"actions\"><button class=\"first\">Run again</button> \
+             <span class=\"aside\">The same seed: the same requests in the same order.</span></p>\n</form>\n\
+             <h2>Or with changes</h2>\n",
+            command_line(&form.command_line()),
+            text(&run.file)
+        ),
+        Err(problem) => format!("<p class=\"warning\" role=\"note\">{}.</p>\n", text(&capitalised(&problem.text))),
+    }
+}
+
 /// The form of a study. `may_act`: the browser has the token.
 pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
     let again = query.get("again").map(|file| {
@@ -352,6 +390,9 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
              open the link that plimsoll serve printed.</p>\n",
         );
     }
+    if let Some(run) = &again {
+        body.push_str(&again_form(shared, run));
+    }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
     let url = query.get("url").or(again.as_ref().map(|run| run.service.as_str())).unwrap_or_default();
     body.push_str(
@@ -365,12 +406,13 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     let _ = writeln!(
         body,
         "</select>\n<label for=\"url\">Address</label>\
-         <input id=\"url\" name=\"url\" required placeholder=\"http://localhost:8080/\" \
+         <input id=\"url\" name=\"url\" placeholder=\"http://localhost:8080/\" \
          value=\"{}\">\n<label for=\"url2\" data-of=\"prove\">Address of B</label>\
          <input id=\"url2\" name=\"url2\" data-of=\"prove\" placeholder=\"http://localhost:8081/\">",
         text(url)
     );
-    for field in FIELDS {
+    let commands = COMMAND_FIELDS.iter().filter(|_| shared.allows_commands);
+    for field in FIELDS.iter().chain(commands) {
         let own = again.as_ref().filter(|_| field.name == "slo").and_then(|run| run.slo.clone());
         let value = query.get(field.name).map(str::to_owned).or(own).unwrap_or_default();
         let _ = writeln!(
@@ -384,25 +426,76 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
             text(&value)
         );
     }
+    body.push_str(&in_place_of_an_address(query));
     body.push_str(
         "<p class=\"wide actions\"><button class=\"first\">Start</button> \
          <button formaction=\"/start\" formmethod=\"get\">Show the command line</button></p>\n</form>\n",
     );
-    if let (Some(_), Ok(form)) = (query.get("url"), StudyForm::parse(query)) {
-        let _ = writeln!(
-            body,
-            "<h2>The command line that does the same</h2>\n<pre><code id=\"line\">{}</code></pre>\n\
-             <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>",
-            text(&form.command_line())
-        );
+    if ["url", "curl", "traffic"].iter().any(|name| query.get(name).is_some()) {
+        match StudyForm::parse(query, shared.allows_commands) {
+            Ok(form) => {
+                body.push_str("<h2>The command line that does the same</h2>\n");
+                body.push_str(&command_line(&form.command_line()));
+                if let Some(traffic) = &form.traffic {
+                    let _ = writeln!(
+                        body,
+                        "<p class=\"aside\">Save the requests above as <code>traffic.{}</code>.</p>",
+                        traffic.suffix
+                    );
+                }
+            }
+            Err(problem) => {
+                let why = text(&capitalised(&problem.text));
+                let _ = writeln!(body, "<p class=\"warning\" role=\"alert\">{why}.</p>");
+            }
+        }
     }
-    body.push_str(
-        "<p class=\"aside\">Load goes to this machine and private networks only. Commands, \
-         files and public targets are for the command \
-         line.</p>\n",
-    );
+    body.push_str(match shared.allows_commands {
+        true => {
+            "<p class=\"aside\">Load goes to this machine and private networks only. \
+             This server runs commands and reads files that a form names.</p>\n"
+        }
+        false => {
+            "<p class=\"aside\">Load goes to this machine and private networks only. Commands, \
+             files and public targets are for the command line.</p>\n"
+        }
+    });
     body.push_str(&running(shared));
     Ok(page("Start", "/start", &body, None))
+}
+
+/// What may stand in place of an address: a line of curl, or a file of traffic.
+fn in_place_of_an_address(query: &Query) -> String {
+    let area = |name: &str, label: &str, of: &str, rows: usize, example: &str| {
+        let value = query.get(name).unwrap_or_default();
+        format!(
+            "<label for=\"{name}\" data-of=\"{of}\">{label}</label>\
+             <textarea id=\"{name}\" name=\"{name}\" data-of=\"{of}\" rows=\"{rows}\" spellcheck=\"false\" \
+             placeholder=\"{}\">\n{}</textarea>\n",
+            text(example),
+            text_lines(value)
+        )
+    };
+    let is_open = ["curl", "traffic"].iter().any(|name| query.get(name).is_some());
+    format!(
+        "<details class=\"wide\"{}><summary>Requests from a curl line or a file, in place of an address</summary>\n\
+         <div class=\"fields\">\n{}{}</div></details>\n",
+        if is_open { " open" } else { "" },
+        area(
+            "curl",
+            "curl line",
+            "find explain run overload",
+            3,
+            "curl http://localhost:8080/items -H 'Accept: application/json'"
+        ),
+        area(
+            "traffic",
+            "File of traffic",
+            "find explain run overload prove",
+            8,
+            "base = \"http://localhost:8080\"\n[[request]]\nget = \"/items\""
+        )
+    )
 }
 
 /// A study that was started: how far it is, and what became of it.
@@ -410,12 +503,7 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let is_running = job.is_running();
     let mut body = format!("<h1>{}</h1>\n", if is_running { "A study is running" } else { "The study has ended" });
-    let _ = writeln!(
-        body,
-        "<pre><code id=\"line\">{}</code></pre>\n\
-         <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>",
-        text(&job.command)
-    );
+    body.push_str(&command_line(&job.command));
     if is_running && may_act {
         let _ = writeln!(
             body,

@@ -43,7 +43,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         note("warning: --allow-commands: who has the token runs commands here as you do");
     }
     // A browser compares the name with that of the certificate.
-    let place = match &args.name {
+    let place = match args.name.as_ref().filter(|_| args.tls_cert.is_some()) {
         Some(name) if name.contains(':') => name.clone(),
         Some(name) => format!("{name}:{}", listens.port()),
         None => listens.to_string(),

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// Bytes of a body that are read.
-const BODY_BYTES_MAX: usize = 64 << 10;
+const BODY_BYTES_MAX: usize = 192 << 10;
 /// Threads that read run files: a load on this machine needs the cores.
 const READERS_MAX: usize = 2;
 /// The largest run file that is sent.
@@ -296,6 +296,11 @@ async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
 }
 
 async fn start(State(app): State<App>, body: Bytes) -> Response {
+    let asked = Query::parse(&body);
+    if asked.get("show").is_some() {
+        // Who sends a form has the token.
+        return html(app, move |it| views::start(it, &asked, true)).await;
+    }
     match start_study(app, body).await {
         Ok(name) => see(&format!("/studies/{}", encoded(&name))),
         Err(problem) => problem_answer(&problem),

@@ -16,10 +16,12 @@ use plimsoll_history::RunFilter;
 use plimsoll_report::format::{change, date, duration, rate, share};
 use plimsoll_report::history::lane_page;
 use plimsoll_report::page::render_body;
-use plimsoll_report::{Report, Tone};
+use plimsoll_report::{Report, ReportBlock, Tone};
 use std::fmt::Write;
 use std::path::PathBuf;
 
+/// Runs that are compared at a time.
+const COMPARED_MAX: usize = 6;
 /// Runs that the list shows.
 const RUNS_SHOWN: usize = 200;
 /// Loads of a running study that are shown.
@@ -181,7 +183,7 @@ pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
         }
         let mut report = lane_page(lane, order);
         // The rows follow, with links.
-        report.blocks.retain(|block| !matches!(block, plimsoll_report::ReportBlock::Table(..)));
+        report.blocks.retain(|block| !matches!(block, ReportBlock::Table(..)));
         let html = render_body(&report);
         body.push_str(&if number == 0 { html } else { html.replace("<h1>", "<h2>").replace("</h1>", "</h2>") });
         if number == 0 {
@@ -192,7 +194,7 @@ pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
     Ok(page(service, "/history", &body, None))
 }
 
-/// A list of runs, of which two can be chosen to be compared.
+/// A list of runs, of which some can be chosen to be compared.
 fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
     let rows: Vec<Vec<String>> = runs
         .iter()
@@ -234,7 +236,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
         .collect();
     let headings = ["", "made", "study", "commit", "found", "cause", "p99", "CPU a request", "tags", ""];
     format!(
-        "<form action=\"/compare\" method=\"get\">\n{}<p class=\"actions\"><button>Compare two</button></p>\n</form>\n",
+        "<form action=\"/compare\" method=\"get\">\n{}<p class=\"actions\"><button>Compare</button> <span class=\"aside\">two to six runs</span></p>\n</form>\n",
         table(&headings, &rows)
     )
 }
@@ -302,40 +304,120 @@ pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
     Ok(page(file, "/runs/", &body, None))
 }
 
-/// Two runs beside each other; what must not be compared says why.
+/// Runs beside each other, the oldest as A; what must not be compared says why.
 pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
-    let chosen: Vec<&str> = query.all("run").collect();
-    let [first, second] = chosen[..] else {
-        return Err(Problem::bad("choose two runs to be compared"));
-    };
+    let chosen: Vec<&str> = query.all("run").take(COMPARED_MAX + 1).collect();
+    if !(2..=COMPARED_MAX).contains(&chosen.len()) {
+        return Err(Problem::bad(format!("choose two to {COMPARED_MAX} runs to be compared")));
+    }
     let all = shared.runs(&RunFilter::default())?;
-    let find = |file: &str| {
-        let found = all.iter().find(|run| run.file == file).cloned();
+    let find = |file: &&str| {
+        let found = all.iter().find(|run| run.file == **file).cloned();
         found.ok_or_else(|| Problem::not_found(format!("the store holds no run {file}")))
     };
-    let (mut a, mut b) = (find(first)?, find(second)?);
-    // The older one is A, in whichever order they were chosen.
-    if a.started_unix_ms > b.started_unix_ms {
-        std::mem::swap(&mut a, &mut b);
-    }
+    let mut runs = chosen.iter().map(find).collect::<Result<Vec<HistoryRun>, Problem>>()?;
+    // The oldest one is A, in whichever order they were chosen.
+    runs.sort_by_key(|run| run.started_unix_ms);
     let mut body = String::from("<h1>Comparison</h1>\n");
-    let _ = writeln!(
-        body,
-        "<p class=\"actions\">A: {} B: {}</p>",
-        run_link(&a.file, &format!("{} {}", a.commit_short().unwrap_or_default(), day(&a))),
-        run_link(&b.file, &format!("{} {}", b.commit_short().unwrap_or_default(), day(&b)))
-    );
-    let reasons = incomparability(&a, &b);
-    if !reasons.is_empty() {
-        let mut report = Report::default();
-        report.text(Tone::Warning, "these runs must not be compared: a difference would not be the server's");
-        reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
-        body.push_str(&render_body(&report));
-        return Ok(page("Comparison", "/compare", &body, None));
+    if runs.len() > 2 {
+        body.push_str(&compared_lines(&runs));
     }
-    let report = (shared.renderers.compare)(&run_path(shared, &a.file)?, &run_path(shared, &b.file)?)?;
-    body.push_str(&render_body(&report).replace("<h1>", "<h2>").replace("</h1>", "</h2>"));
+    let first = &runs[0];
+    for (letter, run) in ('B'..).zip(&runs[1..]) {
+        let _ = writeln!(
+            body,
+            "<p class=\"actions\">A: {} {letter}: {}</p>",
+            run_link(&first.file, &run_name(first)),
+            run_link(&run.file, &run_name(run))
+        );
+        let reasons = incomparability(first, run);
+        let html = match reasons.is_empty() {
+            true => {
+                let (a, b) = (run_path(shared, &first.file)?, run_path(shared, &run.file)?);
+                render_body(&(shared.renderers.compare)(&a, &b)?)
+            }
+            false => {
+                let mut report = Report::default();
+                let why = "these runs must not be compared: a difference would not be the server's";
+                report.text(Tone::Warning, why);
+                reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
+                render_body(&report)
+            }
+        };
+        body.push_str(&html.replace("<h1>", "<h2>").replace("</h1>", "</h2>"));
+    }
     Ok(page("Comparison", "/compare", &body, None))
+}
+
+/// A commit, where one is known, and when the run was made.
+fn run_name(run: &HistoryRun) -> String {
+    format!("{} {}", run.commit_short().unwrap_or_default(), day(run)).trim().to_owned()
+}
+
+/// Several runs: their lines in one picture, and a table of differences from the oldest.
+fn compared_lines(runs: &[HistoryRun]) -> String {
+    let mut out = String::new();
+    for lane in lanes(runs, LaneOrder::Time).iter().filter(|lane| lane.points.len() > 1) {
+        let mut report = lane_page(lane, LaneOrder::Time);
+        report.blocks.retain(|block| matches!(block, ReportBlock::Chart(_)));
+        out.push_str(&render_body(&report));
+    }
+    let first = &runs[0];
+    let cell = |ratio: Option<f64>, lower_is_better: bool| match ratio {
+        Some(ratio) if (ratio - 1.0).abs() < 0.0005 => "0 %".to_owned(),
+        Some(ratio) => {
+            let class = if (ratio < 1.0) == lower_is_better { "better" } else { "worse" };
+            format!("<span class=\"{class}\">{}</span>", change(ratio - 1.0))
+        }
+        None => "-".to_owned(),
+    };
+    let ratio = |of: &dyn Fn(&HistoryRun) -> Option<f64>, run: &HistoryRun| {
+        of(run).zip(of(first)).filter(|(_, before)| *before > 0.0).map(|(after, before)| after / before)
+    };
+    let rows = ('A'..).zip(runs).map(|(letter, run)| {
+        let rps = |run: &HistoryRun| run.line().map(|line| line.rps).or_else(|| run.followed_rps());
+        let found = match run.line() {
+            Some(line) => {
+                let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
+                format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
+            }
+            None => run.followed_rps().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
+        };
+        let is_first = letter == 'A';
+        let may = !is_first && incomparability(first, run).is_empty();
+        let p99 = |run: &HistoryRun| run.summary.as_ref().and_then(|it| it.p99_ns);
+        let cpu = |run: &HistoryRun| run.summary.as_ref().and_then(|it| it.cpu_us);
+        vec![
+            letter.to_string(),
+            run_link(&run.file, &run_name(run)),
+            text(&found),
+            if may { cell(ratio(&rps, run), false) } else { String::new() },
+            text(match (is_first, may) {
+                (true, _) => "",
+                (false, true) => apart(first, run),
+                (false, false) => "must not be compared",
+            }),
+            text(&p99(run).map_or_else(|| "-".to_owned(), duration)),
+            if may { cell(ratio(&p99, run), true) } else { String::new() },
+            text(&cpu(run).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
+            if may { cell(ratio(&cpu, run), true) } else { String::new() },
+        ]
+    });
+    let headings = ["", "run", "line or goodput", "change", "intervals", "p99", "change", "CPU a request", "change"];
+    out + &table(&headings, &rows.collect::<Vec<_>>())
+        + "<p class=\"aside\">Separate runs: <code>plimsoll prove</code> says whether a difference is real.</p>\n"
+}
+
+/// Whether the intervals of two lines overlap, in words.
+fn apart(a: &HistoryRun, b: &HistoryRun) -> &'static str {
+    let (Some(a), Some(b)) = (a.line(), b.line()) else { return "no intervals" };
+    if b.upper.is_some_and(|upper| upper < a.lower) {
+        "lower than A"
+    } else if a.upper.is_some_and(|upper| upper < b.lower) {
+        "higher than A"
+    } else {
+        "overlap"
+    }
 }
 
 /// What a form asks for, or the run that it asks for again.
@@ -429,7 +511,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     body.push_str(&in_place_of_an_address(query));
     body.push_str(
         "<p class=\"wide actions\"><button class=\"first\">Start</button> \
-         <button formaction=\"/start\" formmethod=\"get\">Show the command line</button></p>\n</form>\n",
+         <button name=\"show\" value=\"line\">Show the command line</button></p>\n</form>\n",
     );
     if ["url", "curl", "traffic"].iter().any(|name| query.get(name).is_some()) {
         match StudyForm::parse(query, shared.allows_commands) {

@@ -17,6 +17,8 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::{Around, Report, SearchTarget, Shown, event_lines, json, text};
+#[cfg_attr(not(feature = "web"), allow(unused_imports, reason = "the pages show it"))]
+pub use flames::flame_difference;
 pub use plimsoll_study::output::print;
 use plimsoll_study::output::{note, print_as_it_is};
 use plimsoll_study::{load_profiles, side_profiles};

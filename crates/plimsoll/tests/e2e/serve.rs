@@ -109,7 +109,7 @@ fn every_page_is_served_whole_and_guarded() {
     let service: String = url::form_urlencoded::byte_serialize(service.as_str().expect("text").as_bytes()).collect();
     let mut all: Vec<(String, &str)> = vec![
         ("/".into(), "<h1>Services</h1>"),
-        ("/runs".into(), "Compare two"),
+        ("/runs".into(), "two to six runs"),
         ("/start".into(), "<form"),
         (format!("/history?service={service}"), "oad line "),
         ("/metrics".into(), "plimsoll_rps{"),
@@ -188,7 +188,7 @@ fn nobody_acts_without_name_origin_and_token() {
         let page = pages.post("/start", form);
         assert!(page.status == 400 && page.body.contains(part), "{form}: {} {}", page.status, page.body);
     }
-    let long = format!("study=find&url=http://h/{}", "a".repeat(100_000));
+    let long = format!("study=find&url=http://h/{}", "a".repeat(300_000));
     assert_eq!(pages.post("/start", &long).status, 413);
     assert!(pages.json("/api/v1/studies")["studies"].as_array().expect("a list").is_empty());
 }

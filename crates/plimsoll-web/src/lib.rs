@@ -12,6 +12,7 @@ mod api;
 mod guard;
 mod jobs;
 mod layout;
+mod marking;
 mod metrics;
 mod problem;
 mod query;

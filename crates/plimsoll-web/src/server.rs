@@ -6,6 +6,7 @@ use crate::api;
 use crate::guard::{Access, headers};
 use crate::jobs::StartedStudies;
 use crate::layout::{APP_SCRIPT, app_style, problem_page};
+use crate::marking;
 use crate::metrics;
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
@@ -60,7 +61,7 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
     let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
     let store = Mutex::new(Store::open(&folder)?);
     let jobs = StartedStudies::new(&folder, program);
-    let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style(), allows_commands });
+    let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style(), marking: Mutex::default(), allows_commands });
     listener.set_nonblocking(true).map_err(cannot)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_io().enable_time().max_blocking_threads(READERS_MAX).build().map_err(cannot)?;
@@ -84,13 +85,17 @@ fn router(app: App) -> Router {
         .route("/runs", get(|State(app): State<App>| html(app, views::runs)))
         .route(
             "/runs/{file}",
-            get(|State(app): State<App>, Path(file): Path<String>| html(app, move |it| views::run(it, &file))),
+            get(run_page),
         )
         .route("/runs/{file}/page.html", get(whole_page))
         .route("/runs/{file}/summary.md", get(summary))
         .route("/runs/{file}/document.json", get(document))
         .route("/runs/{file}/file", get(run_file))
         .route("/runs/{file}/picture", get(picture))
+        .route("/runs/{file}/marks", post(mark))
+        .route("/runs/{file}/delete", post(delete))
+        .route("/api/v1/runs/{file}/marks", post(mark_json))
+        .route("/api/v1/runs/{file}/delete", post(delete_json))
         .route(
             "/compare",
             get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &parse_query(query)))),
@@ -286,6 +291,11 @@ async fn login(State(app): State<App>, query: RawQuery) -> Response {
     }
 }
 
+async fn run_page(State(app): State<App>, headers: HeaderMap, Path(file): Path<String>) -> Response {
+    let may_act = app.access.has_token(&headers);
+    html(app, move |it| views::run(it, &file, may_act)).await
+}
+
 async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery) -> Response {
     let may_act = app.access.has_token(&headers);
     html(app, move |it| views::start(it, &parse_query(query), may_act)).await
@@ -312,6 +322,39 @@ async fn start_json(State(app): State<App>, body: Bytes) -> Response {
         Ok(name) => json(app, move |it| api::job(it, &name)).await,
         Err(problem) => json_problem(&problem),
     }
+}
+
+async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem> {
+    read_files(app, move |it| marking::mark(it, &file, &Query::parse(&body)).map(|()| file)).await
+}
+
+async fn mark(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
+    match mark_run(app, file, body).await {
+        Ok(file) => see(&format!("/runs/{}", encoded(&file))),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
+    match mark_run(Arc::clone(&app), file, body).await {
+        Ok(file) => json(app, move |it| api::listed_run(it, &file)).await,
+        Err(problem) => json_problem(&problem),
+    }
+}
+
+async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
+    match read_files(app, move |it| marking::delete(it, &file)).await {
+        Ok(()) => see("/runs"),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn delete_json(State(app): State<App>, Path(file): Path<String>) -> Response {
+    json(app, move |it| {
+        marking::delete(it, &file)?;
+        Ok(serde_json::json!({ "schema": "plimsoll.deleted/1", "file": file }))
+    })
+    .await
 }
 
 async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<String>) -> Response {

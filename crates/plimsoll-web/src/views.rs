@@ -206,7 +206,9 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
                 (None, Some(void)) => format!("<span class=\"aside\">void: {}</span>", text(void)),
                 (None, None) => String::new(),
             };
-            let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let pinned = run.is_pinned.then(|| "pinned".to_owned());
+            let tags = run.tags.iter().map(|(key, value)| format!("{key}={value}"));
+            let tags: Vec<String> = pinned.into_iter().chain(tags).collect();
             let verdict = summary.and_then(|it| it.verdict.clone());
             let found = match (run.line(), run.followed_rps(), verdict) {
                 (Some(line), ..) => {
@@ -266,8 +268,9 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     Ok(page("Runs", "/runs", &body, None))
 }
 
-/// One run: what `plimsoll report` writes, with what can be done with it.
-pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
+/// One run: what `plimsoll report` writes, with what can be done with it. `may_act`: the browser has
+/// the token.
+pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
     let path = run_path(shared, file)?;
     let all = shared.runs(&RunFilter::default())?;
     let listed = all.iter().find(|run| run.file == file);
@@ -299,9 +302,44 @@ pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
          <a href=\"{address}/summary.md\">summary</a> <a href=\"{address}/picture\">picture</a> \
          <a href=\"{address}/document.json\">document</a> <a href=\"{address}/file\" download>run file</a></p>"
     );
+    if let Some(run) = listed.filter(|_| may_act) {
+        body.push_str(&marks_form(run));
+    }
     let report = (shared.renderers.report)(&path)?;
     let body = format!("{}{body}", render_body(&report));
     Ok(page(file, "/runs/", &body, None))
+}
+
+/// What changes the marks of a run, and removes it.
+fn marks_form(run: &HistoryRun) -> String {
+    let address = run_address(&run.file);
+    let button = |name: &str, value: &str, shown: &str| {
+        format!(
+            "<form action=\"{address}/marks\" method=\"post\">\
+             <button name=\"{name}\" value=\"{}\">{}</button></form> ",
+            text(value),
+            text(shown)
+        )
+    };
+    let untag = run.tags.iter().map(|(key, value)| button("untag", key, &format!("Remove {key}={value}")));
+    let untag: String = untag.collect();
+    let pin = match run.is_pinned {
+        true => button("pin", "no", "Unpin"),
+        false => button("pin", "yes", "Pin"),
+    };
+    let delete = match run.is_pinned {
+        true => "<span class=\"aside\">Pinned: nothing removes it.</span>".to_owned(),
+        false => format!(
+            "<details><summary>Delete</summary><form action=\"{address}/delete\" method=\"post\">\
+             <button>Delete this run for good</button></form></details>"
+        ),
+    };
+    format!(
+        "<div class=\"actions\">Marks: <form action=\"{address}/marks\" method=\"post\">\
+         <label for=\"tag\" class=\"aside\">Tag</label> \
+         <input id=\"tag\" name=\"tag\" class=\"short\" placeholder=\"release=1.4\" required> <button>Add</button></form> \
+         {untag}{pin}{delete}</div>\n"
+    )
 }
 
 /// Runs beside each other, the oldest as A; what must not be compared says why.

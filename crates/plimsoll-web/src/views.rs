@@ -12,7 +12,7 @@ use crate::query::{Query, encoded};
 use crate::start_form::{COMMAND_FIELDS, FIELDS, STUDIES, StudyForm};
 use crate::state::WebState;
 use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};
-use plimsoll_history::RunFilter;
+use plimsoll_history::{RunFilter, RunMarks};
 use plimsoll_report::format::{change, date, duration, rate, share};
 use plimsoll_report::history::lane_page;
 use plimsoll_report::page::render_body;
@@ -303,7 +303,7 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
          <a href=\"{address}/document.json\">document</a> <a href=\"{address}/file\" download>run file</a></p>"
     );
     if let Some(run) = listed.filter(|_| may_act) {
-        body.push_str(&marks_form(run));
+        body.push_str(&marks_form(run, &RunMarks::read(&path)));
     }
     let report = (shared.renderers.report)(&path)?;
     let body = format!("{}{body}", render_body(&report));
@@ -311,7 +311,7 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
 }
 
 /// What changes the marks of a run, and removes it.
-fn marks_form(run: &HistoryRun) -> String {
+fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
     let address = run_address(&run.file);
     let button = |name: &str, value: &str, shown: &str| {
         format!(
@@ -321,7 +321,8 @@ fn marks_form(run: &HistoryRun) -> String {
             text(shown)
         )
     };
-    let untag = run.tags.iter().map(|(key, value)| button("untag", key, &format!("Remove {key}={value}")));
+    // Tags of the run file stay: it is never changed.
+    let untag = marks.tags.iter().map(|(key, value)| button("untag", key, &format!("Remove {key}={value}")));
     let untag: String = untag.collect();
     let pin = match run.is_pinned {
         true => button("pin", "no", "Unpin"),

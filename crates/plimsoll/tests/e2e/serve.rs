@@ -9,10 +9,10 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// A server of pages, until the end of a test.
-struct Pages {
+pub struct Pages {
     child: Child,
-    address: String,
-    token: String,
+    pub address: String,
+    pub token: String,
 }
 
 impl Drop for Pages {
@@ -24,19 +24,23 @@ impl Drop for Pages {
 }
 
 /// An answer: status, headers and body.
-struct Page {
-    status: u16,
-    headers: String,
+pub struct Page {
+    pub status: u16,
+    pub headers: String,
     body: String,
 }
 
 impl Pages {
-    fn start(store: &Path) -> Pages {
+    pub fn start(store: &Path) -> Pages {
+        Pages::start_with(store, &[])
+    }
+
+    fn start_with(store: &Path, flags: &[&str]) -> Pages {
         let words = ["serve", "--listen=127.0.0.1:0", "--store", store.to_str().expect("text")];
-        let mut child = command(&words).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child = command(&[&words[..], flags].concat()).stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let link = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http://"))).expect("a link");
-        let (address, token) = link.trim_start_matches("http://").split_once("/login?token=").expect("a token");
+        let link = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http"))).expect("a link");
+        let (address, token) = link.split_once("://").expect("a scheme").1.split_once("/login?token=").expect("a token");
         Pages { child, address: address.to_owned(), token: token.to_owned() }
     }
 
@@ -59,7 +63,7 @@ impl Pages {
         self.send(format!("{head}\r\n{body}").as_bytes())
     }
 
-    fn get(&self, path: &str) -> Page {
+    pub fn get(&self, path: &str) -> Page {
         self.ask("GET", path, &[&format!("Host: {}", self.address)], "")
     }
 

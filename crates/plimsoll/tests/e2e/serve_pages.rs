@@ -76,7 +76,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     browser.value("document.querySelector('#study').value = 'run'; document.querySelector('#study').dispatchEvent(new Event('change'))");
     let seen = "[...document.querySelectorAll('.fields input')].filter(it => it.offsetParent).map(it => it.name).join()";
     assert_eq!(browser.value(seen), "url,rate,concurrency,duration,method,header,tag");
-    browser.fill("#url", &format!("{}healthz", server.url.trim_end_matches('/').to_owned() + "/"));
+    browser.fill("#url", &format!("{}/healthz", server.url.trim_end_matches('/')));
     browser.fill("#concurrency", "2");
     browser.fill("#duration", "60s");
     look(&mut browser, "start");

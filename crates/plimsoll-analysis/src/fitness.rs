@@ -117,7 +117,9 @@ fn cores(facts: &MachineFacts) -> FitnessCheck {
             "cores",
             Fitness::Limited,
             found,
-            Some("1 core: plimsoll and a server on this machine share it. Give plimsoll 2 cores, or a machine of its own"),
+            Some(
+                "1 core: plimsoll and a server on this machine share it. Give plimsoll 2 cores, or a machine of its own",
+            ),
         ),
         _ => check("cores", Fitness::Fit, found, None),
     }
@@ -367,10 +369,7 @@ mod tests {
             (SelfMeasurement { lag_p99_ns: 50 * MS, ..BENCHMARK }, Fitness::Unfit),
             (SelfMeasurement { highest_rps: 3000.0, ..BENCHMARK }, Fitness::Limited),
             // Lateness that others caused is not plimsoll's.
-            (
-                SelfMeasurement { lag_p99_ns: 50 * MS, disturbed: Some("others".into()), ..BENCHMARK },
-                Fitness::Limited,
-            ),
+            (SelfMeasurement { lag_p99_ns: 50 * MS, disturbed: Some("others".into()), ..BENCHMARK }, Fitness::Limited),
         ] {
             let found = MachineFitness::assess(&good(), Some(&measured));
             assert_eq!(found.fitness(), fitness, "{measured:?}: {found:?}");

@@ -72,9 +72,7 @@ impl RunMarks {
             // Plain values: nothing of them fails to be written.
             false => output_file::write(&path, &serde_json::to_vec(self).unwrap_or_default()),
         };
-        done.map_err(|error| {
-            Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error)))
-        })
+        done.map_err(|error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error))))
     }
 }
 
@@ -133,8 +131,10 @@ mod tests {
         assert!(!folder.join("find-1-2.marks").exists());
         RunMarks::default().with_tag("b=1").and_then(|it| it.write(&run)).expect("written");
         remove_run(&folder, names[0]).expect("removed");
-        let mut left: Vec<String> =
-            fs::read_dir(&folder).expect("a folder").map(|it| it.expect("an entry").file_name().into_string().expect("text")).collect();
+        let mut left: Vec<String> = fs::read_dir(&folder)
+            .expect("a folder")
+            .map(|it| it.expect("an entry").file_name().into_string().expect("text"))
+            .collect();
         left.sort();
         assert_eq!(left, ["find-1-23.plimsoll", "x.txt"]);
         for tag in ["", "a", "=1", "a=\n", &format!("a={}", "x".repeat(201))] {

@@ -191,7 +191,7 @@ mod tests {
         let text = doctor_text(Some(&measured), &fitness, None);
         assert!(text.lines().count() <= LINES_MAX, "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS_MAX), "{text}");
-        assert!(text.starts_with("this machine is not fit to measure: steal, interference") , "{text}");
+        assert!(text.starts_with("this machine is not fit to measure: steal, interference"), "{text}");
         assert!(text.contains("more: plimsoll doctor --json"), "{text}");
         let document = doctor_document(&facts, Some(&measured), &fitness);
         assert_eq!(document["fitness"], "unfit");

@@ -7,8 +7,8 @@ use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
 use plimsoll_model::units::{SECOND, exact_duration};
 use plimsoll_model::{
-    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape, OnInconclusive, OnLoss,
-    PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
+    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape,
+    OnInconclusive, OnLoss, PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
 };
 use plimsoll_traffic::target_url::default_port;
 

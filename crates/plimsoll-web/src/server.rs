@@ -61,7 +61,16 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
     let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
     let store = Mutex::new(Store::open(&folder)?);
     let jobs = StartedStudies::new(&folder, program);
-    let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style(), marking: Mutex::default(), allows_commands });
+    let app = Arc::new(WebState {
+        folder,
+        store,
+        jobs,
+        renderers,
+        access,
+        style: app_style(),
+        marking: Mutex::default(),
+        allows_commands,
+    });
     listener.set_nonblocking(true).map_err(cannot)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_io().enable_time().max_blocking_threads(READERS_MAX).build().map_err(cannot)?;
@@ -83,10 +92,7 @@ fn router(app: App) -> Router {
             get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::history(it, &parse_query(query)))),
         )
         .route("/runs", get(|State(app): State<App>| html(app, views::runs)))
-        .route(
-            "/runs/{file}",
-            get(run_page),
-        )
+        .route("/runs/{file}", get(run_page))
         .route("/runs/{file}/page.html", get(whole_page))
         .route("/runs/{file}/summary.md", get(summary))
         .route("/runs/{file}/document.json", get(document))

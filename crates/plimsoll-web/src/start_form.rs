@@ -152,10 +152,9 @@ impl StudyForm {
         let needs_url = curl.is_none() && traffic.is_none();
         // Where commands start the sides, one address is enough.
         let needs_second = study == "prove" && commands == 0;
-        for (name, needed, is_used) in [
-            ("url", needs_url || needs_second, curl.is_none()),
-            ("url2", needs_second, study == "prove"),
-        ] {
+        for (name, needed, is_used) in
+            [("url", needs_url || needs_second, curl.is_none()), ("url2", needs_second, study == "prove")]
+        {
             match query.get(name).filter(|_| is_used) {
                 // What stands in a file is asked there instead.
                 Some(url) if traffic.is_some() && study != "prove" => {
@@ -245,7 +244,9 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
 /// Whether a file of traffic is TOML: its first line that says something is a table or `key = value`.
 fn is_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.next().is_some_and(|line| line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| !key.contains(':')))
+    lines
+        .next()
+        .is_some_and(|line| line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| !key.contains(':')))
 }
 
 /// The surroundings of a file that came over the network: none.
@@ -347,7 +348,10 @@ mod tests {
         for (text, part) in [
             ("[[request]]\nget = \"/a\"\nbody = \"@/etc/passwd\"\nbase=1", "traffic: line"),
             ("base = \"http://h\"\n[[request]]\npost = \"/a\"\nbody = \"@/etc/passwd\"\n", "may name none"),
-            ("base = \"http://h\"\n[[request]]\nget = \"/{{ u.a }}\"\n[data.u]\nfile = \"/etc/passwd\"\n", "may name none"),
+            (
+                "base = \"http://h\"\n[[request]]\nget = \"/{{ u.a }}\"\n[data.u]\nfile = \"/etc/passwd\"\n",
+                "may name none",
+            ),
             ("base = \"http://h\"\n[[request]]\nget = \"/{{ env.HOME }}\"\n", "traffic: line"),
             ("nonsense", "traffic: line"),
             (&"#".repeat(TRAFFIC_BYTES_MAX + 1), "traffic: at most"),
@@ -363,7 +367,10 @@ mod tests {
     fn commands_are_for_servers_that_allow_them() {
         for (form, expect) in [
             ("study=prove&url=http://h/&a=./x&b=./y", "prove --a=./x --b=./y http://h/"),
-            ("study=explain&url=http://h/&vary=./set+%7Bn%7D&values=4,8", "explain --vary=./set {n} --values=4,8 http://h/"),
+            (
+                "study=explain&url=http://h/&vary=./set+%7Bn%7D&values=4,8",
+                "explain --vary=./set {n} --values=4,8 http://h/",
+            ),
             ("study=find&curl=curl+-d+%40x+http://h/", "find --curl=curl -d @x http://h/"),
         ] {
             assert_eq!(words(form, true).as_deref(), Ok(expect));

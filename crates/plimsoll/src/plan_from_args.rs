@@ -7,8 +7,8 @@
 
 use crate::args::redaction;
 use crate::args::{
-    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs,
-    SchemaArgs, ScriptArgs, StoreArgs,
+    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs,
+    RequestArgs, SchemaArgs, ScriptArgs, StoreArgs,
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};

@@ -5,7 +5,9 @@
 
 use super::fleet::FleetArgs;
 use super::reading::LogArgs;
-use super::shared::{GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs};
+use super::shared::{
+    GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
+};
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;

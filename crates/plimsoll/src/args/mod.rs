@@ -36,8 +36,8 @@ pub use reading::{
 pub use replay::ReplayArgs;
 pub use shared::redaction;
 pub use shared::{
-    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
-    StoreArgs,
+    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
+    ScriptArgs, SearchArgs, StoreArgs,
 };
 
 use clap::{Parser, Subcommand};

@@ -1,7 +1,9 @@
 //! What was said to `plimsoll replay`.
 
 use super::reading::LogArgs;
-use super::shared::{ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_words};
+use super::shared::{
+    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_words,
+};
 use clap::{Args, ValueHint};
 use plimsoll_model::Redact;
 use std::path::PathBuf;

@@ -65,9 +65,8 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
 
 /// The certificate of the pages.
 fn web_tls(cert: &Path, key: &Path) -> Result<WebTls, Failure> {
-    let wrong = |flag: &str, path: &Path, why: &str| {
-        Failure::usage(format!("{flag}: the file '{}' {why}", path.display()))
-    };
+    let wrong =
+        |flag: &str, path: &Path, why: &str| Failure::usage(format!("{flag}: the file '{}' {why}", path.display()));
     let read = |flag: &str, path: &Path| files::read(path, Use::Pem).map_err(|why| wrong(flag, path, &why));
     WebTls::new(&read("--tls-cert", cert)?, &read("--tls-key", key)?).map_err(|error| match error {
         WebTlsError::Certificate(why) => wrong("--tls-cert", cert, &why),

@@ -7,6 +7,8 @@ mod flames;
 pub mod page;
 mod profile_note;
 
+#[cfg_attr(not(feature = "web"), allow(unused_imports, reason = "the pages show it"))]
+pub use flames::flame_difference;
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::finding::explain::of_search;
 use plimsoll_analysis::levels::{Level, LoadUnit, measured};
@@ -17,8 +19,6 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, Experiment};
 use plimsoll_report::{Around, Report, SearchTarget, Shown, event_lines, json, text};
-#[cfg_attr(not(feature = "web"), allow(unused_imports, reason = "the pages show it"))]
-pub use flames::flame_difference;
 pub use plimsoll_study::output::print;
 use plimsoll_study::output::{note, print_as_it_is};
 use plimsoll_study::{load_profiles, side_profiles};

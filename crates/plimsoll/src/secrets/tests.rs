@@ -184,9 +184,11 @@ fn sample(command: &str, id: &str) -> String {
         (_, "values") => "2,4.5,8",
         (_, "a" | "b" | "build" | "start" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
         (_, "process" | "name") => "api",
-        (_, "unix" | "cacert" | "cert" | "key" | "tls_cert" | "tls_key" | "cgroup" | "proto" | "proto_path" | "descriptor_set") => {
-            "/run/a b/x=y.pem"
-        }
+        (
+            _,
+            "unix" | "cacert" | "cert" | "key" | "tls_cert" | "tls_key" | "cgroup" | "proto" | "proto_path"
+            | "descriptor_set",
+        ) => "/run/a b/x=y.pem",
         (_, "ok_grpc") => "OK,NOT_FOUND",
         (_, "output" | "dir" | "store") => "/run/a b/x.y",
         (_, "tags") => "release=1.4",

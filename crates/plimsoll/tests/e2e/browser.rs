@@ -181,7 +181,9 @@ impl Browser {
 
     /// Types text into a field.
     pub fn fill(&mut self, selector: &str, text: &str) {
-        self.value(&format!("document.querySelector({selector:?}).focus(); document.querySelector({selector:?}).value = ''"));
+        self.value(&format!(
+            "document.querySelector({selector:?}).focus(); document.querySelector({selector:?}).value = ''"
+        ));
         self.call("Input.insertText", json!({ "text": text }));
         assert_eq!(self.value(&format!("document.querySelector({selector:?}).value")), *text, "{selector}");
     }
@@ -197,7 +199,8 @@ impl Browser {
 
     /// A picture of the whole page, at most so high.
     pub fn picture(&mut self, path: &Path) {
-        let size = self.value("[document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 4000)]");
+        let size =
+            self.value("[document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 4000)]");
         let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
         let shot = self.call("Page.captureScreenshot", json!({ "clip": clip, "captureBeyondViewport": true }));
         let bytes = base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().expect("text"));

@@ -10,7 +10,8 @@ fn this_machine_is_checked_and_measured() {
     let fitness = document["fitness"].as_str().expect("a word");
     assert_eq!(done.code, i32::from(fitness == "unfit"), "{}{}", done.stdout, done.stderr);
     let checks = document["checks"].as_array().expect("a list");
-    let worst = ["unfit", "limited", "fit"].into_iter().find(|word| checks.iter().any(|check| check["fitness"] == *word));
+    let worst =
+        ["unfit", "limited", "fit"].into_iter().find(|word| checks.iter().any(|check| check["fitness"] == *word));
     assert_eq!(worst, Some(fitness), "{document:#}");
     for check in checks.iter().filter(|check| check["fitness"] == "unfit") {
         assert!(check["remedy"].is_string(), "{check}");

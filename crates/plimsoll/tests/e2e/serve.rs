@@ -37,10 +37,12 @@ impl Pages {
 
     fn start_with(store: &Path, flags: &[&str]) -> Pages {
         let words = ["serve", "--listen=127.0.0.1:0", "--store", store.to_str().expect("text")];
-        let mut child = command(&[&words[..], flags].concat()).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child =
+            command(&[&words[..], flags].concat()).stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let link = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http"))).expect("a link");
-        let (address, token) = link.split_once("://").expect("a scheme").1.split_once("/login?token=").expect("a token");
+        let (address, token) =
+            link.split_once("://").expect("a scheme").1.split_once("/login?token=").expect("a token");
         Pages { child, address: address.to_owned(), token: token.to_owned() }
     }
 
@@ -309,9 +311,7 @@ fn encoded(text: &str) -> String {
 fn ended(pages: &Pages, started: &Page) -> Value {
     assert_eq!(started.status, 303, "{}", started.body);
     let name = location(started).trim_start_matches("/studies/").to_owned();
-    wait_for("its end", || {
-        Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false)
-    })
+    wait_for("its end", || Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false))
 }
 
 /// A curl line, a file of traffic, and a run that is made again.
@@ -345,7 +345,8 @@ fn studies_start_from_curl_files_of_traffic_and_runs() {
     }
 
     // Again: a plain run as it was recorded, the one with a file of this machine not.
-    let done = ended(&pages, &pages.post("/start", &format!("{short}&url={}&rate=", encoded(&format!("{base}/healthz")))));
+    let done =
+        ended(&pages, &pages.post("/start", &format!("{short}&url={}&rate=", encoded(&format!("{base}/healthz")))));
     let plain = done["run_file"].as_str().expect("a file").to_owned();
     let page = pages.get(&format!("/start?again={plain}"));
     assert!(page.body.contains("Again, as recorded") && page.body.contains("--concurrency=1"), "{}", page.body);
@@ -409,7 +410,8 @@ fn marks_are_given_from_pages_and_keep_a_run() {
     assert_eq!(left["runs"].as_array().map(Vec::len), Some(1), "{left}");
     assert_eq!(runs(&address, "untag=release&pin=no").0, 200);
     let origin = format!("Origin: http://{}", pages.address);
-    let without = pages.ask("POST", &format!("/runs/{file}/delete"), &[&format!("Host: {}", pages.address), &origin], "");
+    let without =
+        pages.ask("POST", &format!("/runs/{file}/delete"), &[&format!("Host: {}", pages.address), &origin], "");
     assert_eq!(without.status, 401);
     assert_eq!(runs(&format!("/api/v1/runs/{file}/delete"), "").0, 200);
     assert!(!store.join(file).exists());
@@ -429,7 +431,13 @@ fn pages_are_served_over_tls() {
     let silent = TcpStream::connect(&pages.address).expect("connected");
     let url = format!("https://{}/", pages.address);
     let done = plimsoll(&["run", &url, "-n", "20", "-c", "2", "--cacert", &cert, "--json", "-q"]);
-    assert_eq!((done.code, done.json()["ledger"]["succeeded"].as_u64()), (0, Some(20)), "{}{}", done.stdout, done.stderr);
+    assert_eq!(
+        (done.code, done.json()["ledger"]["succeeded"].as_u64()),
+        (0, Some(20)),
+        "{}{}",
+        done.stdout,
+        done.stderr
+    );
     drop(silent);
     assert_eq!(pages.get("/").status, 0, "plain HTTP has no answer");
     for (flags, part) in [
@@ -438,7 +446,9 @@ fn pages_are_served_over_tls() {
         (vec!["--tls-cert", &cert, "--tls-key", &cert], "--tls-key"),
         (vec!["--tls-cert", "/nowhere", "--tls-key", &key], "--tls-cert"),
     ] {
-        let done = plimsoll(&[&["serve", "--listen", "127.0.0.1:0", "--store", store.to_str().expect("text")], &flags[..]].concat());
+        let done = plimsoll(
+            &[&["serve", "--listen", "127.0.0.1:0", "--store", store.to_str().expect("text")], &flags[..]].concat(),
+        );
         assert!(done.code == 2 && done.stderr.contains(part), "{flags:?}: {}", done.stderr);
     }
 }

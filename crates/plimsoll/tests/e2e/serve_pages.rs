@@ -74,7 +74,8 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     browser.click("nav a[href='/start']");
     browser.wait("the form", "!!document.querySelector('#study')");
     browser.value("document.querySelector('#study').value = 'run'; document.querySelector('#study').dispatchEvent(new Event('change'))");
-    let seen = "[...document.querySelectorAll('.fields input')].filter(it => it.offsetParent).map(it => it.name).join()";
+    let seen =
+        "[...document.querySelectorAll('.fields input')].filter(it => it.offsetParent).map(it => it.name).join()";
     assert_eq!(browser.value(seen), "url,rate,concurrency,duration,method,header,tag");
     browser.fill("#url", &format!("{}/healthz", server.url.trim_end_matches('/')));
     browser.fill("#concurrency", "2");
@@ -83,7 +84,10 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     browser.click("button[name=show]");
     browser.wait("its command line", "!!document.querySelector('#line')");
     let line = browser.value("document.querySelector('#line').textContent");
-    assert!(line.as_str().is_some_and(|line| line.starts_with("plimsoll run --concurrency=2 --duration=60s")), "{line}");
+    assert!(
+        line.as_str().is_some_and(|line| line.starts_with("plimsoll run --concurrency=2 --duration=60s")),
+        "{line}"
+    );
     look(&mut browser, "start-line");
 
     // Watch: figures appear without a reload, then stop.
@@ -106,7 +110,9 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     look(&mut browser, "marks");
 
     // Share.
-    for (part, kind) in [("page.html", "text/html"), ("summary.md", "text/plain"), ("picture", "image/"), ("file", "application/")] {
+    for (part, kind) in
+        [("page.html", "text/html"), ("summary.md", "text/plain"), ("picture", "image/"), ("file", "application/")]
+    {
         let file = browser.value("location.pathname");
         let address = format!("{}/{part}", file.as_str().expect("text"));
         let shared = pages.get(&address);

@@ -1,9 +1,10 @@
 //! Profiles taken at loads, as a page shows them: with flame graphs, drawn from the files beside the run file.
 
 use plimsoll_analysis::Doubted;
-use plimsoll_analysis::profile::{Basis, Profile, Sort, View, diff, diff_tree, read as read_profile, top, tree};
+use plimsoll_analysis::profile::{Basis, Sort, View, diff, diff_tree, read as read_profile, top, tree};
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_model::Experiment;
+use plimsoll_model::profile::Profile;
 use plimsoll_report::Report;
 use plimsoll_report::flame::{Flame, inline_svg};
 use plimsoll_report::load_profiles::profiles_report;

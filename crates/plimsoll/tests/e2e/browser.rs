@@ -84,9 +84,7 @@ impl Browser {
             foreign: Vec::new(),
             origin: origin.to_owned(),
         };
-        let targets = browser.call("Target.getTargets", json!({}));
-        let pages = targets["targetInfos"].as_array().expect("targets");
-        let page = pages.iter().find(|target| target["type"] == "page").expect("a page")["targetId"].clone();
+        let page = browser.call("Target.createTarget", json!({ "url": "about:blank" }))["targetId"].clone();
         let attached = browser.call("Target.attachToTarget", json!({ "targetId": page, "flatten": true }));
         browser.session = attached["sessionId"].as_str().expect("a session").to_owned();
         for domain in ["Page", "Runtime", "Network", "Log"] {
@@ -97,6 +95,11 @@ impl Browser {
 
     /// Sends a command, and returns its result.
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.request(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The same; an error is what the browser says of it.
+    fn request(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
         self.last_id += 1;
         let id = self.last_id;
         let mut command = json!({ "id": id, "method": method, "params": parameters });
@@ -108,8 +111,10 @@ impl Browser {
         loop {
             let message = self.next(until).unwrap_or_else(|| panic!("{method}: no answer"));
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
-                return message["result"].clone();
+                return match &message["error"] {
+                    Value::Null => Ok(message["result"].clone()),
+                    error => Err(error.to_string()),
+                };
             }
         }
     }
@@ -156,7 +161,7 @@ impl Browser {
         let until = Instant::now() + PATIENCE;
         loop {
             let parameters = json!({ "expression": expression, "returnByValue": true });
-            if self.call("Runtime.evaluate", parameters)["result"]["value"] == true {
+            if self.request("Runtime.evaluate", parameters).is_ok_and(|it| it["result"]["value"] == true) {
                 return;
             }
             assert!(Instant::now() < until, "{what}: waited too long; {}", self.value("document.body.innerText"));

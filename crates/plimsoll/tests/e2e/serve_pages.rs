@@ -79,13 +79,13 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     assert_eq!(browser.value(seen), "url,rate,concurrency,duration,method,header,tag");
     browser.fill("#url", &format!("{}/healthz", server.url.trim_end_matches('/')));
     browser.fill("#concurrency", "2");
-    browser.fill("#duration", "60s");
+    browser.fill("#duration", "120s");
     look(&mut browser, "start");
     browser.click("button[name=show]");
     browser.wait("its command line", "!!document.querySelector('#line')");
     let line = browser.value("document.querySelector('#line').textContent");
     assert!(
-        line.as_str().is_some_and(|line| line.starts_with("plimsoll run --concurrency=2 --duration=60s")),
+        line.as_str().is_some_and(|line| line.starts_with("plimsoll run --concurrency=2 --duration=120s")),
         "{line}"
     );
     look(&mut browser, "start-line");
@@ -138,7 +138,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     look(&mut browser, "compare-three");
     browser.open(&format!("{origin}/runs/overload-102-4194999.plimsoll"));
     look(&mut browser, "overload");
-    browser.click("details summary");
+    browser.click(".actions details summary");
     browser.click("form[action$='/delete'] button");
     browser.wait("the list", "location.pathname === '/runs'");
     assert!(!store.join("overload-102-4194999.plimsoll").exists());

@@ -549,7 +549,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     }
     body.push_str(&in_place_of_an_address(query));
     body.push_str(
-        "<p class=\"wide actions\"><button class=\"first\">Start</button> \
+        "<p class=\"whole actions\"><button class=\"first\">Start</button> \
          <button name=\"show\" value=\"line\">Show the command line</button></p>\n</form>\n",
     );
     if ["url", "curl", "traffic"].iter().any(|name| query.get(name).is_some()) {
@@ -599,7 +599,7 @@ fn in_place_of_an_address(query: &Query) -> String {
     };
     let is_open = ["curl", "traffic"].iter().any(|name| query.get(name).is_some());
     format!(
-        "<details class=\"wide\"{}><summary>Requests from a curl line or a file, in place of an address</summary>\n\
+        "<details class=\"whole\"{}><summary>Requests from a curl line or a file, in place of an address</summary>\n\
          <div class=\"fields\">\n{}{}</div></details>\n",
         if is_open { " open" } else { "" },
         area(

@@ -225,9 +225,9 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
                     text(&run.file)
                 ),
                 run_link(&run.file, &day(run)),
+                text(&found),
                 text(&run.study),
                 text(&run.commit_short().unwrap_or_else(|| "-".to_owned())),
-                text(&found),
                 text(summary.and_then(|it| it.cause.as_deref()).unwrap_or("-")),
                 text(&summary.and_then(|it| it.p99_ns).map_or_else(|| "-".to_owned(), duration)),
                 text(&summary.and_then(|it| it.cpu_us).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
@@ -236,7 +236,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
             ]
         })
         .collect();
-    let headings = ["", "made", "study", "commit", "found", "cause", "p99", "CPU a request", "tags", ""];
+    let headings = ["", "made", "found", "study", "commit", "cause", "p99", "CPU a request", "tags", ""];
     format!(
         "<form action=\"/compare\" method=\"get\">\n{}<p class=\"actions\"><button>Compare</button> <span class=\"aside\">two to six runs</span></p>\n</form>\n",
         table(&headings, &rows)
@@ -306,7 +306,12 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
         body.push_str(&marks_form(run, &RunMarks::read(&path)));
     }
     let report = (shared.renderers.report)(&path)?;
-    let body = format!("{}{body}", render_body(&report));
+    // What can be done stands below the answer, above the figures.
+    let html = render_body(&report);
+    let body = match html.split_once("</h1>") {
+        Some((answer, figures)) => format!("{answer}</h1>\n{body}{figures}"),
+        None => format!("{body}{html}"),
+    };
     Ok(page(file, "/runs/", &body, None))
 }
 
@@ -396,7 +401,7 @@ fn run_name(run: &HistoryRun) -> String {
 /// Several runs: their lines in one picture, and a table of differences from the oldest.
 fn compared_lines(runs: &[HistoryRun]) -> String {
     let mut out = String::new();
-    for lane in lanes(runs, LaneOrder::Time).iter().filter(|lane| lane.points.len() > 1) {
+    for lane in lanes(runs, LaneOrder::Time).iter().filter(|lane| lane.points.len() > 2) {
         let mut report = lane_page(lane, LaneOrder::Time);
         report.blocks.retain(|block| matches!(block, ReportBlock::Chart(_)));
         out.push_str(&render_body(&report));
@@ -533,9 +538,13 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         text(url)
     );
     let commands = COMMAND_FIELDS.iter().filter(|_| shared.allows_commands);
+    // What a run was made with is what its repetition begins with.
+    let recorded = again.as_ref().and_then(|run| recorded_form(shared, &run.file).ok());
+    let recorded = recorded.map(|form| form.words).unwrap_or_default();
     for field in FIELDS.iter().chain(commands) {
         let own = again.as_ref().filter(|_| field.name == "slo").and_then(|run| run.slo.clone());
-        let value = query.get(field.name).map(str::to_owned).or(own).unwrap_or_default();
+        let made_with = recorded.iter().find_map(|word| word.strip_prefix(field.flag)?.strip_prefix('='));
+        let value = query.get(field.name).or(made_with).map(str::to_owned).or(own).unwrap_or_default();
         let _ = writeln!(
             body,
             "<label for=\"{0}\" data-of=\"{1}\">{2}</label>\

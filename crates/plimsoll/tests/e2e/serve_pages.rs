@@ -122,6 +122,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     }
     browser.click("a[href^='/start?again']");
     browser.wait("again", "document.body.innerText.includes('Again, as recorded')");
+    assert_eq!(browser.value("document.querySelector('#concurrency').value"), "2");
     look(&mut browser, "again");
 
     // Compare, and delete.

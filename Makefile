@@ -1,5 +1,5 @@
 # The checks and measures of plimsoll. `make test` is what CI runs; it installs what the tests need where it may.
-.PHONY: test lint unit e2e lab-test casebook casebook-short docs docs-run bench fuzz needs dist dist-test
+.PHONY: test lint unit e2e lab-test casebook casebook-short docs docs-run bench fuzz needs dist dist-test release
 
 CARGO ?= cargo
 export CARGO_BUILD_JOBS ?= 2
@@ -67,3 +67,7 @@ dist:
 # Installs each of them into a root of its own and runs it there.
 dist-test:
 	./scripts/dist-test
+
+# Checks that versions, changelog, pages and packages agree: make release VERSION=0.2.0. It publishes nothing.
+release:
+	@./scripts/release "$(VERSION)"

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Error, Row, Transaction, params};
 use std::collections::BTreeMap;
 
 /// The number of this layout; an index of another one is made anew.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA: i64 = 2;
 
 /// Makes the table of an empty index.
 pub fn create(connection: &Connection) -> Result<(), Error> {

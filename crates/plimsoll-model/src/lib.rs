@@ -35,6 +35,7 @@ pub mod json_path;
 pub mod ledger;
 pub mod listed;
 pub mod load;
+pub mod machine_facts;
 pub mod measures;
 pub mod pattern_budget;
 pub mod plan;
@@ -97,6 +98,8 @@ pub use sampled::{SampledFunctions, SampledStack, SampledStretch};
 pub use schedule::{Schedule, Stripe};
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
-pub use terms::{BodyFrom, ChangeTerms, FleetTerms, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind};
+pub use terms::{
+    BodyFrom, ChangeTerms, FleetTerms, OnInconclusive, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind,
+};
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{AskedAround, OnceAsked, Origin, Request, Route, StatusSet, Traffic};

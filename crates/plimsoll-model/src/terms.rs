@@ -7,6 +7,7 @@
 //! Not here: which text is a secret ([`crate::redact`]), how what was left out is given again ([`crate::completion`]), flags.
 
 use crate::addresses::AddressRange;
+use crate::failure::exit;
 use crate::grpc::GrpcStatusSet;
 use crate::injector::Spin;
 use crate::redact::{self, Redact};
@@ -180,8 +181,32 @@ pub struct Terms<T> {
     pub builds: BuildsTerms<T>,
     /// The outcome that is a failure, as conditions are written.
     pub fail_if: Option<String>,
+    /// What it means where nothing can be decided; `None`: it has an exit code of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_inconclusive: Option<OnInconclusive>,
     /// Where results go.
     pub output: OutputTerms<T>,
+}
+
+/// What a gate that cannot decide means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInconclusive {
+    /// The gate passes.
+    Pass,
+    /// The gate fails.
+    Fail,
+}
+
+impl OnInconclusive {
+    /// The exit code where nothing could be decided.
+    pub fn code(chosen: Option<OnInconclusive>) -> u8 {
+        match chosen {
+            Some(OnInconclusive::Pass) => exit::DONE,
+            Some(OnInconclusive::Fail) => exit::CROSSED,
+            None => exit::UNKNOWN,
+        }
+    }
 }
 
 /// How a target is named.
@@ -515,6 +540,7 @@ impl<T> Default for Terms<T> {
             changes: ChangeTerms::default(),
             builds: BuildsTerms::default(),
             fail_if: None,
+            on_inconclusive: None,
             output: OutputTerms {
                 json: false,
                 json_lines: false,
@@ -641,6 +667,7 @@ impl<T> Terms<T> {
                 record_commands: self.builds.record_commands,
             },
             fail_if: self.fail_if.clone(),
+            on_inconclusive: self.on_inconclusive,
             output: OutputTerms {
                 json: self.output.json,
                 json_lines: self.output.json_lines,

@@ -2,7 +2,7 @@
 //! server's processes, the host, control groups and sockets ([`Watcher`]).
 //!
 //! A reading that fails is a gap with its reason, never a failed run. What the readings cost is part of them. What is asked of a
-//! server over HTTP beside any load is here, too ([`client`], [`fetch`]).
+//! server over HTTP beside any load is here, too ([`client`], [`fetch`]), and what this machine brings to a load ([`machine_facts`]).
 //!
 //! This crate does not know what readings mean, which load runs and how it is carried out, nor how anything looks.
 
@@ -17,6 +17,7 @@ mod functions;
 mod host;
 mod kernel;
 mod machine;
+pub mod machine_facts;
 mod metrics;
 mod metrics_text;
 mod optional_file;

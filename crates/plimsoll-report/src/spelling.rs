@@ -7,8 +7,8 @@ use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
 use plimsoll_model::units::{SECOND, exact_duration};
 use plimsoll_model::{
-    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape, OnLoss,
-    PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
+    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape,
+    OnInconclusive, OnLoss, PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
 };
 use plimsoll_traffic::target_url::default_port;
 
@@ -71,6 +71,8 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
     generator(&mut words, &first.load, asked, terms);
     watched(&mut words, asked, terms);
     words.optional("--fail-if", terms.fail_if.as_ref());
+    words.switch("--on-inconclusive=pass", terms.on_inconclusive == Some(OnInconclusive::Pass));
+    words.switch("--on-inconclusive=fail", terms.on_inconclusive == Some(OnInconclusive::Fail));
     output(&mut words, terms);
     let beside = matches!(asked, Asked::Overload(overload) if overload.against.is_some());
     if let Some(replay) = &terms.replay {

@@ -9,6 +9,7 @@ mod curl;
 mod event_stream;
 #[cfg(test)]
 mod examples;
+mod gate;
 mod live;
 mod pictures;
 mod plan_from_args;
@@ -122,6 +123,10 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Baseline(args) => {
             plimsoll_sys::signal::catch_interrupts();
             commands::baseline::run(args)
+        }
+        Command::Doctor(args) => {
+            plimsoll_sys::signal::catch_interrupts();
+            commands::doctor::run(args)
         }
         Command::Fleet(args) => {
             plimsoll_sys::signal::catch_interrupts();

@@ -7,8 +7,8 @@
 
 use crate::args::redaction;
 use crate::args::{
-    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
-    ScriptArgs, StoreArgs,
+    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs,
+    RequestArgs, SchemaArgs, ScriptArgs, StoreArgs,
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};
@@ -17,8 +17,9 @@ use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnLoss, Origin,
-    Plan, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
+    AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnInconclusive,
+    OnLoss, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic,
+    completion, redact,
 };
 use plimsoll_study::fields::{body, header};
 use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
@@ -327,6 +328,11 @@ pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Opt
     let on_loss = if args.on_loss == "stop" { OnLoss::Stop } else { OnLoss::Go };
     let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
     Ok(Some(FleetTerms { place: place.clone(), copied: args.fleet_copy, on_loss, skew_ns_max }))
+}
+
+/// What a gate means where nothing can be decided.
+pub fn on_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusive> {
+    args.on_inconclusive.as_deref().map(|word| if word == "pass" { OnInconclusive::Pass } else { OnInconclusive::Fail })
 }
 
 /// What is printed, and where the run file goes.

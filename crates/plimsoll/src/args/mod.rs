@@ -3,9 +3,10 @@
 //!
 //! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there
 //! in `reading`, to those that read a store in `history`, to those that are another tool by name in `doors`, to what asks
-//! a server of itself in `grpc`, to what installs in `install`, of other machines in `fleet`; what several have in common
+//! a server of itself in `grpc`, to what checks the machine in `doctor`, to what installs in `install`, of other machines in `fleet`; what several have in common
 //! in `shared`, which knows none of them.
 
+mod doctor;
 mod doors;
 mod fleet;
 mod grpc;
@@ -18,6 +19,7 @@ mod reading;
 mod replay;
 mod shared;
 
+pub use doctor::DoctorArgs;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
@@ -34,8 +36,8 @@ pub use reading::{
 pub use replay::ReplayArgs;
 pub use shared::redaction;
 pub use shared::{
-    ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
-    StoreArgs,
+    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
+    ScriptArgs, SearchArgs, StoreArgs,
 };
 
 use clap::{Parser, Subcommand};
@@ -52,7 +54,7 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
     version,
     after_help = "A bare URL is searched: `plimsoll URL` is `plimsoll find URL`.\n\
                   Exit codes: 0 done, 1 a --fail-if was crossed or nothing succeeded, 2 bad use, cannot start or cannot write, \
-                  130 interrupted."
+                  3 nothing could be decided (--on-inconclusive), 130 interrupted."
 )]
 pub struct Cli {
     /// With --version: also the commit, the features and the target that it was built for
@@ -88,6 +90,8 @@ pub enum Command {
     Agent(AgentArgs),
     /// Find, explain and prove, on a server with a planted limit: two minutes
     Demo(DemoArgs),
+    /// Check whether this machine is fit to measure, and what it lacks
+    Doctor(DoctorArgs),
     /// Print again what run files hold
     Show(ShowArgs),
     /// Show where a profile's cost lies, draw it, or compare two per request

@@ -4,7 +4,7 @@
 
 use super::fleet::FleetArgs;
 use super::known_words::KnownWords;
-use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs, StoreArgs};
+use super::shared::{GeneratorArgs, InconclusiveArgs, OutputArgs, RequestArgs, ScriptArgs, StoreArgs};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -118,6 +118,8 @@ pub struct ProveArgs {
     #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
           value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]
     pub fail_if: Option<String>,
+    #[command(flatten)]
+    pub inconclusive: InconclusiveArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,

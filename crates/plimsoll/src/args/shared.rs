@@ -9,6 +9,15 @@ use clap::{Args, ValueHint};
 use plimsoll_model::{Redact, Route, Spin};
 use std::path::PathBuf;
 
+/// What a gate means where nothing can be decided.
+#[derive(Debug, Clone, Default, Args)]
+pub struct InconclusiveArgs {
+    /// Where nothing can be decided, pass or fail the gate [default: exit with 3]
+    #[arg(long, value_name = "pass|fail", help_heading = "Judgement",
+          value_parser = ["pass", "fail"], hide_possible_values = true)]
+    pub on_inconclusive: Option<String>,
+}
+
 /// What is asked, and how answers count.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Request")]

@@ -3,6 +3,7 @@
 use super::{note_ports, preflight};
 use crate::args::{RunArgs, all_of};
 use crate::event_stream;
+use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
@@ -102,6 +103,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     terms.profiles = plan_from_args::profiles(&args.profiles);
     terms.fleet = plan_from_args::fleet(&args.fleet, &plan, &terms)?;
     terms.fail_if = fail_if;
+    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     Ok((RunAsked { plan, stop_if, profiles: None }, terms))
 }
@@ -144,7 +146,9 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let scripted = ScriptRun::of(&asked.plan, terms)?;
     let mut measured = measure(asked, terms, scripted.clone().map(shared))?;
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
-    let succeeded = Summary::of(measured.run()).whole.ledger.succeeded > 0;
+    let summary = Summary::of(measured.run());
+    let succeeded = summary.whole.ledger.succeeded > 0;
+    let (gate, notes) = Gate::judge(&crossed, &summary);
     let results = Results::of(&measured.experiment, measured.path.as_deref())?;
     results.print(&terms.output, true);
     let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::of(measured.run())));
@@ -153,16 +157,14 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(profile_note)).chain(tidied) {
         live.note(&note);
     }
-    for crossing in &crossed {
-        live.note(&format!("--fail-if {crossing}"));
-    }
+    notes.iter().for_each(|note| live.note(note));
     if let Some(error) = &failed {
         live.note(&format!("the script failed: {error}"));
     }
-    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && failed.is_none() && succeeded) {
+    Ok(match (plimsoll_sys::signal::interrupted(), failed.is_none() && succeeded) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::CROSSED,
-        (false, true) => exit::DONE,
+        (false, true) => gate.code(terms),
     })
 }
 

@@ -170,6 +170,7 @@ fn sample(command: &str, id: &str) -> String {
         (_, "slo") => "success>=99.9%, p99<=50ms",
         ("find", "fail_if") => "line<5000",
         ("prove", "fail_if") => "worse",
+        (_, "on_inconclusive") => "pass",
         (_, "stop_if" | "fail_if") => "p99>200ms, errors>5%",
         (_, "against") => "http://127.0.0.1:2/items?id=5",
         (_, "reference") => "http://127.0.0.1:1/ping?id=5",
@@ -183,9 +184,11 @@ fn sample(command: &str, id: &str) -> String {
         (_, "values") => "2,4.5,8",
         (_, "a" | "b" | "build" | "start" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
         (_, "process" | "name") => "api",
-        (_, "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path" | "descriptor_set") => {
-            "/run/a b/x=y.pem"
-        }
+        (
+            _,
+            "unix" | "cacert" | "cert" | "key" | "tls_cert" | "tls_key" | "cgroup" | "proto" | "proto_path"
+            | "descriptor_set",
+        ) => "/run/a b/x=y.pem",
         (_, "ok_grpc") => "OK,NOT_FOUND",
         (_, "output" | "dir" | "store") => "/run/a b/x.y",
         (_, "tags") => "release=1.4",

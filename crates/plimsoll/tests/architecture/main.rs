@@ -35,7 +35,17 @@ const ARROWS: [(&str, &[&str]); 15] = [
         ],
     ),
     ("plimsoll-fleet", &["plimsoll-model", "plimsoll-sys", "plimsoll-engine", "plimsoll-study"]),
-    ("plimsoll-web", &["plimsoll-model", "plimsoll-sys", "plimsoll-analysis", "plimsoll-history", "plimsoll-report"]),
+    (
+        "plimsoll-web",
+        &[
+            "plimsoll-model",
+            "plimsoll-sys",
+            "plimsoll-analysis",
+            "plimsoll-history",
+            "plimsoll-report",
+            "plimsoll-traffic",
+        ],
+    ),
     ("plimsoll-history", &["plimsoll-model", "plimsoll-sys", "plimsoll-analysis"]),
     (
         "plimsoll",

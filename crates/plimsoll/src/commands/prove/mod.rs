@@ -11,7 +11,8 @@ use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
-    Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, Plan, ProveAsked, Purpose, Stop, Terms, Trial,
+    Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, OnInconclusive, Plan, ProveAsked, Purpose, Stop, Terms,
+    Trial,
 };
 use plimsoll_report::format::duration;
 use plimsoll_report::measure_text;
@@ -176,6 +177,6 @@ fn compare(
         (false, true) if !silent => exit::USAGE,
         (false, _) if silent => exit::CROSSED,
         (false, _) if known => exit::DONE,
-        (false, _) => exit::UNKNOWN,
+        (false, _) => OnInconclusive::code(terms.on_inconclusive),
     })
 }

@@ -199,6 +199,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         record_commands: args.record_commands,
     };
     terms.fail_if = fail_if;
+    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     let asked = match args.ladder {
         true => Asked::Ladder(LadderAsked { blocks }),

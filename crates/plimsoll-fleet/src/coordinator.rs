@@ -413,7 +413,16 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn task(epoch: u64, index: u64, of: u64) -> PartTask {
-        PartTask { epoch, index, of, workers: None, spin: Spin::Auto, preflight: false, plan: Vec::new() }
+        PartTask {
+            epoch,
+            index,
+            of,
+            workers: None,
+            spin: Spin::Auto,
+            preflight: false,
+            signature: None,
+            plan: Vec::new(),
+        }
     }
 
     /// A coordinator of two agents that are there.

@@ -20,6 +20,8 @@ pub mod fleet_load;
 pub mod frame;
 mod merge;
 pub mod message;
+pub mod message_stream;
+pub mod pieces;
 pub mod pipe_bus;
 pub mod place;
 pub mod service;

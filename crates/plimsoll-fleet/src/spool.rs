@@ -218,7 +218,7 @@ impl SpoolFile {
 
     fn commit(&mut self, key: (u64, u64)) -> io::Result<()> {
         let had = self.open.len();
-        self.open = self.open.split_off(&(key.0, key.1 + 1));
+        self.open = self.open.split_off(&(key.0, key.1.saturating_add(1)));
         if had > 0 && self.open.is_empty() {
             self.bytes = MAGIC.len() as u64;
             self.file.set_len(self.bytes)?;

@@ -279,6 +279,7 @@ impl SpoolWriter {
                 self.remove_recorded(&run)?;
             }
             SpoolOrder::Close(run) => {
+                self.has_failed = false;
                 self.files.get_mut(&run).into_iter().for_each(|file| file.is_closed = true);
                 self.remove_recorded(&run)?;
             }

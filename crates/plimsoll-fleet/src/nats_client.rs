@@ -52,7 +52,17 @@ pub struct BusAccess {
     pub ca: Option<String>,
 }
 
+/// Where a coordinator finds what an agent is given by flags.
+pub const CREDS_VARIABLE: &str = "PLIMSOLL_CREDS";
+pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
+
 impl BusAccess {
+    /// The access of this process's user, from the environment.
+    pub fn of_environment(address: BusAddress) -> BusAccess {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        BusAccess { address, creds: variable(CREDS_VARIABLE), ca: variable(CA_VARIABLE) }
+    }
+
     /// The addresses behind its name, as far as they are known here.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         (self.address.host.as_str(), self.address.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
@@ -122,7 +132,7 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
         .reconnect_delay_callback(|tries| Duration::from_millis(50 * (tries as u64).min(10)));
     if let Some(ca) = &access.ca {
         if let Err(error) = std::fs::File::open(Path::new(ca)) {
-            return Err(Failure::usage(format!("--bus-ca: '{ca}' cannot be read: {}", system_text(&error))));
+            return Err(Failure::usage(format!("the authority of the bus: '{ca}' cannot be read: {}", system_text(&error))));
         }
         options = options.add_root_certificates(ca.into());
     }
@@ -131,8 +141,8 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     }
     let Some(creds) = &access.creds else { return Ok(options) };
     let text = std::fs::read_to_string(creds)
-        .map_err(|error| Failure::usage(format!("--creds: '{creds}' cannot be read: {}", system_text(&error))))?;
-    let wrong = || Failure::usage(format!("--creds: '{creds}' holds neither an nkey seed (SU...) nor NATS credentials"));
+        .map_err(|error| Failure::usage(format!("the credentials '{creds}' cannot be read: {}", system_text(&error))))?;
+    let wrong = || Failure::usage(format!("the credentials '{creds}' are neither an nkey seed (SU...) nor NATS credentials"));
     if text.contains("BEGIN NATS USER JWT") {
         return options.credentials(&text).map_err(|_| wrong());
     }
@@ -146,7 +156,7 @@ fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure 
     let creds = access.creds.as_deref();
     let said = match kind {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => match creds {
-            None => format!("the bus at {url} lets nobody in without credentials: name their file with --creds"),
+            None => format!("the bus at {url} lets nobody in without credentials: name their file in ${CREDS_VARIABLE} (an agent: --creds)"),
             Some(creds) => format!("the bus at {url} does not accept the credentials in '{creds}': ask its owner for others"),
         },
         ConnectErrorKind::Tls => unverified(url, detail),
@@ -161,7 +171,7 @@ fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure 
 }
 
 fn unverified(url: &str, detail: &str) -> String {
-    format!("the certificate of the bus at {url} is not trusted ({detail}): name its authority with --bus-ca FILE")
+    format!("the certificate of the bus at {url} is not trusted ({detail}): name the file of its authority in ${CA_VARIABLE} (an agent: --bus-ca)")
 }
 
 /// What stores intervals, over this connection.

@@ -46,8 +46,6 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     let of_a_bus = [
         ("--agents", fleet.agents.is_some()),
         ("--wait", fleet.wait_ns.is_some()),
-        ("--creds", fleet.creds.is_some()),
-        ("--bus-ca", fleet.bus_ca.is_some()),
     ];
     match of_a_bus.iter().find(|(_, is_said)| *is_said && !is_bus) {
         Some((flag, _)) => Err(format!("{flag}: it belongs to --fleet nats://HOST:PORT; over ssh, name the hosts")),
@@ -65,8 +63,7 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
     targets.sort_unstable();
     targets.dedup();
-    let key = fleet.key.as_deref().map(TaskKey::read).transpose();
-    let key = key.map_err(|why| Failure::usage(format!("--fleet-key: {why}")))?;
+    let key = TaskKey::of_environment()?.map(Arc::new);
     let wishes = FleetWishes {
         workers: terms.injector.workers,
         spin: terms.injector.spin,
@@ -74,15 +71,14 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
         on_loss: fleet.on_loss,
         skew_ns_max: fleet.skew_ns_max,
         system: system(),
-        key: key.map(Arc::new),
+        key,
     };
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => {
             able(ssh::meet(&hosts, fleet.copied, &AllowList::only(&targets), wishes)?, &targets).map(Some)
         }
         Place::Bus(address) => {
-            let access = BusAccess { address, creds: fleet.creds.clone(), ca: fleet.bus_ca.clone() };
-            able(meet_on_bus(&access, fleet, wishes)?, &targets).map(Some)
+            able(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?, &targets).map(Some)
         }
     }
 }
@@ -110,8 +106,7 @@ pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => Ok(ssh::meet(&hosts, fleet.copied, "", wishes)?.status()),
         Place::Bus(address) => {
-            let access = BusAccess { address, creds: fleet.creds.clone(), ca: fleet.bus_ca.clone() };
-            Ok(meet_on_bus(&access, fleet, wishes)?.status())
+            Ok(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?.status())
         }
     }
 }

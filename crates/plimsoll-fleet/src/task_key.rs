@@ -14,6 +14,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Where a coordinator finds the file of its key.
+const KEY_VARIABLE: &str = "PLIMSOLL_FLEET_KEY";
 /// What both lines begin with.
 const SECRET_PREFIX: &str = "ed25519-secret:";
 const PUBLIC_PREFIX: &str = "ed25519:";
@@ -113,6 +115,13 @@ impl TaskKey {
         format!("{PUBLIC_PREFIX}{}", hex(self.pair.public_key().as_ref()))
     }
 
+    /// The key of this process's user, if the environment names one.
+    pub fn of_environment() -> Result<Option<TaskKey>, Failure> {
+        let path = std::env::var(KEY_VARIABLE).ok().filter(|path| !path.is_empty());
+        let key = path.as_deref().map(TaskKey::read).transpose();
+        key.map_err(|why| Failure::usage(format!("${KEY_VARIABLE}: {why}")))
+    }
+
     /// Signs a task of a run.
     pub fn sign(&self, run: &str, task: &PartTask) -> TaskSignature {
         let expires_unix_s = unix_s() + VALID_S;
@@ -138,13 +147,13 @@ impl TaskVerifier {
 
     fn check_at(&self, run: &str, task: &PartTask, now_unix_s: u64) -> Result<(), String> {
         let Some(TaskSignature { expires_unix_s, signature }) = &task.signature else {
-            return Err("it takes signed plans only: add --fleet-key FILE with the key that it trusts".to_owned());
+            return Err("it takes signed plans only: name the file of the key that it trusts in $PLIMSOLL_FLEET_KEY".to_owned());
         };
         let bytes = signed_bytes(run, task, *expires_unix_s);
         let key = UnparsedPublicKey::new(&ED25519, &self.public);
         let is_genuine = from_hex(signature).is_some_and(|signature| key.verify(&bytes, &signature).is_ok());
         if !is_genuine {
-            return Err("it trusts another key than the one that signed the plan: give that with --fleet-key".to_owned());
+            return Err("it trusts another key than the one that signed the plan: name its file in $PLIMSOLL_FLEET_KEY".to_owned());
         }
         if !(now_unix_s..=now_unix_s + 2 * VALID_S).contains(expires_unix_s) {
             return Err("the plan was signed at another time than its clock shows: set the clocks of both machines".to_owned());
@@ -168,7 +177,7 @@ mod tests {
         let key = TaskKey::of_seed(&[7; 32]).expect("a key");
         let verifier = TaskVerifier::parse(&key.public()).expect("a line");
         let unsigned = task();
-        assert!(verifier.check("r1", &unsigned).is_err_and(|said| said.contains("--fleet-key FILE")));
+        assert!(verifier.check("r1", &unsigned).is_err_and(|said| said.contains("$PLIMSOLL_FLEET_KEY")));
         let signature = key.sign("r1", &unsigned);
         let expires_unix_s = signature.expires_unix_s;
         let signed = PartTask { signature: Some(signature), ..unsigned };

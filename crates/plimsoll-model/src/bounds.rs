@@ -158,7 +158,13 @@ impl Terms<Redacted> {
             && self
                 .fleet
                 .as_ref()
-                .is_none_or(|fleet| is_time(fleet.skew_ns_max) && fleet.place.len() <= PLACE_BYTES_MAX)
+                .is_none_or(|fleet| {
+                    let is_text = |text: &str| text.len() <= PLACE_BYTES_MAX;
+                    is_time(fleet.skew_ns_max)
+                        && fleet.wait_ns.is_none_or(is_time)
+                        && is_text(&fleet.place)
+                        && fleet.agents.as_deref().is_none_or(is_text)
+                })
     }
 }
 

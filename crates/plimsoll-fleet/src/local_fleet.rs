@@ -7,6 +7,7 @@
 use crate::task_key::{hex, random};
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::{output_file, signal, system_text};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -155,7 +156,9 @@ impl LocalFleet {
         let path = self.folder.join("nats.conf");
         let written = output_file::write(&path, config.as_bytes());
         written.map_err(|error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error))))?;
-        let child = Command::new(&program).arg("-c").arg(&path).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut command = Command::new(&program);
+        command.arg("-c").arg(&path).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let child = command.spawn();
         let child = child.map_err(|error| {
             Failure::start(format!(
                 "{} cannot be started ({}): install nats-server, or name it in ${SERVER_VARIABLE}",
@@ -187,7 +190,7 @@ impl LocalFleet {
             false => Command::new(own),
         };
         command.args(["agent", "--join", url, "--name", &name, "--allow", allow, "--spool"]);
-        command.arg(self.folder.join(&name)).stdin(Stdio::null()).stdout(Stdio::null());
+        command.arg(self.folder.join(&name)).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let child = command.spawn();
         let child = child.map_err(|error| Failure::start(format!("agent {name} cannot be started: {}", system_text(&error))))?;
         self.children.push((format!("agent {name}"), child));

@@ -5,6 +5,7 @@ use crate::rig::{Done, assert_ledger_closes, baseline, command, finish, folder, 
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -395,8 +396,15 @@ fn a_fleet_for_trying_is_started_and_leaves_nothing() {
         return;
     }
     let server = baseline(1);
-    let mut child = start(&["fleet", "up", "--local", "2", "--allow", "127.0.0.1"], &[("PATH", "/usr/local/bin")]);
     // Without `ip` in its path the agents are plain processes.
+    let bin = folder("bin");
+    for program in ["env", "nats-server"] {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().expect("a shell");
+        let found = String::from_utf8(found.stdout).expect("text");
+        symlink(found.trim(), bin.join(program)).expect("a link");
+    }
+    let path = bin.to_str().expect("text");
+    let mut child = start(&["fleet", "up", "--local", "2", "--allow", "127.0.0.1"], &[("PATH", path)]);
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
     let first = lines.next().expect("a line");
     assert!(first.starts_with("Agents run as plain processes"), "{first}");

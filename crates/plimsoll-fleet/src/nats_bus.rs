@@ -30,6 +30,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+/// How long agents are waited for, where nothing else is said.
+const AGENTS_WAIT: Duration = Duration::from_secs(30);
 /// How often agents are asked whether they are there, and are claimed.
 const ASK_AGAIN: Duration = Duration::from_millis(300);
 /// How long further agents may answer after all that are wanted are there: two may have one name.
@@ -76,7 +78,13 @@ pub struct NatsBus {
 impl NatsBus {
     /// Waits for the agents that the user wants, and takes them for a run. Gives their names, in
     /// the order of their numbers.
-    pub fn open(access: &BusAccess, choice: &AgentChoice, wait: Duration) -> Result<(NatsBus, Vec<String>), Failure> {
+    ///
+    /// A bus that does not answer is waited for only where the user says how long.
+    pub fn open(
+        access: &BusAccess,
+        choice: &AgentChoice,
+        wait: Option<Duration>,
+    ) -> Result<(NatsBus, Vec<String>), Failure> {
         let run = hex(&random::<16>()?);
         let (orders, queue) = unbounded_channel();
         let (sender, arrived) = channel();
@@ -86,7 +94,8 @@ impl NatsBus {
             access: access.clone(),
             run: run.clone(),
             choice: choice.clone(),
-            wait,
+            bus_wait: wait.unwrap_or_default(),
+            wait: wait.unwrap_or(AGENTS_WAIT),
             sender,
             echo_ns: Arc::clone(&echo_ns),
         };
@@ -161,6 +170,7 @@ struct BusWorker {
     access: BusAccess,
     run: String,
     choice: AgentChoice,
+    bus_wait: Duration,
     wait: Duration,
     sender: Sender<(usize, u64, Arrived)>,
     echo_ns: Arc<AtomicU64>,
@@ -191,7 +201,7 @@ impl BusWorker {
     async fn open(&self) -> Result<OpenBus, Failure> {
         let (event_sender, events) = unbounded_channel();
         let on_event = move |event| _ = event_sender.send(event);
-        let client = connect(&self.access, &format!("coord-{}", self.run), Duration::ZERO, on_event).await?;
+        let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait, on_event).await?;
         let stream = frames_stream(&client, &self.access).await?;
         let messages = self.subscribe(&client, presence::from_agent(&self.run, "*")).await?;
         let frames = self.subscribe(&client, presence::frames(&self.run, "*")).await?;

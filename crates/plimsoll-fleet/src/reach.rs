@@ -20,9 +20,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long agents of a bus are waited for, where nothing else is said.
-pub const WAIT_NS: u64 = 30_000_000_000;
-
 /// Refuses what a fleet cannot do: what belongs to this machine alone.
 pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
@@ -93,8 +90,7 @@ fn able<B: Bus + 'static>(fleet: FleetLoad<B>, targets: &[SocketAddr]) -> Result
 fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetWishes) -> Result<FleetLoad<NatsBus>, Failure> {
     let choice = fleet.agents.as_deref().map_or(Ok(AgentChoice::All), AgentChoice::parse);
     let choice = choice.map_err(|why| Failure::usage(format!("--agents: {why}")))?;
-    let wait = Duration::from_nanos(fleet.wait_ns.unwrap_or(WAIT_NS));
-    let (bus, names) = NatsBus::open(access, &choice, wait)?;
+    let (bus, names) = NatsBus::open(access, &choice, fleet.wait_ns.map(Duration::from_nanos))?;
     FleetLoad::meet(bus, &names, wishes)
 }
 

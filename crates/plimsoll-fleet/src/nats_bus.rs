@@ -199,9 +199,20 @@ impl BusWorker {
     }
 
     async fn open(&self) -> Result<OpenBus, Failure> {
-        let (event_sender, events) = unbounded_channel();
+        let (event_sender, mut events) = unbounded_channel();
         let on_event = move |event| _ = event_sender.send(event);
         let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait, on_event).await?;
+        let opened = self.open_over(client).await;
+        // What the bus does not permit is not an error of the call, but an event.
+        let refused = std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| fatal(&event, &self.access));
+        match (opened, refused) {
+            (Ok(open), _) => Ok(OpenBus { events, ..open }),
+            (Err(_), Some(why)) => Err(Failure::start(why)),
+            (Err(failure), None) => Err(failure),
+        }
+    }
+
+    async fn open_over(&self, client: Client) -> Result<OpenBus, Failure> {
         let stream = frames_stream(&client, &self.access).await?;
         let messages = self.subscribe(&client, presence::from_agent(&self.run, "*")).await?;
         let frames = self.subscribe(&client, presence::frames(&self.run, "*")).await?;
@@ -219,6 +230,7 @@ impl BusWorker {
             return Err(failure);
         }
         self.echo_ns.store(monotonic_ns(), Ordering::Relaxed);
+        let (_, events) = unbounded_channel();
         Ok(OpenBus { client, stream, names, messages, frames, echoes, events })
     }
 

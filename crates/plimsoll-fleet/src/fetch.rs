@@ -17,8 +17,7 @@ use plimsoll_engine::{Collector, Reported, Tick};
 use plimsoll_model::bounds::INTERVALS_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    AgentAccount, Asked, Experiment, Interval, Ledger, Noted, Purpose, Remark, Run, RunAsked, Schedule, Stop, Tag, Trial,
-    codec,
+    AgentAccount, Asked, Experiment, Interval, Noted, Purpose, Remark, Run, RunAsked, Schedule, Stop, Tag, Trial, codec,
 };
 use plimsoll_study::recording::environment;
 use plimsoll_sys::{output_file, system_text};
@@ -50,7 +49,9 @@ pub enum FetchedRun {
 /// Writes the run of this name to a file.
 pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
     if !is_run(run) {
-        return Err(Failure::usage(format!("'{run}' is no name of a run: it has 32 digits, and the coordinator shows it")));
+        return Err(Failure::usage(format!(
+            "'{run}' is no name of a run: it has 32 digits, and the coordinator shows it"
+        )));
     }
     let (sender, fetched) = channel();
     let (access, run, path) = (access.clone(), run.to_owned(), path.to_owned());
@@ -125,7 +126,8 @@ impl StoredLoad {
         let stream = frames_stream(client, access).await?;
         let url = &access.address.url;
         let (mut assembly, mut record) = (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), None::<LoadRecord>);
-        let read = replay(&stream, &presence::load(run), 1, |_, piece| {
+        let (loads, frames) = (presence::load(run), presence::frames(run, "*"));
+        let read = replay(&stream, &loads, 1, |_, piece| {
             if let Some(load) = assembly.take(&piece).and_then(|bytes| LoadRecord::read(&bytes)) {
                 record = Some(load);
             }
@@ -134,10 +136,10 @@ impl StoredLoad {
         read.await.map_err(|why| unreadable(url, &why))?;
         let Some(record) = record else { return Ok(None) };
         let mut inboxes: BTreeMap<String, (Assembly, Inbox<StoredFrame>, StoredPart)> = BTreeMap::new();
-        let read = replay(&stream, &presence::frames(run, "*"), 1, |subject, piece| {
-            let (assembly, inbox, part) = inboxes
-                .entry(agent_of(&subject).to_owned())
-                .or_insert_with(|| (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), Inbox::default(), StoredPart::default()));
+        let read = replay(&stream, &frames, 1, |subject, piece| {
+            let (assembly, inbox, part) = inboxes.entry(agent_of(&subject).to_owned()).or_insert_with(|| {
+                (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), Inbox::default(), StoredPart::default())
+            });
             let message = assembly.take(&piece).and_then(|bytes| decode_alone::<ToCoordinator>(bytes).ok());
             let (sequence, frame) = match message {
                 Some(ToCoordinator::Tick { epoch, sequence, index, interval }) if epoch == record.epoch => {
@@ -163,7 +165,13 @@ impl StoredLoad {
     /// The load as a study of one run.
     fn experiment(&self) -> (Experiment, FetchedRun) {
         let record = &self.record;
-        let unfinished: Vec<String> = record.agents.iter().zip(&self.parts).filter(|(_, part)| part.seal.is_none()).map(|(agent, _)| agent.0.clone()).collect();
+        let unfinished: Vec<String> = record
+            .agents
+            .iter()
+            .zip(&self.parts)
+            .filter(|(_, part)| part.seal.is_none())
+            .map(|(agent, _)| agent.0.clone())
+            .collect();
         let intervals = self.parts.iter().map(|part| part.ticks.len() as u64).sum();
         let run = self.run();
         let elapsed_ns = Some(run.window_ns.1);
@@ -174,7 +182,10 @@ impl StoredLoad {
             asked: Asked::Run(RunAsked { plan: record.plan.clone(), stop_if: None, profiles: None }),
             started_unix_ms: record.started_unix_ms,
             environment: plimsoll_model::Environment { injectors, ..environment(false) },
-            noted: Noted { warnings: vec!["the coordinator was lost: this is its last load".to_owned()], fitted: Vec::new() },
+            noted: Noted {
+                warnings: vec!["the coordinator was lost: this is its last load".to_owned()],
+                fitted: Vec::new(),
+            },
             trials: vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }],
             remarks: vec![Remark::Broken { reason: "the coordinator of the fleet was lost".to_owned() }],
             elapsed_ns,

@@ -96,8 +96,9 @@ impl LocalFleet {
     fn new() -> Result<LocalFleet, Failure> {
         let [number, rest @ ..] = random::<8>()?;
         let folder = std::env::temp_dir().join(format!("plimsoll-fleet-{}", hex(&rest)));
-        std::fs::create_dir(&folder)
-            .map_err(|error| Failure::start(format!("'{}' cannot be made: {}", folder.display(), system_text(&error))))?;
+        std::fs::create_dir(&folder).map_err(|error| {
+            Failure::start(format!("'{}' cannot be made: {}", folder.display(), system_text(&error)))
+        })?;
         let network = LocalNetwork { number, namespaces: 0, has_bridge: false };
         Ok(LocalFleet { folder, network, children: Vec::new() })
     }
@@ -155,7 +156,9 @@ impl LocalFleet {
         );
         let path = self.folder.join("nats.conf");
         let written = output_file::write(&path, config.as_bytes());
-        written.map_err(|error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error))))?;
+        written.map_err(|error| {
+            Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error)))
+        })?;
         let mut command = Command::new(&program);
         command.arg("-c").arg(&path).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let child = command.spawn();
@@ -192,7 +195,8 @@ impl LocalFleet {
         command.args(["agent", "--join", url, "--name", &name, "--allow", allow, "--spool"]);
         command.arg(self.folder.join(&name)).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let child = command.spawn();
-        let child = child.map_err(|error| Failure::start(format!("agent {name} cannot be started: {}", system_text(&error))))?;
+        let child = child
+            .map_err(|error| Failure::start(format!("agent {name} cannot be started: {}", system_text(&error))))?;
         self.children.push((format!("agent {name}"), child));
         Ok(())
     }

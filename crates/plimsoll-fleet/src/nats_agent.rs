@@ -164,7 +164,9 @@ impl JoinWorker {
             Err(failure) => Err(failure),
             Ok(client) => match self.subscribe(&client).await {
                 Err(failure) => Err(failure),
-                Ok(mut heard) => self.look_for_namesake(&client, &mut heard, &mut events).await.map(|()| (client, heard)),
+                Ok(mut heard) => {
+                    self.look_for_namesake(&client, &mut heard, &mut events).await.map(|()| (client, heard))
+                }
             },
         };
         match opened {

@@ -236,7 +236,10 @@ impl BusWorker {
 
     async fn subscribe(&self, client: &Client, subject: String) -> Result<Subscriber, Failure> {
         let url = &self.access.address.url;
-        client.subscribe(subject).await.map_err(|error| Failure::start(format!("the bus at {url} is not heard: {error}")))
+        client
+            .subscribe(subject)
+            .await
+            .map_err(|error| Failure::start(format!("the bus at {url} is not heard: {error}")))
     }
 
     /// The agents that are to make the loads: name and start of each.
@@ -260,7 +263,9 @@ impl BusWorker {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
                 // One that works for another may be free in a moment.
                 RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
-                RosterState::Complete(_) | RosterState::Refused(_) => _ = complete_since.get_or_insert_with(Instant::now),
+                RosterState::Complete(_) | RosterState::Refused(_) => {
+                    _ = complete_since.get_or_insert_with(Instant::now)
+                }
                 RosterState::Incomplete => complete_since = None,
             }
             if begun.elapsed() >= self.wait.max(SETTLE) && complete_since.is_none() {
@@ -283,7 +288,9 @@ impl BusWorker {
             }
             if let Some((name, presence)) = next_presence(heard, LOOK).await {
                 match presence.run.as_deref() {
-                    Some(run) if run == self.run => waiting.retain(|agent| **agent != (name.clone(), presence.boot.clone())),
+                    Some(run) if run == self.run => {
+                        waiting.retain(|agent| **agent != (name.clone(), presence.boot.clone()))
+                    }
                     Some(_) if waiting.iter().any(|agent| agent.0 == name) => {
                         return Err(Failure::start(format!(
                             "agent {name} works for another coordinator: wait until that is done, or name others with --agents"
@@ -482,7 +489,8 @@ async fn store_run(client: Client, run: String, path: PathBuf, reply: Sender<Res
         let store = match run_store(&client).await {
             Some(store) => store,
             None => {
-                let config = StoreConfig { bucket: STORE.to_owned(), max_age: STORED_AGE_MAX, ..StoreConfig::default() };
+                let config =
+                    StoreConfig { bucket: STORE.to_owned(), max_age: STORED_AGE_MAX, ..StoreConfig::default() };
                 let made = async_nats::jetstream::new(client.clone()).create_object_store(config).await;
                 made.map_err(|error| error.to_string())?
             }

@@ -96,8 +96,9 @@ pub async fn connect(
             Err(error) => error,
         };
         let detail = error.source().map_or_else(String::new, deepest);
-        let may_come = matches!(error.kind(), ConnectErrorKind::Io | ConnectErrorKind::TimedOut | ConnectErrorKind::Dns)
-            && !is_about_certificates(&detail);
+        let may_come =
+            matches!(error.kind(), ConnectErrorKind::Io | ConnectErrorKind::TimedOut | ConnectErrorKind::Dns)
+                && !is_about_certificates(&detail);
         if !may_come || begun.elapsed() + TRY_AGAIN >= patience {
             return Err(refusal(access, error.kind(), &detail));
         }
@@ -132,7 +133,10 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
         .reconnect_delay_callback(|tries| Duration::from_millis(50 * (tries as u64).min(10)));
     if let Some(ca) = &access.ca {
         if let Err(error) = std::fs::File::open(Path::new(ca)) {
-            return Err(Failure::usage(format!("the authority of the bus: '{ca}' cannot be read: {}", system_text(&error))));
+            return Err(Failure::usage(format!(
+                "the authority of the bus: '{ca}' cannot be read: {}",
+                system_text(&error)
+            )));
         }
         options = options.add_root_certificates(ca.into());
     }
@@ -140,9 +144,11 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
         options = options.require_tls(true);
     }
     let Some(creds) = &access.creds else { return Ok(options) };
-    let text = std::fs::read_to_string(creds)
-        .map_err(|error| Failure::usage(format!("the credentials '{creds}' cannot be read: {}", system_text(&error))))?;
-    let wrong = || Failure::usage(format!("the credentials '{creds}' are neither an nkey seed (SU...) nor NATS credentials"));
+    let text = std::fs::read_to_string(creds).map_err(|error| {
+        Failure::usage(format!("the credentials '{creds}' cannot be read: {}", system_text(&error)))
+    })?;
+    let wrong =
+        || Failure::usage(format!("the credentials '{creds}' are neither an nkey seed (SU...) nor NATS credentials"));
     if text.contains("BEGIN NATS USER JWT") {
         return options.credentials(&text).map_err(|_| wrong());
     }
@@ -156,8 +162,12 @@ fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure 
     let creds = access.creds.as_deref();
     let said = match kind {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => match creds {
-            None => format!("the bus at {url} lets nobody in without credentials: name their file in ${CREDS_VARIABLE} (an agent: --creds)"),
-            Some(creds) => format!("the bus at {url} does not accept the credentials in '{creds}': ask its owner for others"),
+            None => format!(
+                "the bus at {url} lets nobody in without credentials: name their file in ${CREDS_VARIABLE} (an agent: --creds)"
+            ),
+            Some(creds) => {
+                format!("the bus at {url} does not accept the credentials in '{creds}': ask its owner for others")
+            }
         },
         ConnectErrorKind::Tls => unverified(url, detail),
         _ if is_about_certificates(detail) => unverified(url, detail),
@@ -171,7 +181,9 @@ fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure 
 }
 
 fn unverified(url: &str, detail: &str) -> String {
-    format!("the certificate of the bus at {url} is not trusted ({detail}): name the file of its authority in ${CA_VARIABLE} (an agent: --bus-ca)")
+    format!(
+        "the certificate of the bus at {url} is not trusted ({detail}): name the file of its authority in ${CA_VARIABLE} (an agent: --bus-ca)"
+    )
 }
 
 /// What stores intervals, over this connection.
@@ -239,7 +251,9 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
             Err(error) => refused = error.to_string(),
         }
     }
-    Err(Failure::start(format!("the bus at {url} makes no stream for intervals ({refused}): give its JetStream more room")))
+    Err(Failure::start(format!(
+        "the bus at {url} makes no stream for intervals ({refused}): give its JetStream more room"
+    )))
 }
 
 /// How long the pieces of a message may be.

@@ -61,11 +61,8 @@ impl Assembly {
         if count == 1 {
             return Some(content.to_vec());
         }
-        let partial = self.open.entry(number).or_insert_with(|| PartialMessage {
-            count,
-            pieces: BTreeMap::new(),
-            bytes: 0,
-        });
+        let partial =
+            self.open.entry(number).or_insert_with(|| PartialMessage { count, pieces: BTreeMap::new(), bytes: 0 });
         if partial.count != count || partial.pieces.contains_key(&index) {
             return None;
         }

@@ -78,7 +78,10 @@ impl BusAddress {
         let rest = rest.trim_end_matches('/');
         if rest.contains('@') {
             // The address stands in run files.
-            return Err("the address of a bus holds no credentials: name their file in $PLIMSOLL_CREDS (an agent: --creds)".to_owned());
+            return Err(
+                "the address of a bus holds no credentials: name their file in $PLIMSOLL_CREDS (an agent: --creds)"
+                    .to_owned(),
+            );
         }
         let SshHost { destination: host, port, .. } = SshHost::parse(rest).map_err(|_| error())?;
         let port = port.unwrap_or(BUS_PORT);

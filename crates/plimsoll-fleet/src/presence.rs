@@ -132,7 +132,8 @@ impl Presence {
     pub fn refuse(&self, name: &str) -> Option<String> {
         let (own, theirs) = (env!("CARGO_PKG_VERSION"), self.hello.plimsoll.as_str());
         let differs = self.protocol != GREETING[GREETING.len() - 1] || theirs != own;
-        differs.then(|| format!("agent {name} is plimsoll {theirs}, and this is plimsoll {own}: install the same on both"))
+        differs
+            .then(|| format!("agent {name} is plimsoll {theirs}, and this is plimsoll {own}: install the same on both"))
     }
 }
 

@@ -40,10 +40,7 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     if let Some(agents) = &fleet.agents {
         AgentChoice::parse(agents).map_err(|why| format!("--agents: {why}"))?;
     }
-    let of_a_bus = [
-        ("--agents", fleet.agents.is_some()),
-        ("--wait", fleet.wait_ns.is_some()),
-    ];
+    let of_a_bus = [("--agents", fleet.agents.is_some()), ("--wait", fleet.wait_ns.is_some())];
     match of_a_bus.iter().find(|(_, is_said)| *is_said && !is_bus) {
         Some((flag, _)) => Err(format!("{flag}: it belongs to --fleet nats://HOST:PORT; over ssh, name the hosts")),
         None if is_bus && fleet.copied => {
@@ -101,8 +98,6 @@ pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = FleetWishes { workers, spin, preflight, on_loss, skew_ns_max, system, key };
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => Ok(ssh::meet(&hosts, fleet.copied, "", wishes)?.status()),
-        Place::Bus(address) => {
-            Ok(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?.status())
-        }
+        Place::Bus(address) => Ok(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?.status()),
     }
 }

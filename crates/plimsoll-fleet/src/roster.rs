@@ -120,7 +120,8 @@ impl Roster {
                 "no agent has joined the bus at {bus} within {wait}: start one with plimsoll agent --join {bus}, or wait longer with --wait"
             ),
             AgentChoice::Count(count) => {
-                let free = self.agents.values().flat_map(|starts| starts.values()).filter(|it| it.run.is_none()).count();
+                let free =
+                    self.agents.values().flat_map(|starts| starts.values()).filter(|it| it.run.is_none()).count();
                 format!(
                     "{free} of {count} agents were free on the bus at {bus} within {wait} ({there}): start more, \
                      ask for fewer with --agents, or wait longer with --wait"
@@ -179,15 +180,15 @@ mod tests {
             let state = match roster(there).state(&choice) {
                 RosterState::Incomplete => "incomplete".to_owned(),
                 RosterState::Refused(why) => why,
-                RosterState::Complete(agents) => {
-                    agents.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
-                }
+                RosterState::Complete(agents) => agents.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" "),
             };
             assert!(state.starts_with(expect), "{there} {choice:?}: {state}");
         }
         let mut other = roster("a");
         other.add("b", Presence { protocol: 99, ..presence("1", None) });
-        assert!(matches!(other.state(&AgentChoice::All), RosterState::Refused(why) if why.contains("agent b is plimsoll")));
+        assert!(
+            matches!(other.state(&AgentChoice::All), RosterState::Refused(why) if why.contains("agent b is plimsoll"))
+        );
     }
 
     #[test]

@@ -79,7 +79,10 @@ impl Spool {
             ))
         };
         let lock = lock(folder).map_err(cannot)?.ok_or_else(|| {
-            Failure::usage(format!("the spool '{}' belongs to a running agent: name another with --spool", folder.display()))
+            Failure::usage(format!(
+                "the spool '{}' belongs to a running agent: name another with --spool",
+                folder.display()
+            ))
         })?;
         let mut files = BTreeMap::new();
         for (run, file, entries) in left_over(folder, SystemTime::now()).map_err(cannot)? {

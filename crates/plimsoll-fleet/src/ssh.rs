@@ -30,12 +30,7 @@ const SSH_OPTIONS: [&str; 8] = [
 ];
 
 /// Starts an agent on each host, which may load what `allow` says, and waits until all are there.
-pub fn meet(
-    hosts: &[SshHost],
-    copied: bool,
-    allow: &str,
-    wishes: FleetWishes,
-) -> Result<FleetLoad<PipeBus>, Failure> {
+pub fn meet(hosts: &[SshHost], copied: bool, allow: &str, wishes: FleetWishes) -> Result<FleetLoad<PipeBus>, Failure> {
     let program = if copied { Some(own_program()?) } else { None };
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let commands = hosts.iter().map(|host| {

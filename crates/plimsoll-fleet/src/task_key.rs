@@ -147,16 +147,23 @@ impl TaskVerifier {
 
     fn check_at(&self, run: &str, task: &PartTask, now_unix_s: u64) -> Result<(), String> {
         let Some(TaskSignature { expires_unix_s, signature }) = &task.signature else {
-            return Err("it takes signed plans only: name the file of the key that it trusts in $PLIMSOLL_FLEET_KEY".to_owned());
+            return Err(
+                "it takes signed plans only: name the file of the key that it trusts in $PLIMSOLL_FLEET_KEY".to_owned()
+            );
         };
         let bytes = signed_bytes(run, task, *expires_unix_s);
         let key = UnparsedPublicKey::new(&ED25519, &self.public);
         let is_genuine = from_hex(signature).is_some_and(|signature| key.verify(&bytes, &signature).is_ok());
         if !is_genuine {
-            return Err("it trusts another key than the one that signed the plan: name its file in $PLIMSOLL_FLEET_KEY".to_owned());
+            return Err(
+                "it trusts another key than the one that signed the plan: name its file in $PLIMSOLL_FLEET_KEY"
+                    .to_owned(),
+            );
         }
         if !(now_unix_s..=now_unix_s + 2 * VALID_S).contains(expires_unix_s) {
-            return Err("the plan was signed at another time than its clock shows: set the clocks of both machines".to_owned());
+            return Err(
+                "the plan was signed at another time than its clock shows: set the clocks of both machines".to_owned()
+            );
         }
         Ok(())
     }
@@ -211,7 +218,9 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_refused() {
-        for text in ["", "ed25519:", "ed25519:0", "ed25519:zz", "ed25519-secret:00", &format!("ed25519:{}", "0".repeat(62))] {
+        for text in
+            ["", "ed25519:", "ed25519:0", "ed25519:zz", "ed25519-secret:00", &format!("ed25519:{}", "0".repeat(62))]
+        {
             assert!(TaskVerifier::parse(text).is_err(), "{text}");
         }
         assert!(TaskKey::read("/nowhere").is_err_and(|said| said.contains("cannot be read")));

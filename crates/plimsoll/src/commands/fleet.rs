@@ -26,9 +26,8 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
     if let Some((name, _, what)) = of.iter().find(|(_, is_said, what)| *is_said && *what != args.what) {
         return Err(Failure::usage(format!("{name}: it belongs to plimsoll fleet {what}; leave it out")));
     }
-    let place = |what: &str| {
-        args.place.as_deref().ok_or_else(|| Failure::usage(format!("fleet {}: say {what}", args.what)))
-    };
+    let place =
+        |what: &str| args.place.as_deref().ok_or_else(|| Failure::usage(format!("fleet {}: say {what}", args.what)));
     match args.what.as_str() {
         "status" => status(place("where the agents are, such as ssh://load1,load2 or nats://bus:4222")?, args),
         "fetch" => fetch(place("where the run is, such as nats://bus:4222")?, args),
@@ -63,7 +62,10 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
 /// Writes a run to a file, and says what it is.
 fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let address = flag("fleet fetch", BusAddress::parse(place))?;
-    let run = args.word.as_deref().ok_or_else(|| Failure::usage("fleet fetch: say which run, as its coordinator shows it"))?;
+    let run = args
+        .word
+        .as_deref()
+        .ok_or_else(|| Failure::usage("fleet fetch: say which run, as its coordinator shows it"))?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{run}.plimsoll")));
     let shown = path.display();
     let said = match plimsoll_fleet::fetch(&BusAccess::of_environment(address), run, &path)? {

@@ -16,8 +16,14 @@ const COORDINATOR: [&str; 2] = [
     "UD4W2XQKGNOWJ3INHOIWH4VIDXT4PDR3XPCS5JQ7IDZ5COGWGGSFOI2P",
 ];
 const AGENTS: [[&str; 2]; 2] = [
-    ["SUAEZJPOFQ57VIAB37EECN5IOMZ4N37CTJN4J7T4755LRJUAB7YZINML6M", "UDP32HCHMKAJ2KQLQO3KPMCYF7WL4U25SPTW24PIQDZZIYRQMUF4ZENN"],
-    ["SUAFZ2WUDCFWZLY7W7IHIRPKSNRXTELB5ZQNHE2Z4C53I6JX755CYI52PA", "UDGX7JHJIRIR7KXZL2WRBEELAIGPZGRASMR2H5LDFKUIBZXGJWUY2NZB"],
+    [
+        "SUAEZJPOFQ57VIAB37EECN5IOMZ4N37CTJN4J7T4755LRJUAB7YZINML6M",
+        "UDP32HCHMKAJ2KQLQO3KPMCYF7WL4U25SPTW24PIQDZZIYRQMUF4ZENN",
+    ],
+    [
+        "SUAFZ2WUDCFWZLY7W7IHIRPKSNRXTELB5ZQNHE2Z4C53I6JX755CYI52PA",
+        "UDGX7JHJIRIR7KXZL2WRBEELAIGPZGRASMR2H5LDFKUIBZXGJWUY2NZB",
+    ],
 ];
 
 /// A `nats-server` on a free port, ended when dropped.
@@ -32,7 +38,9 @@ impl Nats {
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start(more: &str) -> Option<Nats> {
         if Command::new("nats-server").arg("--version").output().is_err() {
-            eprintln!("SKIPPED: no nats-server on this machine: fleets on a bus are not tested (scripts/needs nats-server)");
+            eprintln!(
+                "SKIPPED: no nats-server on this machine: fleets on a bus are not tested (scripts/needs nats-server)"
+            );
             return None;
         }
         let folder = folder("nats");

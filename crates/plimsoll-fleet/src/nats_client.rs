@@ -54,6 +54,7 @@ pub struct BusAccess {
 
 /// Where a coordinator finds what an agent is given by flags.
 pub const CREDS_VARIABLE: &str = "PLIMSOLL_CREDS";
+/// The same for the authority of the bus's certificate.
 pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
 
 impl BusAccess {

@@ -9,7 +9,7 @@ use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
 use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};
 use crate::nats_client::{
-    BusAccess, PLAN_BYTES_MAX, connect, fatal, frames_stream, jetstream, piece_bytes, shown, start,
+    BusAccess, PLAN_BYTES_MAX, connect, duration_text, fatal, frames_stream, jetstream, piece_bytes, start,
 };
 use crate::pieces::{Assembly, cut};
 use crate::presence::{self, Claim, HERE_ALL, Presence, WHO, agent_of};
@@ -304,7 +304,7 @@ impl BusWorker {
             {
                 return Err(Failure::start(format!(
                     "agent {name} did not take this run within {}: see what it says, or name others with --agents",
-                    shown(CLAIM_PATIENCE)
+                    duration_text(CLAIM_PATIENCE)
                 )));
             }
             if signal::interrupted() {

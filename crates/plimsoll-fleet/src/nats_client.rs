@@ -96,7 +96,7 @@ pub async fn connect(
             Ok(client) => return Ok(client),
             Err(error) => error,
         };
-        let detail = error.source().map_or_else(String::new, deepest);
+        let detail = error.source().map_or_else(String::new, root_cause);
         let may_come =
             matches!(error.kind(), ConnectErrorKind::Io | ConnectErrorKind::TimedOut | ConnectErrorKind::Dns)
                 && !is_about_certificates(&detail);
@@ -108,7 +108,7 @@ pub async fn connect(
 }
 
 /// The words of the error that caused all the others.
-fn deepest(error: &(dyn Error + 'static)) -> String {
+fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;
@@ -275,6 +275,6 @@ pub fn fatal(event: &Event, access: &BusAccess) -> Option<String> {
 }
 
 /// A time as it is shown.
-pub fn shown(time: Duration) -> String {
+pub fn duration_text(time: Duration) -> String {
     exact_duration(time.as_nanos() as u64)
 }

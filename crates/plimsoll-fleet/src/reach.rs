@@ -69,16 +69,16 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     };
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => {
-            able(ssh::meet(&hosts, fleet.copied, &AllowList::only(&targets), wishes)?, &targets).map(Some)
+            checked_load(ssh::meet(&hosts, fleet.copied, &AllowList::only(&targets), wishes)?, &targets).map(Some)
         }
         Place::Bus(address) => {
-            able(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?, &targets).map(Some)
+            checked_load(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?, &targets).map(Some)
         }
     }
 }
 
 /// Refuses agents that cannot load the targets together.
-fn able<B: Bus + 'static>(fleet: FleetLoad<B>, targets: &[SocketAddr]) -> Result<Box<dyn RemoteLoad>, Failure> {
+fn checked_load<B: Bus + 'static>(fleet: FleetLoad<B>, targets: &[SocketAddr]) -> Result<Box<dyn RemoteLoad>, Failure> {
     fleet.refuse_unfit()?;
     fleet.refuse_own_addresses(targets)?;
     Ok(Box::new(fleet))

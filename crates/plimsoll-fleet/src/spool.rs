@@ -85,7 +85,7 @@ impl Spool {
             ))
         })?;
         let mut files = BTreeMap::new();
-        for (run, file, entries) in left_over(folder, SystemTime::now()).map_err(cannot)? {
+        for (run, file, entries) in read_left_entries(folder, SystemTime::now()).map_err(cannot)? {
             entries.into_iter().for_each(&mut outlet.stored);
             files.insert(run, file);
         }
@@ -135,7 +135,7 @@ struct SpoolFile {
 }
 
 /// What earlier agents left. Files that are too old are removed.
-fn left_over(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
+fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -424,8 +424,10 @@ mod tests {
         let mut file = SpoolFile::create(&folder, "r1").expect("made");
         file.append(&entry("r1", 1)).expect("written");
         let later = |seconds| SystemTime::now() + Duration::from_secs(seconds);
-        assert_eq!(left_over(&folder, later(3_600)).expect("read").len(), 1);
-        assert!(left_over(&folder, later(90_000)).expect("read").is_empty() && !folder.join("r1.spool").exists());
+        assert_eq!(read_left_entries(&folder, later(3_600)).expect("read").len(), 1);
+        assert!(
+            read_left_entries(&folder, later(90_000)).expect("read").is_empty() && !folder.join("r1.spool").exists()
+        );
         let _ = fs::remove_dir_all(&folder);
     }
 

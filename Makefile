@@ -49,7 +49,7 @@ docs-run:
 
 # What the end-to-end tests need beyond the toolchains; installed where this user may.
 needs:
-	@./scripts/needs nginx go node python3 chromium openssl wrk ip sshd
+	@./scripts/needs nginx go node python3 chromium openssl wrk ip sshd nats-server
 
 # Reproduces the figures of docs/reference/benchmarks.md; takes long, and wants a quiet machine.
 bench:

@@ -197,10 +197,24 @@ impl MessageReader {
     }
 }
 
+/// The bytes of a message that travels by itself: a stream of one message.
+pub fn encode_alone(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = GREETING.to_vec();
+    encode(&mut bytes);
+    bytes
+}
+
+/// The message of bytes that hold exactly one.
+pub fn decode_alone<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
+    let mut reader = MessageReader { bytes, greeted: false };
+    let message = reader.read_next()?.ok_or(FrameError::Damaged)?;
+    if reader.bytes.is_empty() { Ok(message) } else { Err(FrameError::Damaged) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{AgentPhase, Hello, Seal};
+    use crate::message::{AgentPhase, Hello, Seal, TaskSignature};
     use plimsoll_model::{Injector, Interval, Ledger, Spin};
     use proptest::prelude::*;
 
@@ -212,6 +226,7 @@ mod tests {
             workers: Some(2),
             spin: Spin::Off,
             preflight: true,
+            signature: Some(TaskSignature { expires_unix_s: 5, signature: "00".to_owned() }),
             plan: vec![7; 999],
         };
         vec![
@@ -292,6 +307,19 @@ mod tests {
             frame(&mut bytes, kind, |out| out.extend_from_slice(body));
             assert_eq!(read_all::<ToAgent>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
             assert_eq!(read_all::<ToCoordinator>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_message_travels_by_itself() {
+        for message in to_coordinators() {
+            let bytes = encode_alone(|out| message.encode(out));
+            assert_eq!(decode_alone(bytes.clone()), Ok(message));
+            let cut = bytes[..bytes.len() - 1].to_vec();
+            let longer = [bytes, vec![0]].concat();
+            for wrong in [cut, longer] {
+                assert_eq!(decode_alone::<ToCoordinator>(wrong), Err(FrameError::Damaged));
+            }
         }
     }
 

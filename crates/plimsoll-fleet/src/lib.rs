@@ -2,8 +2,8 @@
 //!
 //! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, and has all begin at one
 //! moment. It adds up the intervals that they send back. An agent ([`serve`]) makes its stripe with
-//! the engine of this program. Both are state machines without I/O ([`coordinator`], [`agent`]);
-//! messages travel over a [`Bus`](bus::Bus), of which pipes through `ssh` are the carrier.
+//! the engine of this program. Both are state machines without I/O ([`coordinator`], [`agent`]).
+//! Their messages travel over a [`Bus`](bus::Bus): pipes through `ssh`, or NATS.
 //!
 //! What must never be known here: the command line's parser, how anything looks, what runs mean,
 //! and which load is next.
@@ -16,21 +16,39 @@ pub mod bus;
 pub mod clock_offset;
 pub mod coordinator;
 pub mod delivery;
+pub mod fetch;
 pub mod fleet_load;
 pub mod frame;
+pub mod load_record;
+pub mod local_fleet;
 mod merge;
 pub mod message;
+pub mod message_stream;
+pub mod nats_agent;
+pub mod nats_bus;
+pub mod nats_client;
+pub mod pieces;
 pub mod pipe_bus;
 pub mod place;
+pub mod presence;
+pub mod reach;
+pub mod roster;
 pub mod service;
 #[cfg(test)]
 mod sim_bus;
 #[cfg(test)]
 mod sim_tests;
+pub mod spool;
 pub mod ssh;
+pub mod task_key;
 
 pub use allow::AllowList;
+pub use fetch::{FetchedRun, fetch};
 pub use fleet_load::{AgentStatus, FleetLoad};
+pub use local_fleet::up;
+pub use nats_agent::{JoinTerms, join};
+pub use nats_client::BusAccess;
 pub use place::Place;
-pub use service::serve;
-pub use ssh::{reach, refuse, status};
+pub use reach::{check, reach, refuse, status};
+pub use service::{Permissions, serve};
+pub use task_key::{TaskKey, TaskVerifier};

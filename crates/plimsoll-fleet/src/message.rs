@@ -67,9 +67,21 @@ pub struct PartTask {
     pub spin: Spin,
     /// Whether to look first that the target takes connections.
     pub preflight: bool,
+    /// Who says so, where the coordinator has a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<TaskSignature>,
     /// The complete plan of the whole load, as bytes.
     #[serde(skip)]
     pub plan: Vec<u8>,
+}
+
+/// A coordinator's word for a task; see `task_key`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSignature {
+    /// Until when the task may begin, seconds since 1970.
+    pub expires_unix_s: u64,
+    /// Ed25519 over the task and its plan, as hexadecimal digits.
+    pub signature: String,
 }
 
 /// What an agent tells the coordinator.

@@ -6,16 +6,12 @@
 //! command for the shell, takes its place and gets the same words. Not here: what is said over the
 //! pipe.
 
-use crate::allow::AllowList;
-use crate::fleet_load::{AgentStatus, FleetLoad, FleetWishes};
+use crate::fleet_load::{FleetLoad, FleetWishes};
 use crate::pipe_bus::{LastWords, PipeBus, PipeCommand};
-use crate::place::{Place, SshHost};
-use crate::service::system;
+use crate::place::SshHost;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{OnLoss, Plan, Spin, Terms, redact, shell};
-use plimsoll_study::runner::RemoteLoad;
+use plimsoll_model::{redact, shell};
 use plimsoll_sys::system_text;
-use std::net::SocketAddr;
 use std::process::Command;
 
 /// The command that takes the place of `ssh`.
@@ -33,53 +29,11 @@ const SSH_OPTIONS: [&str; 8] = [
     "-T",
 ];
 
-/// Refuses what a fleet cannot do: what belongs to this machine alone.
-pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
-    let refused = [
-        (terms.script.is_some(), "--lua: a script asks from one machine only"),
-        (plan.carriage.unix.is_some(), "--unix: a socket of this machine is none of another's"),
-        (plan.carriage.resolve.is_some(), "--resolve-every: agents load only addresses that they checked before"),
-        (!terms.injector.sources.is_empty(), "--source-ip: addresses of this machine are none of another's"),
-    ];
-    match refused.iter().find(|(is_asked, _)| *is_asked) {
-        Some((_, why)) => Err(Failure::usage(format!("{why}; leave it out, or leave --fleet out"))),
-        None => Ok(()),
-    }
-}
-
-/// Starts the agents that the terms ask for, if any, and waits until they are there. `plans`: of
-/// the targets that they load.
-pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
-    let Some(fleet) = &terms.fleet else { return Ok(None) };
-    let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
-    targets.sort_unstable();
-    targets.dedup();
-    let wishes = FleetWishes {
-        workers: terms.injector.workers,
-        spin: terms.injector.spin,
-        preflight: terms.preflight,
-        on_loss: fleet.on_loss,
-        skew_ns_max: fleet.skew_ns_max,
-        system: system(),
-    };
-    let fleet = meet(&fleet.place, fleet.copied, &AllowList::only(&targets), wishes)?;
-    fleet.refuse_unfit()?;
-    fleet.refuse_own_addresses(&targets)?;
-    Ok(Some(Box::new(fleet)))
-}
-
-/// What is known of the agents at a place, which load nothing.
-pub fn status(place: &str, copied: bool) -> Result<Vec<AgentStatus>, Failure> {
-    let (workers, spin, system) = (None, Spin::Auto, system());
-    let wishes = FleetWishes { workers, spin, preflight: false, on_loss: OnLoss::Stop, skew_ns_max: u64::MAX, system };
-    Ok(meet(place, copied, "", wishes)?.status())
-}
-
-fn meet(place: &str, copied: bool, allow: &str, wishes: FleetWishes) -> Result<FleetLoad<PipeBus>, Failure> {
-    let place = Place::parse(place).map_err(|why| Failure::usage(format!("fleet: {why}")))?;
+/// Starts an agent on each host, which may load what `allow` says, and waits until all are there.
+pub fn meet(hosts: &[SshHost], copied: bool, allow: &str, wishes: FleetWishes) -> Result<FleetLoad<PipeBus>, Failure> {
     let program = if copied { Some(own_program()?) } else { None };
-    let names: Vec<String> = place.hosts.iter().map(|host| host.name.clone()).collect();
-    let commands = place.hosts.iter().map(|host| {
+    let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
+    let commands = hosts.iter().map(|host| {
         let command = command(host, &remote_line(allow, program.as_ref().map(Vec::len)));
         let of = host.clone();
         let last_words: LastWords = Box::new(move |words, wrong| explanation(&of, words, wrong));
@@ -162,10 +116,18 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::Place;
+
+    fn host(place: &str) -> SshHost {
+        match Place::parse(place).expect("a place") {
+            Place::Ssh(mut hosts) => hosts.remove(0),
+            Place::Bus(bus) => panic!("{bus:?}"),
+        }
+    }
 
     #[test]
     fn last_words_are_told_with_the_way_out() {
-        let host = Place::parse("ssh://ann@load1:22").expect("a place").hosts.remove(0);
+        let host = host("ssh://ann@load1:22");
         for (words, wrong, part) in [
             ("ann@load1: Permission denied (publickey,password).", None, "ssh-copy-id ann@load1"),
             (
@@ -194,7 +156,7 @@ mod tests {
         );
         let copied = remote_line("10.0.0.1:80", Some(7));
         assert!(copied.contains("head -c 7") && copied.contains("rm -f"), "{copied}");
-        let host = Place::parse("ssh://ann@load1:2222").expect("a place").hosts.remove(0);
+        let host = host("ssh://ann@load1:2222");
         let words: Vec<_> = command(&host, "true").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         assert!(words.ends_with(&["-p", "2222", "ann@load1", "true"].map(str::to_owned)), "{words:?}");
     }

@@ -155,10 +155,13 @@ impl Terms<Redacted> {
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
             && self.injector.workers.is_none_or(|workers| workers <= WORKERS_ASKED_MAX)
             && is_time(self.builds.start_ns_max)
-            && self
-                .fleet
-                .as_ref()
-                .is_none_or(|fleet| is_time(fleet.skew_ns_max) && fleet.place.len() <= PLACE_BYTES_MAX)
+            && self.fleet.as_ref().is_none_or(|fleet| {
+                let is_text = |text: &str| text.len() <= PLACE_BYTES_MAX;
+                is_time(fleet.skew_ns_max)
+                    && fleet.wait_ns.is_none_or(is_time)
+                    && is_text(&fleet.place)
+                    && fleet.agents.as_deref().is_none_or(is_text)
+            })
     }
 }
 

@@ -356,6 +356,12 @@ pub struct FleetTerms {
     pub on_loss: OnLoss,
     /// The most that a clock may be off, ns.
     pub skew_ns_max: u64,
+    /// Which agents of a bus, as it was written: `3` or `a1,a2`; `None`: all that are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<String>,
+    /// How long they are waited for, ns; `None`: the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ns: Option<u64>,
 }
 
 /// The most that a clock may be off, where nothing else is said.

@@ -309,6 +309,8 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<
         words.value("--fleet", &fleet.place);
         words.switch("--fleet-copy", fleet.copied);
         words.switch("--on-loss=stop", fleet.on_loss == OnLoss::Stop);
+        words.optional("--agents", fleet.agents.as_deref());
+        words.optional("--wait", fleet.wait_ns.map(exact_duration));
         words.optional("--max-skew", Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration));
     }
     let arrivals = match asked {

@@ -12,7 +12,6 @@ use crate::args::{
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};
-use plimsoll_fleet::Place;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
@@ -323,11 +322,14 @@ pub fn served(place: &str, two: bool) -> Served<String> {
 /// The machines that make the load in place of this one, if there are any.
 pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
     let Some(place) = &args.fleet else { return Ok(None) };
-    flag("--fleet", Place::parse(place))?;
     plimsoll_fleet::refuse(plan, terms)?;
     let on_loss = if args.on_loss == "stop" { OnLoss::Stop } else { OnLoss::Go };
     let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
-    Ok(Some(FleetTerms { place: place.clone(), copied: args.fleet_copy, on_loss, skew_ns_max }))
+    let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
+    let (place, copied, agents) = (place.clone(), args.fleet_copy, args.agents.clone());
+    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max, agents, wait_ns };
+    plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
+    Ok(Some(fleet))
 }
 
 /// What a gate means where nothing can be decided.

@@ -17,7 +17,7 @@ use plimsoll_sys::group::CpuClocks;
 use plimsoll_wire::Authoring;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -256,6 +256,10 @@ impl Runner for Builds<'_> {
     fn take_warnings(&mut self) -> Vec<String> {
         self.warnings.extend(self.fleet.iter_mut().flat_map(|fleet| fleet.take_warnings()));
         std::mem::take(&mut self.warnings)
+    }
+
+    fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
+        self.fleet.as_mut().map_or(Ok(None), |fleet| fleet.store_file(path))
     }
 }
 

@@ -20,6 +20,7 @@ use plimsoll_sys::signal;
 use plimsoll_wire::Authoring;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -333,6 +334,10 @@ impl Runner for ThisMachine {
     fn take_warnings(&mut self) -> Vec<String> {
         self.warnings.extend(self.fleet.iter_mut().flat_map(|fleet| fleet.take_warnings()));
         std::mem::take(&mut self.warnings)
+    }
+
+    fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
+        self.fleet.as_mut().map_or(Ok(None), |fleet| fleet.store_file(path))
     }
 }
 

@@ -4,15 +4,22 @@
 
 use super::known_words::KnownWords;
 use clap::Args;
+use std::path::PathBuf;
 
 /// Other machines that make the load.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetArgs {
-    /// Make the load on these machines instead of this one, such as ssh://load1,user@load2:2222:
-    /// over your own ssh, with plimsoll there
-    #[arg(long, value_name = "ssh://HOST,...")]
+    /// Make the load on these machines instead of this one, such as ssh://load1,user@load2:2222
+    /// (over your own ssh, with plimsoll there) or nats://bus:4222 (agents that joined a NATS bus)
+    #[arg(long, value_name = "ssh://HOST,...|nats://BUS:PORT")]
     pub fleet: Option<String>,
+    /// Of the agents of a bus: so many, or those of these names, such as 3 or a1,a2 [default: all]
+    #[arg(long, value_name = "N|NAME,...", requires = "fleet")]
+    pub agents: Option<String>,
+    /// Wait so long for the agents of a bus [default: 30s]
+    #[arg(long, value_name = "TIME", requires = "fleet")]
+    pub wait: Option<String>,
     /// Copy this plimsoll there for the time of the study
     #[arg(long, requires = "fleet")]
     pub fleet_copy: bool,
@@ -28,34 +35,84 @@ pub struct FleetArgs {
 /// No fleet.
 impl Default for FleetArgs {
     fn default() -> FleetArgs {
-        FleetArgs { fleet: None, fleet_copy: false, on_loss: "go".to_owned(), max_skew: "20ms".to_owned() }
+        let (on_loss, max_skew) = ("go".to_owned(), "20ms".to_owned());
+        FleetArgs { fleet: None, agents: None, wait: None, fleet_copy: false, on_loss, max_skew }
     }
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n\n\
-    `plimsoll run --fleet ssh://HOST ...` starts this on HOST. A line in HOST's authorized_keys holds it to a list of HOST's own:\n  \
-    command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...")]
+#[command(after_help = "Examples:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n  \
+    plimsoll agent --join nats://bus:4222 --name load1 --allow 10.0.0.0/8:8080\n\n\
+    `plimsoll run --fleet ssh://HOST ...` starts the first on HOST. A line in HOST's authorized_keys holds it to a list of HOST's own:\n  \
+    command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...\n\
+    The second is a service. `plimsoll run --fleet nats://bus:4222 ...` uses it from anywhere.")]
 pub struct AgentArgs {
     /// Talk to the coordinator over standard input and output
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "join", conflicts_with = "join")]
     pub stdio: bool,
+    /// Join this NATS bus and work for its coordinators, one after the other
+    #[arg(long, value_name = "nats://BUS:PORT")]
+    pub join: Option<String>,
+    /// The agent's name on the bus [default: the machine's]
+    #[arg(long, value_name = "NAME", requires = "join")]
+    pub name: Option<String>,
+    /// Credentials for the bus: a file with an nkey seed or NATS credentials
+    #[arg(long, value_name = "FILE", requires = "join")]
+    pub creds: Option<PathBuf>,
+    /// Certificates of the authority that signed the bus's certificate
+    #[arg(long, value_name = "FILE", requires = "join")]
+    pub bus_ca: Option<PathBuf>,
     /// Load only these addresses and ports, whatever is asked, such as 10.0.0.0/8:8080,192.168.1.5;
     /// without it nothing is loaded
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow: String,
+    /// Take only plans that are signed with this key: the line that `plimsoll fleet key` prints
+    #[arg(long, value_name = "ed25519:KEY", requires = "join")]
+    pub trust: Option<String>,
+    /// Keep intervals in this folder until they are recorded [default: _output/plimsoll/spool/NAME]
+    #[arg(long, value_name = "DIR", requires = "join")]
+    pub spool: Option<PathBuf>,
+    /// Wait so long for a bus that does not answer yet [default: 10s]
+    #[arg(long, value_name = "TIME", requires = "join")]
+    pub wait: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  plimsoll fleet status ssh://load1,load2")]
+#[command(after_help = "Examples:\n  plimsoll fleet status ssh://load1,load2\n  \
+    plimsoll fleet status nats://bus:4222\n  \
+    plimsoll fleet fetch nats://bus:4222 RUN -o run.plimsoll\n  \
+    plimsoll fleet up --local 3\n  \
+    plimsoll fleet key fleet.key")]
 pub struct FleetStatusArgs {
-    /// What is shown: status (version, cores, round trip and clock of each machine)
-    #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status"]), hide_possible_values = true)]
+    /// What is done: status (version, cores, round trip and clock of each machine), fetch (a run file
+    /// from a bus), up (agents on this machine, until ^C), key (make a key that signs plans)
+    #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
-    /// The machines, such as ssh://load1,load2
-    #[arg(value_name = "ssh://HOST,...")]
-    pub place: String,
-    /// Copy this plimsoll there for the time that it takes
+    /// The machines, such as ssh://load1,load2 or nats://bus:4222; of key: the file to write
+    #[arg(value_name = "PLACE")]
+    pub place: Option<String>,
+    /// Of fetch: the run, as its coordinator shows it
+    #[arg(value_name = "RUN")]
+    pub word: Option<String>,
+    /// Of fetch: the run file to write [default: RUN.plimsoll]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Of status: so many agents of a bus, or those of these names [default: all]
+    #[arg(long, value_name = "N|NAME,...")]
+    pub agents: Option<String>,
+    /// Of status: wait so long for the agents of a bus [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub wait: Option<String>,
+    /// Of up: so many agents
+    #[arg(long, value_name = "N")]
+    pub local: Option<u32>,
+    /// Of up: the bus that is started for them
+    #[arg(long, value_name = "nats", default_value = "nats", value_parser = KnownWords::text(&["nats"]), hide_possible_values = true)]
+    pub bus: String,
+    /// Of up: what the agents may load [default: this machine]
+    #[arg(long, value_name = "LIST")]
+    pub allow: Option<String>,
+    /// Of status: copy this plimsoll to the machines for the time that it takes
     #[arg(long)]
     pub fleet_copy: bool,
 }

@@ -25,6 +25,7 @@ mod figures;
 mod files;
 mod find;
 mod fleet;
+mod fleet_nats;
 mod floods;
 mod follow;
 mod gates;

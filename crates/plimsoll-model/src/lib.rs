@@ -96,6 +96,8 @@ pub use sampled::{SampledFunctions, SampledStack, SampledStretch};
 pub use schedule::{Schedule, Stripe};
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
-pub use terms::{BodyFrom, ChangeTerms, FleetTerms, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind};
+pub use terms::{
+    BodyFrom, ChangeTerms, FleetTerms, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind, WatchTerms,
+};
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{AskedAround, OnceAsked, Origin, Request, Route, StatusSet, Traffic};

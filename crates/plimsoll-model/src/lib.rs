@@ -48,6 +48,7 @@ pub mod rng;
 pub mod run;
 pub mod sampled;
 pub mod schedule;
+pub mod series_table;
 pub mod session;
 pub mod shell;
 pub mod steering;

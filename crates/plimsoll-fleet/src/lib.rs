@@ -46,4 +46,4 @@ pub use place::Place;
 pub use service::serve;
 pub use ssh::{reach, refuse, status};
 pub use watch_service::serve_watch;
-pub use watching::{reading_source, refuse_watch, remote_sources, watched_host};
+pub use watching::{reading_source, remote_sources, watched_host};

@@ -12,7 +12,7 @@ use crate::ssh_login::{own_program, pipe_command};
 use crate::watch_link::WatchLink;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProbesTerms;
-use plimsoll_model::{Plan, Terms, WatchTerms};
+use plimsoll_model::{Terms, WatchTerms};
 use plimsoll_probe::{Effort, ReadingSource, Watched, Watcher};
 use plimsoll_study::base::Base;
 
@@ -25,16 +25,6 @@ pub fn watched_host(text: &str) -> Result<SshHost, String> {
     match place.hosts.as_slice() {
         [host] => Ok(host.clone()),
         hosts => Err(format!("{} machines are named: name the one that the server runs on", hosts.len())),
-    }
-}
-
-/// Refuses a server that cannot be watched on another machine.
-pub fn refuse_watch(plan: &Plan) -> Result<(), Failure> {
-    match plan.carriage.unix {
-        Some(_) => Err(Failure::usage(
-            "--watch: the server of a unix socket is on this machine: leave --watch out, or name a host and port",
-        )),
-        None => Ok(()),
     }
 }
 
@@ -75,6 +65,11 @@ fn remote(
     watched: &Watched,
     effort: Effort,
 ) -> Result<RemoteReadings, Failure> {
+    if watched.plan.carriage.unix.is_some() {
+        return Err(Failure::usage(
+            "--watch: the server of a unix socket is on this machine: leave --watch out, or name a host and port",
+        ));
+    }
     let host = watched_host(&watch.place).map_err(|why| Failure::usage(format!("--watch: {why}")))?;
     let failed = |why: String| Failure::start(format!("--watch: {}: {why}", host.name));
     let program = if watch.copied { Some(own_program(COPY_FLAG)?) } else { None };

@@ -238,6 +238,9 @@ pub struct LoadSignals {
     pub fullest_thread: Option<String>,
     /// The server's process.
     pub server: Option<String>,
+    /// The machine that it was watched on, where that is another than the one that makes the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Whether it collects garbage beside its work, as far as is known: not with threads for which all others may have to stop.
     pub collects_beside: bool,
     /// Why the generator was the limit.
@@ -323,7 +326,8 @@ impl LoadSignals {
         let carriage = &run.plan.carriage;
         let under_way_max = f64::from(carriage.connections_max) * f64::from(carriage.streams_max.max(1));
         let unseen = run.probes.unseen.clone();
-        let mut sight = LoadSignals { seconds, under_way_max, unseen, ..LoadSignals::default() };
+        let host = run.probes.host.clone();
+        let mut sight = LoadSignals { seconds, under_way_max, unseen, host, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);
         sight.watched(&run.probes, from_ns, to_ns, answered);
         sight
@@ -413,8 +417,11 @@ impl LoadSignals {
         }
         if covered_ns > 0 {
             self.put(Signal::InFlight, in_flight_ns / covered_ns as f64);
-            self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
-            self.looked_cores = looked_ns as f64 / covered_ns as f64;
+            // On a machine of its own plimsoll takes no cores from the server.
+            if run.probes.is_shared() {
+                self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
+                self.looked_cores = looked_ns as f64 / covered_ns as f64;
+            }
             self.put(Signal::BytesIn, bytes as f64 * SECOND as f64 / covered_ns as f64);
         }
         self.put(Signal::Dispersion, dispersion(&answers));

@@ -1,4 +1,5 @@
-//! What is said of a fleet: to the commands whose load other machines can make, and to an agent.
+//! What is said of other machines: to the commands whose load they can make or whose server they can
+//! watch, and to an agent.
 //!
 //! Not here: the load.
 
@@ -32,10 +33,24 @@ impl Default for FleetArgs {
     }
 }
 
+/// The machine that the server runs on.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Probes")]
+pub struct WatchArgs {
+    /// Watch the server on the machine that it runs on, such as ssh://server1: over your own ssh,
+    /// with plimsoll there; --pid, --process and --cgroup mean that machine then
+    #[arg(long, value_name = "ssh://HOST")]
+    pub watch: Option<String>,
+    /// Copy this plimsoll there for the time of the study
+    #[arg(long, requires = "watch")]
+    pub watch_copy: bool,
+}
+
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n\n\
     `plimsoll run --fleet ssh://HOST ...` starts this on HOST. A line in HOST's authorized_keys holds it to a list of HOST's own:\n  \
-    command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...")]
+    command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...\n\n\
+    `--watch ssh://HOST` starts `plimsoll agent --stdio --watch-only` there, which makes no load.")]
 pub struct AgentArgs {
     /// Talk to the coordinator over standard input and output
     #[arg(long, required = true)]
@@ -44,6 +59,9 @@ pub struct AgentArgs {
     /// without it nothing is loaded
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow: String,
+    /// Watch a server of this machine, and make no load
+    #[arg(long, conflicts_with = "allow")]
+    pub watch_only: bool,
 }
 
 #[derive(Debug, Clone, Args)]

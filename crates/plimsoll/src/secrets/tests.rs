@@ -134,6 +134,7 @@ fn sample(command: &str, id: &str) -> String {
     let text = match (command, id) {
         (_, "soak") => "30m",
         (_, "fleet") => "ssh://load1,ann@load2:2222",
+        (_, "watch") => "ssh://ann@server1:2222",
         (_, "on_loss") => "stop",
         (_, "max_skew") => "3s",
         ("agent", "allow") => "10.0.0.0/8:8080",
@@ -274,6 +275,8 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("fleet", "fleet_copy") => &["status", "ssh://load1"],
         ("prove", "fleet_copy" | "on_loss" | "max_skew") => &["--fleet=ssh://load1", URL, URL],
         (_, "fleet_copy" | "on_loss" | "max_skew") => &["--fleet=ssh://load1", URL],
+        ("prove", "watch_copy") => &["--watch=ssh://server1", URL, URL],
+        (_, "watch_copy") => &["--watch=ssh://server1", URL],
         ("agent", _) => &["--stdio"],
         ("prove", "build") => &["--start=./s", "--a=git:main", "--b=git:HEAD", URL],
         ("prove", "start") => &["--a=git:main", "--b=git:HEAD", URL],

@@ -59,4 +59,5 @@ mod tls;
 mod traffic;
 mod usage;
 mod vegeta;
+mod watch;
 mod wrk;

@@ -91,7 +91,8 @@ impl<'a> MachineSeries<'a> {
         change_of(self.get(name)?, from_ns, to_ns)
     }
 
-    /// The same of plimsoll's own processes on the machine: where the server is watched in a container of it, these are two.
+    /// The same of plimsoll's own processes on the machine: where the server is watched in a
+    /// container of it, these are two.
     fn change_of_ours(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.change(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {

@@ -305,7 +305,8 @@ mod tests {
             read_all::<ToCoordinator>(&bytes, 64)
         };
         assert!(read(readings("server.cpu", "ns")).is_ok());
-        // A series that no probe reads, one in another unit, and ones that are known only where the load is made.
+        // A series that no probe reads, one in another unit, and ones that are known only where the
+        // load is made.
         for (name, unit) in
             [("server.soul", "ns"), ("server.cpu", ""), ("generator.client.cpu", "ns"), ("metrics.up", "")]
         {

@@ -219,12 +219,13 @@ fn tame(sentence: &mut String) {
     *sentence = redact::line(sentence).chars().filter(|c| !c.is_control()).take(SENTENCE_CHARS_MAX).collect();
 }
 
-/// Most series of one message, and the longest name of one, in bytes: labels of addresses and threads are shorter.
+/// Most series of one message, and the longest name of one, in bytes: labels of addresses and
+/// threads are shorter.
 const SERIES_MAX: usize = 2_000;
 const SERIES_BYTES_MAX: usize = 256;
 
-/// Makes readings of another machine harmless; whether they are such as an agent's probes can have made: of its own machine, and of
-/// nothing that is known only where the load is made.
+/// Makes readings of another machine harmless; whether they are such as an agent's probes can have
+/// made: of its own machine, and of nothing that is known only where the load is made.
 fn are_possible(probes: &mut Probes) -> bool {
     let are_series = probes.series.iter_mut().all(|(name, series)| {
         series.gaps.truncate(SENTENCES_MAX);

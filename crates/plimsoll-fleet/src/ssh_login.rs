@@ -1,6 +1,6 @@
 //! Logging in to a machine to start an agent there ([`pipe_command`]): `ssh`, with its user's own
-//! configuration, keys and jump hosts, starts `plimsoll agent --stdio`, and its pipe is the carrier.
-//! Nothing is left behind: the agent ends with the pipe.
+//! configuration, keys and jump hosts, starts `plimsoll agent --stdio`, and its pipe is the
+//! carrier. Nothing is left behind: the agent ends with the pipe.
 //!
 //! `ssh` is never let ask for anything, since nobody may be there to answer. `$PLIMSOLL_SSH`, a
 //! command for the shell, takes its place and gets the same words. Not here: what is said over the

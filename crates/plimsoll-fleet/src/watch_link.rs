@@ -1,7 +1,8 @@
 //! The way to an agent that watches a server on its machine ([`WatchLink`]): meets it, has it
 //! watch, and takes its readings to this machine's clock.
 //!
-//! Not here: who waits for readings (`remote_readings`), and how the agent was started (`ssh_login`).
+//! Not here: who waits for readings (`remote_readings`), and how the agent was started
+//! (`ssh_login`).
 
 use crate::bus::{Arrived, Bus};
 use crate::coordinator::{Coordinator, PINGS_FIRST};
@@ -271,7 +272,8 @@ mod tests {
         let came = link.receive(Duration::from_millis(50)).expect("readings");
         let [CameReadings { sample: 1, live_cores: Some(0.25), probes }] = came.as_slice() else { panic!("{came:?}") };
         let at_ns = probes.series["server.cpu"].samples[0].at_ns as u64;
-        // It was taken when the question came there: the ways are alike, and so the offset is exact.
+        // It was taken when the question came there: the ways are alike, and so the offset is
+        // exact.
         assert!((asked_ns + 3 * MS..=asked_ns + 4 * MS).contains(&at_ns), "{at_ns}, asked at {asked_ns}");
     }
 

@@ -1,7 +1,7 @@
 //! What was seen of the target while a load ran: time series on the load's own clock ([`Probes`]).
 //!
-//! Where the server runs on another machine and is watched there, its readings have the usual names, and those of the machine that makes
-//! the load begin with [`GENERATOR`].
+//! Where the server runs on another machine and is watched there, its readings have the usual
+//! names, and those of the machine that makes the load begin with [`GENERATOR`].
 //!
 //! Plain data and its arithmetic. How a reading is taken, and what it means, is for others.
 
@@ -69,7 +69,8 @@ pub struct ServerSeen {
 /// so that parts written one after the other add up to the whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Probes {
-    /// The machine on which the server was watched, by the name under which it is logged in to; `None`: the one that makes the load.
+    /// The machine on which the server was watched, by the name under which it is logged in to;
+    /// `None`: the one that makes the load.
     pub host: Option<String>,
     /// Series by name, such as `server.cpu`.
     pub series: BTreeMap<String, Series>,
@@ -192,7 +193,8 @@ impl Series {
     }
 }
 
-/// How names of series begin that were read on the machine that makes the load, where the server is watched on another.
+/// How names of series begin that were read on the machine that makes the load, where the server is
+/// watched on another.
 pub const GENERATOR: &str = "generator.";
 /// What a server tells of itself is its own, whichever machine asks it.
 const METRICS: &str = "metrics.";
@@ -223,8 +225,8 @@ impl Probes {
         *self == Probes::default()
     }
 
-    /// The same as what was read on the machine that makes the load, beside a server that is watched elsewhere: who the server is, and
-    /// what of it cannot be seen, is known there.
+    /// The same as what was read on the machine that makes the load, beside a server that is
+    /// watched elsewhere: who the server is, and what of it cannot be seen, is known there.
     pub fn of_generator(self) -> Probes {
         let renamed = |(name, series): (String, Series)| match name.starts_with(METRICS) {
             true => (name, series),
@@ -242,13 +244,15 @@ impl Probes {
         }
     }
 
-    /// Whether the load is made on the machine on which the server is watched, so that both share its cores.
+    /// Whether the load is made on the machine on which the server is watched, so that both share
+    /// its cores.
     pub fn is_shared(&self) -> bool {
         let is_one = |series: &Series| series.samples.last().is_some_and(|sample| sample.value > 0.0);
         self.host.is_none() || self.generator_series(TARGET_LOCAL).is_some_and(is_one)
     }
 
-    /// Nothing more is read of what was read so far, from `from_ns` to `to_ns`: each of these series (name, kind, unit) has a gap there.
+    /// Nothing more is read of what was read so far, from `from_ns` to `to_ns`: each of these
+    /// series (name, kind, unit) has a gap there.
     pub fn gaps_in<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a str, SeriesKind, &'a str)>,

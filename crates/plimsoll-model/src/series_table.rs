@@ -1,8 +1,10 @@
-//! Every series that a probe reads, as one table ([`SERIES`]): its name, how its values are to be read, their unit, and what it is of
-//! ([`SeriesSubject`]). What comes from another machine is compared with it.
+//! Every series that a probe reads, as one table ([`SERIES`]): its name, how its values are to be
+//! read, their unit, and what it is of ([`SeriesSubject`]). What comes from another machine is
+//! compared with it.
 //!
-//! A reading that was not made is no value: a series without samples near a moment says nothing of it, and never zero. Not here: how
-//! anything is read (`plimsoll-probe`), and what it means (`plimsoll-analysis`).
+//! A reading that was not made is no value: a series without samples near a moment says nothing of
+//! it, and never zero. Not here: how anything is read (`plimsoll-probe`), and what it means
+//! (`plimsoll-analysis`).
 
 use crate::probes::SeriesKind;
 

@@ -350,7 +350,8 @@ pub struct ProbesTerms<T> {
     pub metrics: Option<Served<T>>,
     /// This control group; `None`: that of the process.
     pub cgroup: Option<T>,
-    /// The machine that the server runs on, which is logged in to; `None`: what this machine sees of it.
+    /// The machine that the server runs on, which is logged in to; `None`: what this machine sees
+    /// of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<WatchTerms>,
 }

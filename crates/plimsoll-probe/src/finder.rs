@@ -48,7 +48,8 @@ pub struct Finder {
     /// The unix socket in the place of addresses.
     unix: Option<String>,
     local: bool,
-    /// The addresses are those of another machine that loads the server: here it may have others, and its port tells.
+    /// The addresses are those of another machine that loads the server: here it may have others,
+    /// and its port tells.
     by_port: bool,
     /// What was found at the start, or why nothing was.
     first: Result<FoundServer, String>,
@@ -60,7 +61,8 @@ impl Finder {
         Finder::wanting(ServerBy::named(terms), watched).with_first_look()
     }
 
-    /// Looks for a server of this machine that is loaded from another one, where it has these `addresses`.
+    /// Looks for a server of this machine that is loaded from another one, where it has these
+    /// `addresses`.
     pub fn at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
         let (wanted, addresses) = (ServerBy::named(terms), addresses.to_vec());
         Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }.with_first_look()

@@ -50,7 +50,8 @@ const NETSTAT: [(&str, &str); 10] = [
 ];
 
 impl Host {
-    /// `server`: the process whose network is of interest, if one is known. `from_elsewhere`: the load comes from another machine.
+    /// `server`: the process whose network is of interest, if one is known. `from_elsewhere`: the
+    /// load comes from another machine.
     pub fn new(server: Option<u32>, addresses: &[SocketAddr], from_elsewhere: bool) -> Host {
         let net = server
             .map(|pid| format!("/proc/{pid}/net"))

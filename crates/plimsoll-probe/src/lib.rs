@@ -140,8 +140,8 @@ impl Watcher {
         Watcher::start(site, Metrics::of_terms(terms, watched)?, effort, SAMPLES_TOGETHER).map(Some)
     }
 
-    /// Begins to watch the server of this machine that listens on the port of `addresses`, which are those of another machine that loads
-    /// it, or what is named. It must be there.
+    /// Begins to watch the server of this machine that listens on the port of `addresses`, which
+    /// are those of another machine that loads it, or what is named. It must be there.
     pub fn begin_for_others(
         terms: &ProbesTerms<String>,
         addresses: &[SocketAddr],
@@ -160,8 +160,9 @@ impl Watcher {
         Watcher::start(site, None, effort, 1)
     }
 
-    /// Begins to watch what plimsoll and others use of this machine, beside a server that is watched elsewhere, and what the server tells
-    /// of itself. `shared`: whether "elsewhere" is this very machine, as with containers.
+    /// Begins to watch what plimsoll and others use of this machine, beside a server that is
+    /// watched elsewhere, and what the server tells of itself. `shared`: whether "elsewhere" is
+    /// this very machine, as with containers.
     pub fn begin_at_generator(
         terms: &ProbesTerms<String>,
         watched: &Watched,
@@ -259,7 +260,8 @@ impl Drop for Watcher {
     }
 }
 
-/// Samples until told to stop. `answers`: whether this thread answers to [`ReadingSource::sample_now`].
+/// Samples until told to stop. `answers`: whether this thread answers to
+/// [`ReadingSource::sample_now`].
 fn sample_all(
     shared: &Shared,
     probes: &mut [Box<dyn Probe>],

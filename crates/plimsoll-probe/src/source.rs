@@ -1,5 +1,6 @@
-//! Where the readings of a target come from while loads run ([`ReadingSource`]): the probes of this machine ([`crate::Watcher`]), or those
-//! of the machine that the server runs on, over a pipe (`plimsoll-fleet`).
+//! Where the readings of a target come from while loads run ([`ReadingSource`]): the probes of this
+//! machine ([`crate::Watcher`]), or those of the machine that the server runs on, over a pipe
+//! (`plimsoll-fleet`).
 //!
 //! Not here: how anything is read, and what is done with it.
 

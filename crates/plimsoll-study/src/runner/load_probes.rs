@@ -1,6 +1,8 @@
-//! What a source of readings tells of one load, moved to the load's clock and kept in parts ([`LoadProbes`]).
+//! What a source of readings tells of one load, moved to the load's clock and kept in parts
+//! ([`LoadProbes`]).
 //!
-//! Not here: where readings come from (`plimsoll-probe`), and what is recorded of them (`recording`).
+//! Not here: where readings come from (`plimsoll-probe`), and what is recorded of them
+//! (`recording`).
 
 use plimsoll_engine::Tick;
 use plimsoll_model::Probes;

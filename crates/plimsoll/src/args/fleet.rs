@@ -1,5 +1,5 @@
-//! What is said of other machines: to the commands whose load they can make or whose server they can
-//! watch, and to an agent.
+//! What is said of other machines: to the commands whose load they can make or whose server they
+//! can watch, and to an agent.
 //!
 //! Not here: the load.
 

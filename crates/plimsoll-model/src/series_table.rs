@@ -44,6 +44,26 @@ pub struct SeriesRow {
     pub subject: SeriesSubject,
 }
 
+impl SeriesRow {
+    /// The name with a text in place of its `*`.
+    pub fn name_with(&self, label: &str) -> String {
+        self.name.replace('*', label)
+    }
+
+    /// The text in place of the `*`; `None`: the series is none of these.
+    pub fn label<'n>(&self, name: &'n str) -> Option<&'n str> {
+        labels(self.name, name)?.first().copied()
+    }
+
+    /// The same where there are two.
+    pub fn labels<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
+        match labels(self.name, name)?.as_slice() {
+            [first, second] => Some((first, second)),
+            _ => None,
+        }
+    }
+}
+
 macro_rules! series {
     ($( $(#[doc = $doc:literal])+ $constant:ident: $name:literal, $kind:ident, $unit:literal, $subject:ident; )+) => {
         $(
@@ -276,22 +296,25 @@ series! {
 
 /// The row of a series; `None`: no probe reads such a series.
 pub fn series_row(name: &str) -> Option<&'static SeriesRow> {
-    let named = |row: &&SeriesRow| matches(row.name, name);
+    let named = |row: &&SeriesRow| labels(row.name, name).is_some();
     // A name as it stands goes before one with any text in it.
     SERIES.iter().find(|row| row.name == name).or_else(|| SERIES.iter().find(named))
 }
 
-/// Whether a name is such a one.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut left) = name.strip_prefix(first) else { return false };
-    let parts: Vec<&str> = rest.split('*').collect();
-    let Some((last, middle)) = parts.split_last() else { return false };
-    for part in middle {
-        let Some(at) = left.find(part).filter(|at| *at > 0) else { return false };
-        left = &left[at + part.len()..];
+/// The texts that stand in a name where `*` stands in a pattern; `None`: it is no such name.
+fn labels<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
+    let mut parts = pattern.split('*');
+    let mut left = name.strip_prefix(parts.next()?)?;
+    let parts: Vec<&str> = parts.collect();
+    let mut found = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let is_last = number + 1 == parts.len();
+        let at = if is_last { left.len().checked_sub(part.len())? } else { left.find(part)? };
+        let (label, rest) = left.split_at_checked(at).filter(|(label, rest)| !label.is_empty() && rest.starts_with(part))?;
+        found.push(label);
+        left = &rest[part.len()..];
     }
-    left.len() > last.len() && left.ends_with(last)
+    left.is_empty().then_some(found)
 }
 
 #[cfg(test)]
@@ -321,6 +344,16 @@ mod tests {
         ] {
             assert_eq!(series_row(name).copied(), expect, "{name}");
         }
+    }
+
+    #[test]
+    fn labels_are_put_in_and_read_back() {
+        let peer = "10.0.0.1:5432";
+        let name = PEER_COMING.name_with(peer);
+        assert_eq!((name.as_str(), PEER_COMING.label(&name)), ("peer.10.0.0.1:5432.coming", Some(peer)));
+        assert_eq!((PEER_WAITING.label(&name), SERVER_CPU.label("server.cpu")), (None, None));
+        assert_eq!(PEER_PROCESS.labels("peer.10.0.0.1:5432.process.db.x"), Some((peer, "db.x")));
+        assert_eq!(PEER_PROCESS.labels("peer.10.0.0.1:5432.coming"), None);
     }
 
     #[test]

@@ -41,7 +41,8 @@ const SPAN_NS_MIN: i64 = 250 * MS as i64;
 const REACH_NS: i64 = 300 * MS as i64;
 
 /// Where a core's time goes that is not idle.
-const KINDS_OF_WORK: [&str; 3] = [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
+const KINDS_OF_WORK: [&str; 3] =
+    [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
 /// What others used of the server's machine during a load, or during several.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -150,7 +151,8 @@ impl Others {
         let account = |at_ns: i64| {
             let since = |name: &str| machine.change(name, start_ns, at_ns);
             let stolen_ns = since(table::HOST_CPU_STEAL.name).unwrap_or(0.0);
-            let rest_ns = since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
+            let rest_ns =
+                since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
             // Neither is exact: what falling asleep and waking take is not idle, and nobody's; busy time is sampled at the
             // kernel's ticks. A burner is in both.
@@ -158,7 +160,8 @@ impl Others {
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
             // What the server calls works for it, and so do the kernel's own threads, such as those that write its files.
-            let its_ns = [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
+            let its_ns =
+                [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
             let our_ns = machine.change_of_ours(table::CLIENT_CPU.name, start_ns, at_ns);
             let known_ns = our_ns.zip(server_ns).map(|(ours, server)| ours + server + its_ns);
             Some(CpuAccount { at_ns, busy_ns, stolen_ns, known_ns })

@@ -283,7 +283,11 @@ mod tests {
             ToCoordinator::Seal { epoch: 1, sequence: 3, seal },
             ToCoordinator::Watching(Err("no process listens".to_owned())),
             ToCoordinator::Watching(Ok(())),
-            ToCoordinator::Readings { sample: 5, live_milli: Some(1_500), probes: Box::new(readings("server.cpu", "ns")) },
+            ToCoordinator::Readings {
+                sample: 5,
+                live_milli: Some(1_500),
+                probes: Box::new(readings("server.cpu", "ns")),
+            },
             ToCoordinator::Readings { sample: 0, live_milli: None, probes: Box::default() },
         ]
     }

@@ -104,12 +104,16 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &s
     if has("unexpected argument '--") || has("unrecognized subcommand 'agent'") {
         let theirs = lines().find(is_version).unwrap_or("an older plimsoll");
         let own = env!("CARGO_PKG_VERSION");
-        return format!("it has {theirs}, which cannot do this, and this is plimsoll {own}: install the same there, or add {copy_flag}");
+        return format!(
+            "it has {theirs}, which cannot do this, and this is plimsoll {own}: install the same there, or add {copy_flag}"
+        );
     }
     let last = lines().rfind(|line| !is_version(line)).map(redact::line).unwrap_or_default();
     let last: String = last.chars().filter(|c| !c.is_control()).take(200).collect();
     if last.starts_with("ssh: ") {
-        return format!("it cannot be reached ({last}): check its name and port, and log in once by hand (ssh {destination})");
+        return format!(
+            "it cannot be reached ({last}): check its name and port, and log in once by hand (ssh {destination})"
+        );
     }
     match (wrong, last.as_str()) {
         (Some(wrong), "") => wrong,

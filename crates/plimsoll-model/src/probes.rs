@@ -369,7 +369,10 @@ mod tests {
         assert!(!both.is_shared() && both.generator_series("client.cpu").is_none());
         both.merge(&here.of_generator());
         let names: Vec<&str> = both.series.keys().map(String::as_str).collect();
-        assert_eq!(names, ["client.cpu", "generator.client.cpu", "generator.target.local", "host.load_1m", "metrics.up"]);
+        assert_eq!(
+            names,
+            ["client.cpu", "generator.client.cpu", "generator.target.local", "host.load_1m", "metrics.up"]
+        );
         assert_eq!((both.host.as_deref(), both.cpu_ns, both.unseen.len()), (Some("server1"), 10, 1));
         assert!(!both.is_shared());
         let one = read(&[("target.local", &local(1.0))]).of_generator();

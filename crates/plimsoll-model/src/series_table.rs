@@ -310,7 +310,8 @@ fn labels<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
     for (number, part) in parts.iter().enumerate() {
         let is_last = number + 1 == parts.len();
         let at = if is_last { left.len().checked_sub(part.len())? } else { left.find(part)? };
-        let (label, rest) = left.split_at_checked(at).filter(|(label, rest)| !label.is_empty() && rest.starts_with(part))?;
+        let (label, rest) =
+            left.split_at_checked(at).filter(|(label, rest)| !label.is_empty() && rest.starts_with(part))?;
         found.push(label);
         left = &rest[part.len()..];
     }

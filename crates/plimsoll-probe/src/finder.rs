@@ -65,7 +65,8 @@ impl Finder {
     /// `addresses`.
     pub fn at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
         let (wanted, addresses) = (ServerBy::named(terms), addresses.to_vec());
-        Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }.with_first_look()
+        Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
+            .with_first_look()
     }
 
     fn with_first_look(mut self) -> Result<Finder, Failure> {
@@ -130,7 +131,9 @@ impl Finder {
     fn by_listener(&self) -> Result<FoundServer, String> {
         let shown = match &self.unix {
             Some(path) => format!("the unix socket {path}"),
-            None if self.by_port => format!("port {}", self.ports().map(|port| port.to_string()).collect::<Vec<_>>().join(" or ")),
+            None if self.by_port => {
+                format!("port {}", self.ports().map(|port| port.to_string()).collect::<Vec<_>>().join(" or "))
+            }
             None => self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or "),
         };
         if !self.local {

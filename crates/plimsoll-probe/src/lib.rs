@@ -43,8 +43,8 @@ pub use watched::Watched;
 
 use metrics::Metrics;
 use plimsoll_model::Failure;
-use plimsoll_model::terms::ProbesTerms;
 use plimsoll_model::Probes;
+use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 use probe::Probe;
 use sink::Sink;

@@ -73,7 +73,11 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
 
 /// Panels of what was watched: title, unit, and the series in it. The server's own metrics have a panel each besides.
 const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
-    ("cores in use", AxisUnit::Count, &[table::SERVER_CPU.name, table::SERVER_FULLEST_THREAD.name, table::CGROUP_CPU.name]),
+    (
+        "cores in use",
+        AxisUnit::Count,
+        &[table::SERVER_CPU.name, table::SERVER_FULLEST_THREAD.name, table::CGROUP_CPU.name],
+    ),
     ("threads that waited for a core", AxisUnit::Count, &[table::SERVER_RUN_QUEUE_WAIT.name]),
     ("memory", AxisUnit::Bytes, &[table::SERVER_RSS.name]),
     ("threads and open files", AxisUnit::Count, &[table::SERVER_THREADS.name, table::SERVER_FILES_OPEN.name]),

@@ -45,7 +45,9 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("gate", "against") => Class::Plain,
         ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
-        (_, "fleet" | "on_loss" | "max_skew" | "watch") | ("agent", "allow") | ("fleet", "what" | "place") => Class::Plain,
+        (_, "fleet" | "on_loss" | "max_skew" | "watch") | ("agent", "allow") | ("fleet", "what" | "place") => {
+            Class::Plain
+        }
         (_, "fleet_copy" | "watch_copy" | "watch_only" | "stdio") => Class::Switch,
         ("profile", "source" | "diff") | ("import", "source") => Class::Url,
         ("import", "kind" | "host") => Class::Plain,

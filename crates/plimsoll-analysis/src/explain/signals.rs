@@ -549,16 +549,21 @@ impl LoadSignals {
         self.runtime(probes, &threads, (span_ns, collecting), (&change, &mean), server_cores);
 
         self.put(Signal::Cores, most(table::HOST_CORES.name));
-        let idle = cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
+        let idle =
+            cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
         // What plimsoll's threads look around in vain they give to whoever needs it.
         self.put(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
         self.put(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
         self.put(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
-        self.put(Signal::Throttled, of(change(table::CGROUP_PERIODS_THROTTLED.name), change(table::CGROUP_PERIODS.name)));
+        self.put(
+            Signal::Throttled,
+            of(change(table::CGROUP_PERIODS_THROTTLED.name), change(table::CGROUP_PERIODS.name)),
+        );
         self.put(Signal::Quota, mean(table::CGROUP_QUOTA.name));
         self.put(Signal::GroupMemory, of(most(table::CGROUP_MEMORY.name), most(table::CGROUP_MEMORY_MAX.name)));
         self.put(Signal::Retransmits, of(change(table::TCP_RETRANSMITS.name), change(table::TCP_SEGMENTS_OUT.name)));
-        let ports = inside(table::TCP_LOCAL_PORTS.name).and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
+        let ports =
+            inside(table::TCP_LOCAL_PORTS.name).and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
         self.local_ports = ports;
         self.ports_behind = mean(table::TCP_TIME_WAIT_BEHIND.name).is_some_and(|share| share > 0.5);
         self.put(Signal::TimeWait, of(most(table::TCP_TIME_WAIT_PAIR.name), ports).map(|share| share.min(1.0)));
@@ -610,7 +615,8 @@ impl LoadSignals {
             "nodejs_gc_duration_seconds_sum",
             "go_gc_duration_seconds_sum",
         ]);
-        let paused_s = paused_s.or_else(|| change(&table::METRICS.name_with("memstats.PauseTotalNs")).map(|ns| ns / 1e9));
+        let paused_s =
+            paused_s.or_else(|| change(&table::METRICS.name_with("memstats.PauseTotalNs")).map(|ns| ns / 1e9));
         self.put(Signal::GcPauses, paused_s.map(|seconds| seconds * 1e9 / span_ns));
     }
 }

@@ -80,7 +80,8 @@ fn child_of(parent: u32) -> Option<u32> {
     pids.into_iter().find(|pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let parent_of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
-        let is_ready = stat.contains("(sleep)") && fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|it| it == own);
+        let is_ready =
+            stat.contains("(sleep)") && fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|it| it == own);
         parent_of == Some(parent) && is_ready
     })
 }
@@ -354,7 +355,12 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
     let words = ["prove", &a.url, &b.url, "--measure", "cpu", "--budget", "20s", "--json", "--quiet"];
     let done = pair.plimsoll(&[&words[..], &[&Pair::watch()]].concat());
     let document = done.json();
-    assert!(["worse", "inconclusive"].iter().any(|word| document["verdict"] == *word), "{}{}", done.stdout, done.stderr);
+    assert!(
+        ["worse", "inconclusive"].iter().any(|word| document["verdict"] == *word),
+        "{}{}",
+        done.stdout,
+        done.stderr
+    );
     // Half as much again: however noisy the machine is, it is no less.
     let builds = pair.plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &Pair::watch()]);
     assert!(builds.code == 2 && builds.stderr.contains("are started on this machine"), "{}", builds.stderr);
@@ -418,7 +424,10 @@ exec '{0}' agent --stdio --watch-only
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
     let silent = format!("http://127.0.0.1:{closed}/");
     for (words, parts) in [
-        (&["--watch", "ssh://nowhere", &url][..], &["--watch: nowhere:", "Connection refused", "log in once by hand"][..]),
+        (
+            &["--watch", "ssh://nowhere", &url][..],
+            &["--watch: nowhere:", "Connection refused", "log in once by hand"][..],
+        ),
         (&["--watch", "ssh://older", &url], &["it has plimsoll 0.0.1", &own, "--watch-copy"]),
         (&["--watch", "ssh://loads", &url], &["it makes loads and watches nothing"]),
         (&["--watch", "ssh://a", "--no-preflight", &silent], &["no process listens on port", "--pid"]),

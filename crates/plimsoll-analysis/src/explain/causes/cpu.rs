@@ -72,7 +72,6 @@ pub(super) static CARD: CauseCard = CauseCard {
         };
         // On a machine of its own it uses none of them.
         let ours = case.top(Signal::ClientCores).map_or_else(String::new, |ours| format!(", plimsoll {ours:.2}"));
-        CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}{ours}"))
-            .plural(several)
+        CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}{ours}")).plural(several)
     },
 };

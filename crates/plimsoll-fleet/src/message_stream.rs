@@ -39,8 +39,11 @@ pub fn read_messages<M: FleetMessage>(input: &mut impl Read, take: &mut dyn FnMu
         loop {
             match reader.read_next::<M>() {
                 Ok(None) => break,
-                Ok(Some(message)) if take(came_ns, message) => {}
-                Ok(Some(_)) => return StreamEnd::Unwanted,
+                Ok(Some(message)) => {
+                    if !take(came_ns, message) {
+                        return StreamEnd::Unwanted;
+                    }
+                }
                 Err(error) => return StreamEnd::Invalid(error),
             }
         }

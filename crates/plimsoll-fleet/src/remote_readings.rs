@@ -6,7 +6,7 @@
 //! zero. Not here: the way to the agent (`watch_link`), and who asks for this (`watching`).
 
 use crate::bus::Bus;
-use crate::watch_link::{CameReadings, LOOK, WatchLink};
+use crate::watch_link::{ReadingBatch, LOOK, WatchLink};
 use plimsoll_model::Probes;
 use plimsoll_model::SeriesKind;
 use plimsoll_probe::{LiveServer, ReadingSource, Watcher};
@@ -57,8 +57,8 @@ impl LinkShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, came: CameReadings) {
-        let CameReadings { sample, live_cores, probes } = came;
+    fn add(&self, came: ReadingBatch) {
+        let ReadingBatch { sample, live_cores, probes } = came;
         self.live.set(live_cores);
         let mut state = self.lock();
         for (name, series) in &probes.series {
@@ -186,12 +186,12 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn came(at_ns: u64, sample: u32) -> CameReadings {
+    fn came(at_ns: u64, sample: u32) -> ReadingBatch {
         let mut series = Series::new(SeriesKind::Counter, "ns");
         series.push(SeriesSample { at_ns: at_ns as i64, value: at_ns as f64 });
         let mut probes = Probes::default();
         probes.series.insert("server.cpu".to_owned(), series);
-        CameReadings { sample, live_cores: Some(1.5), probes }
+        ReadingBatch { sample, live_cores: Some(1.5), probes }
     }
 
     #[test]

@@ -24,7 +24,7 @@ const MESSAGES_MAX: usize = 64;
 
 /// Readings that came, on this machine's clock.
 #[derive(Debug)]
-pub struct CameReadings {
+pub struct ReadingBatch {
     /// The last sample that was asked for and is among them; 0: none was.
     pub sample: u32,
     /// Cores that the server used of late; `None`: it is not seen.
@@ -86,7 +86,7 @@ impl<B: Bus> WatchLink<B> {
 
     /// The readings that came, or come within `patience`. The error says why none come any more: a
     /// sentence about "it".
-    pub fn receive(&mut self, patience: Duration) -> Result<Vec<CameReadings>, String> {
+    pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.pump(patience);
         if let Some(why) = self.coordinator.loss(AGENT) {
             return Err(why.to_owned());
@@ -96,7 +96,7 @@ impl<B: Bus> WatchLink<B> {
         let came = said.into_iter().filter_map(|message| match message {
             ToCoordinator::Readings { sample, live_milli, probes } => {
                 let live_cores = live_milli.map(|milli| f64::from(milli) / 1e3);
-                Some(CameReadings { sample, live_cores, probes: probes.shifted(-offset_ns) })
+                Some(ReadingBatch { sample, live_cores, probes: probes.shifted(-offset_ns) })
             }
             _ => None,
         });
@@ -270,7 +270,7 @@ mod tests {
         let asked_ns = link.bus.now_ns();
         link.sample(1);
         let came = link.receive(Duration::from_millis(50)).expect("readings");
-        let [CameReadings { sample: 1, live_cores: Some(0.25), probes }] = came.as_slice() else { panic!("{came:?}") };
+        let [ReadingBatch { sample: 1, live_cores: Some(0.25), probes }] = came.as_slice() else { panic!("{came:?}") };
         let at_ns = probes.series["server.cpu"].samples[0].at_ns as u64;
         // It was taken when the question came there: the ways are alike, and so the offset is
         // exact.

@@ -66,7 +66,7 @@ pub struct Builds<'a> {
     warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
-    seen: Option<TargetSeen>,
+    seen: Option<TargetReadings>,
 }
 
 impl<'a> Builds<'a> {
@@ -212,10 +212,10 @@ impl Runner for Builds<'_> {
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
         self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
         self.seen = Some(match self.source() {
-            Some(source) => TargetSeen::Elsewhere(LoadProbes::begin(Some(source))),
+            Some(source) => TargetReadings::Elsewhere(LoadProbes::begin(Some(source))),
             None => {
                 let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
-                TargetSeen::Here(CpuSeen::begin(self.clocks(), self.fitting.base.local, port))
+                TargetReadings::Here(CpuSeen::begin(self.clocks(), self.fitting.base.local, port))
             }
         });
         if let Some(fleet) = &mut self.fleet {
@@ -293,22 +293,22 @@ fn alive(running: &mut Option<&mut Running>) -> ControlFlow<Stop> {
 }
 
 /// What is seen of the target of one load.
-enum TargetSeen {
+enum TargetReadings {
     /// From here.
     Here(CpuSeen),
     /// By whoever watches it where it runs.
     Elsewhere(LoadProbes),
 }
 
-impl TargetSeen {
+impl TargetReadings {
     /// A tick has passed; gives what is seen besides the load.
     fn look(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Glance {
         match self {
-            TargetSeen::Here(seen) => {
+            TargetReadings::Here(seen) => {
                 seen.look(tick.origin_ns, false);
                 Glance::default()
             }
-            TargetSeen::Elsewhere(seen) => {
+            TargetReadings::Elsewhere(seen) => {
                 let server_cores = source.and_then(|source| source.live().cores());
                 Glance { part: seen.tick(tick, source), server_cores }
             }
@@ -318,11 +318,11 @@ impl TargetSeen {
     /// The load is over: all that was seen, and what of it no tick was told.
     fn end(self, source: Option<&dyn ReadingSource>) -> (Probes, Option<Probes>) {
         match self {
-            TargetSeen::Here(seen) => {
+            TargetReadings::Here(seen) => {
                 let probes = seen.end();
                 (probes.clone().unwrap_or_default(), probes)
             }
-            TargetSeen::Elsewhere(mut seen) => {
+            TargetReadings::Elsewhere(mut seen) => {
                 let last = seen.end(source);
                 (seen.whole, last)
             }

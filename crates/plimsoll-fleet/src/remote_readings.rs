@@ -6,7 +6,7 @@
 //! zero. Not here: the way to the agent (`watch_link`), and who asks for this (`watching`).
 
 use crate::bus::Bus;
-use crate::watch_link::{ReadingBatch, LOOK, WatchLink};
+use crate::watch_link::{LOOK, ReadingBatch, WatchLink};
 use plimsoll_model::Probes;
 use plimsoll_model::SeriesKind;
 use plimsoll_probe::{LiveServer, ReadingSource, Watcher};

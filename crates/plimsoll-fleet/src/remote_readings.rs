@@ -21,7 +21,6 @@ const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 
 /// A source of readings on another machine.
 pub struct RemoteReadings {
-    host: String,
     /// What is read here.
     generator: Watcher,
     shared: Arc<LinkShared>,
@@ -110,7 +109,7 @@ impl RemoteReadings {
         });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::spawn(move || follow(link, &of_thread));
-        RemoteReadings { host: host.to_owned(), generator, shared, thread: Some(thread) }
+        RemoteReadings { generator, shared, thread: Some(thread) }
     }
 }
 

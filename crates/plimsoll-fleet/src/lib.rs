@@ -5,6 +5,10 @@
 //! the engine of this program. Both are state machines without I/O ([`coordinator`], [`agent`]).
 //! Their messages travel over a [`Bus`](bus::Bus): pipes through `ssh`, or NATS.
 //!
+//! An agent may also watch the server on its machine, and make no load ([`serve_watch`]). Its
+//! readings are then a source like the probes of the machine that makes the load
+//! ([`reading_source`]).
+//!
 //! What must never be known here: the command line's parser, how anything looks, what runs mean,
 //! and which load is next.
 
@@ -32,6 +36,7 @@ pub mod pipe_bus;
 pub mod place;
 pub mod presence;
 pub mod reach;
+mod remote_readings;
 pub mod roster;
 pub mod service;
 #[cfg(test)]
@@ -40,7 +45,12 @@ mod sim_bus;
 mod sim_tests;
 pub mod spool;
 pub mod ssh;
+mod ssh_login;
 pub mod task_key;
+pub mod watch_agent;
+mod watch_link;
+mod watch_service;
+pub mod watching;
 
 pub use allow::AllowList;
 pub use fetch::{FetchedRun, fetch};
@@ -52,3 +62,5 @@ pub use place::Place;
 pub use reach::{check, reach, refuse, status};
 pub use service::{Permissions, serve};
 pub use task_key::{TaskKey, TaskVerifier};
+pub use watch_service::serve_watch;
+pub use watching::{reading_source, remote_sources, watched_host};

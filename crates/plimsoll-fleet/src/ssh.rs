@@ -1,163 +1,20 @@
-//! Agents on machines that one can log in to: `ssh`, with its user's own configuration, keys and
-//! jump hosts, starts `plimsoll agent --stdio` there, and its pipe is the carrier. Nothing is left
-//! behind: the agent ends with the pipe.
+//! Fleets of machines that one can log in to: an agent on each, reached by `ssh`.
 //!
-//! `ssh` is never let ask for anything, since nobody may be there to answer. `$PLIMSOLL_SSH`, a
-//! command for the shell, takes its place and gets the same words. Not here: what is said over the
-//! pipe.
+//! Not here: how a login is made (`ssh_login`), and what is said over its pipe.
 
 use crate::fleet_load::{FleetLoad, FleetWishes};
-use crate::pipe_bus::{LastWords, PipeBus, PipeCommand};
+use crate::pipe_bus::{PipeBus, PipeCommand};
 use crate::place::SshHost;
+use crate::ssh_login::{own_program, pipe_command};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{redact, shell};
-use plimsoll_sys::system_text;
-use std::process::Command;
-
-/// The command that takes the place of `ssh`.
-const SSH_VARIABLE: &str = "PLIMSOLL_SSH";
-/// What `ssh` is told besides: to ask for nothing, and to notice within seconds that the other end
-/// is gone.
-const SSH_OPTIONS: [&str; 8] = [
-    "-oBatchMode=yes",
-    "-oConnectTimeout=10",
-    "-oServerAliveInterval=2",
-    "-oServerAliveCountMax=2",
-    "-oControlMaster=no",
-    "-oControlPath=none",
-    "-oLogLevel=ERROR",
-    "-T",
-];
+use plimsoll_model::shell;
 
 /// Starts an agent on each host, which may load what `allow` says, and waits until all are there.
 pub fn meet(hosts: &[SshHost], copied: bool, allow: &str, wishes: FleetWishes) -> Result<FleetLoad<PipeBus>, Failure> {
-    let program = if copied { Some(own_program()?) } else { None };
+    let program = if copied { Some(own_program("--fleet-copy")?) } else { None };
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
-    let commands = hosts.iter().map(|host| {
-        let command = command(host, &remote_line(allow, program.as_ref().map(Vec::len)));
-        let of = host.clone();
-        let last_words: LastWords = Box::new(move |words, wrong| explanation(&of, words, wrong));
-        PipeCommand { name: host.name.clone(), command, first: program.clone(), last_words }
-    });
-    FleetLoad::meet(PipeBus::start(commands.collect())?, &names, wishes)
-}
-
-fn own_program() -> Result<Vec<u8>, Failure> {
-    std::fs::read("/proc/self/exe")
-        .map_err(|error| Failure::start(format!("--fleet-copy: this program cannot be read: {}", system_text(&error))))
-}
-
-/// What the shell at the other end runs. A copy comes first over the same pipe, and is removed when
-/// the agent ends.
-fn remote_line(allow: &str, copied_bytes: Option<usize>) -> String {
-    let allow = shell::quoted(allow);
-    match copied_bytes {
-        None => format!("exec plimsoll agent --stdio --allow {allow}"),
-        Some(bytes) => format!(
-            "umask 077; f=$(mktemp) && trap 'rm -f \"$f\"' EXIT HUP INT TERM && head -c {bytes} >\"$f\" && chmod 700 \"$f\" && \
-             \"$f\" agent --stdio --allow {allow}"
-        ),
-    }
-}
-
-/// The command that runs a line at a host.
-fn command(host: &SshHost, line: &str) -> Command {
-    let mut command = match std::env::var_os(SSH_VARIABLE).filter(|it| !it.is_empty()) {
-        None => {
-            let mut command = Command::new("ssh");
-            command.args(SSH_OPTIONS);
-            command
-        }
-        Some(other) => {
-            let mut with_words = other.clone();
-            with_words.push(" \"$@\"");
-            let mut command = Command::new("sh");
-            command.arg("-c").arg(with_words).arg(other);
-            command
-        }
-    };
-    if let Some(port) = host.port {
-        command.arg("-p").arg(port.to_string());
-    }
-    command.arg(&host.destination).arg(line);
-    command
-}
-
-/// Why an agent ended: a sentence about "it", with the way out where one is known.
-fn explanation(host: &SshHost, words: &str, wrong: Option<String>) -> String {
-    let SshHost { destination, .. } = host;
-    let has = |part: &str| words.contains(part);
-    if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        return format!(
-            "its host key is not the one that ssh knows: find out why; if that is right, ssh-keygen -R {destination} and log in once"
-        );
-    }
-    if has("Host key verification failed") {
-        return format!("ssh does not know its host key: log in once by hand (ssh {destination})");
-    }
-    if has("Permission denied") || has("Too many authentication failures") {
-        return format!(
-            "ssh was not let in without a password, and plimsoll types none: set a key up for it (ssh-copy-id {destination})"
-        );
-    }
-    if has("plimsoll: not found") || has("plimsoll: command not found") || has("Unknown command: plimsoll") {
-        return "it has no plimsoll in its PATH: install the same version there, or add --fleet-copy".to_owned();
-    }
-    let last = words.lines().map(str::trim).rfind(|line| !line.is_empty()).map(redact::line).unwrap_or_default();
-    let last: String = last.chars().filter(|c| !c.is_control()).take(200).collect();
-    match (wrong, last.as_str()) {
-        (Some(wrong), "") => wrong,
-        (Some(wrong), last) => format!("{wrong}; its last words: {last}"),
-        (None, "") => "its ssh ended".to_owned(),
-        (None, last) => format!("its ssh ended; its last words: {last}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::place::Place;
-
-    fn host(place: &str) -> SshHost {
-        match Place::parse(place).expect("a place") {
-            Place::Ssh(mut hosts) => hosts.remove(0),
-            Place::Bus(bus) => panic!("{bus:?}"),
-        }
-    }
-
-    #[test]
-    fn last_words_are_told_with_the_way_out() {
-        let host = host("ssh://ann@load1:22");
-        for (words, wrong, part) in [
-            ("ann@load1: Permission denied (publickey,password).", None, "ssh-copy-id ann@load1"),
-            (
-                "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
-                None,
-                "ssh-keygen -R",
-            ),
-            ("Host key verification failed.", None, "log in once"),
-            ("bash: line 1: plimsoll: command not found", Some("it is no agent"), "--fleet-copy"),
-            ("sh: 1: exec: plimsoll: not found", None, "--fleet-copy"),
-            ("ssh: connect to host load1 port 22: Connection refused\n", None, "Connection refused"),
-            ("", None, "its ssh ended"),
-            ("", Some("a message is damaged"), "a message is damaged"),
-            ("boom\u{1b}[0m", Some("a message is damaged"), "its last words: boom"),
-        ] {
-            let said = explanation(&host, words, wrong.map(str::to_owned));
-            assert!(said.contains(part) && !said.contains('\u{1b}'), "{words}: {said}");
-        }
-    }
-
-    #[test]
-    fn a_line_for_another_shell_is_quoted() {
-        assert_eq!(
-            remote_line("10.0.0.1:80,[::1]:80", None),
-            "exec plimsoll agent --stdio --allow '10.0.0.1:80,[::1]:80'"
-        );
-        let copied = remote_line("10.0.0.1:80", Some(7));
-        assert!(copied.contains("head -c 7") && copied.contains("rm -f"), "{copied}");
-        let host = host("ssh://ann@load1:2222");
-        let words: Vec<_> = command(&host, "true").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-        assert!(words.ends_with(&["-p", "2222", "ann@load1", "true"].map(str::to_owned)), "{words:?}");
-    }
+    let words = format!("--allow {}", shell::quoted(allow));
+    let command = |host| pipe_command(host, &words, program.clone(), "--fleet-copy");
+    let commands: Vec<PipeCommand> = hosts.iter().map(command).collect();
+    FleetLoad::meet(PipeBus::start(commands)?, &names, wishes)
 }

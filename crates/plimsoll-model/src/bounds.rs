@@ -30,7 +30,7 @@ const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
 const ROUTES_MAX: usize = 1 << 16;
 /// Most machines of one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
-/// Longest text that says where a fleet is, in bytes.
+/// Longest text that says where other machines are, in bytes.
 const PLACE_BYTES_MAX: usize = 1 << 16;
 /// Most workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
@@ -162,6 +162,7 @@ impl Terms<Redacted> {
                     && is_text(&fleet.place)
                     && fleet.agents.as_deref().is_none_or(is_text)
             })
+            && self.probes.watch.as_ref().is_none_or(|watch| watch.place.len() <= PLACE_BYTES_MAX)
     }
 }
 

@@ -50,6 +50,7 @@ pub mod rng;
 pub mod run;
 pub mod sampled;
 pub mod schedule;
+pub mod series_table;
 pub mod session;
 pub mod shell;
 pub mod steering;
@@ -100,6 +101,7 @@ pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
 pub use terms::{
     BodyFrom, ChangeTerms, FleetTerms, OnInconclusive, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind,
+    WatchTerms,
 };
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{AskedAround, OnceAsked, Origin, Request, Route, StatusSet, Traffic};

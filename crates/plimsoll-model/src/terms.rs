@@ -381,6 +381,20 @@ pub struct ProbesTerms<T> {
     pub metrics: Option<Served<T>>,
     /// This control group; `None`: that of the process.
     pub cgroup: Option<T>,
+    /// The machine that the server runs on, which is logged in to; `None`: what this machine sees
+    /// of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<WatchTerms>,
+}
+
+/// A server that is watched on the machine that it runs on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchTerms {
+    /// How that machine is reached, as it was written: `ssh://server1`.
+    pub place: String,
+    /// Whether this program is copied there for the time of the study.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copied: bool,
 }
 
 /// Where something is served.
@@ -541,7 +555,7 @@ impl<T> Default for Terms<T> {
             connections_max: None,
             injector: InjectorTerms::default(),
             fleet: None,
-            probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None },
+            probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None, watch: None },
             profiles: None,
             changes: ChangeTerms::default(),
             builds: BuildsTerms::default(),
@@ -643,6 +657,7 @@ impl<T> Terms<T> {
                     None => None,
                 },
                 cgroup: optional(each, TextKind::Cgroup, &self.probes.cgroup)?,
+                watch: self.probes.watch.clone(),
             },
             profiles: match &self.profiles {
                 Some(ProfilesTerms { served: at, seconds }) => {

@@ -336,6 +336,10 @@ fn watched(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
     }
     words.text("--cgroup", &probes.cgroup);
     words.switch("--no-probes", probes.none);
+    if let Some(watch) = &probes.watch {
+        words.value("--watch", &watch.place);
+        words.switch("--watch-copy", watch.copied);
+    }
     if let Some(profiles) = &terms.profiles {
         words.served("--pprof", &profiles.served);
         let usual = if matches!(asked, Asked::Prove(_)) { 5 } else { 10 };

@@ -185,6 +185,9 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     fn end_load(&mut self, study: &Study) {
+        for news in self.runner.take_news() {
+            self.display.note(&format!("warning: {news}"));
+        }
         let state = state(&self.recording, self.runner);
         if let Some(trial) = state.history.trials.last() {
             self.outputs.iter_mut().for_each(|output| output.load_ends(study, trial, &state));

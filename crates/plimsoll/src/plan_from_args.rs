@@ -8,17 +8,18 @@
 use crate::args::redaction;
 use crate::args::{
     ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs,
-    RequestArgs, SchemaArgs, ScriptArgs, StoreArgs,
+    RequestArgs, SchemaArgs, ScriptArgs, StoreArgs, WatchArgs,
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};
+use plimsoll_fleet::{Place, watched_host};
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
     AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnInconclusive,
     OnLoss, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic,
-    completion, redact,
+    WatchTerms, completion, redact,
 };
 use plimsoll_study::fields::{body, header};
 use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
@@ -301,7 +302,15 @@ pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
         process: args.process.clone(),
         metrics: args.metrics.as_deref().map(|place| served(place, false)),
         cgroup: args.cgroup.clone(),
+        watch: watch(&args.elsewhere)?,
     })
+}
+
+/// The machine on which the server is watched, if that is another one.
+pub fn watch(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
+    let Some(place) = &args.watch else { return Ok(None) };
+    flag("--watch", watched_host(place))?;
+    Ok(Some(WatchTerms { place: place.clone(), copied: args.watch_copy }))
 }
 
 /// Profiles of one target.

@@ -4,6 +4,7 @@
 //! Not here: which load is next (the studies of `plimsoll-analysis`), what is kept of it (`recording`).
 
 pub mod builds;
+mod load_probes;
 pub mod machine;
 mod setting;
 mod sources;
@@ -111,6 +112,11 @@ pub trait Runner {
 
     /// Ends what was started to be measured.
     fn finish(&mut self) -> Result<(), Failure>;
+
+    /// What the user should know at once, since this was asked last.
+    fn take_news(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What went wrong beside the loads since this was asked last.
     fn take_warnings(&mut self) -> Vec<String> {

@@ -1,4 +1,5 @@
-//! What is said of a fleet: to the commands whose load other machines can make, and to an agent.
+//! What is said of other machines: to the commands whose load they can make or whose server they
+//! can watch, and to an agent.
 //!
 //! Not here: the load.
 
@@ -40,12 +41,26 @@ impl Default for FleetArgs {
     }
 }
 
+/// The machine that the server runs on.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Probes")]
+pub struct WatchArgs {
+    /// Watch the server on the machine that it runs on, such as ssh://server1: over your own ssh,
+    /// with plimsoll there; --pid, --process and --cgroup mean that machine then
+    #[arg(long, value_name = "ssh://HOST")]
+    pub watch: Option<String>,
+    /// Copy this plimsoll there for the time of the study
+    #[arg(long, requires = "watch")]
+    pub watch_copy: bool,
+}
+
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n  \
     plimsoll agent --join nats://bus:4222 --name load1 --allow 10.0.0.0/8:8080\n\n\
     `plimsoll run --fleet ssh://HOST ...` starts the first on HOST. A line in HOST's authorized_keys holds it to a list of HOST's own:\n  \
     command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...\n\
-    The second is a service. `plimsoll run --fleet nats://bus:4222 ...` uses it from anywhere.")]
+    The second is a service. `plimsoll run --fleet nats://bus:4222 ...` uses it from anywhere.\n\n\
+    `--watch ssh://HOST` starts `plimsoll agent --stdio --watch-only` there, which makes no load.")]
 pub struct AgentArgs {
     /// Talk to the coordinator over standard input and output
     #[arg(long, required_unless_present = "join", conflicts_with = "join")]
@@ -75,6 +90,9 @@ pub struct AgentArgs {
     /// Wait so long for a bus that does not answer yet [default: 10s]
     #[arg(long, value_name = "TIME", requires = "join")]
     pub wait: Option<String>,
+    /// Watch a server of this machine, and make no load
+    #[arg(long, conflicts_with = "allow")]
+    pub watch_only: bool,
 }
 
 #[derive(Debug, Clone, Args)]

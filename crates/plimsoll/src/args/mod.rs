@@ -21,7 +21,7 @@ mod shared;
 
 pub use doctor::DoctorArgs;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
-pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs};
+pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs, WatchArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};

@@ -2,7 +2,7 @@
 //!
 //! Not here: what it is asked in the same words as other commands (`shared`).
 
-use super::fleet::FleetArgs;
+use super::fleet::{FleetArgs, WatchArgs};
 use super::known_words::KnownWords;
 use super::shared::{GeneratorArgs, InconclusiveArgs, OutputArgs, RequestArgs, ScriptArgs, StoreArgs};
 use clap::{Args, ValueHint};
@@ -114,6 +114,8 @@ pub struct ProveArgs {
     pub generator: GeneratorArgs,
     #[command(flatten)]
     pub fleet: FleetArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// Exit with 1 on this verdict: worse
     #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
           value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]

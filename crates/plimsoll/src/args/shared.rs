@@ -3,6 +3,7 @@
 //!
 //! Not here: any command. Those that measure hold these, and these hold none of them.
 
+use super::fleet::WatchArgs;
 use super::known_words::KnownWords;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint};
@@ -212,8 +213,10 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
     /// Watch nothing
-    #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup"])]
+    #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup", "watch"])]
     pub no_probes: bool,
+    #[command(flatten)]
+    pub elsewhere: WatchArgs,
 }
 
 /// What a search for a load line needs to know, whatever it is made for.

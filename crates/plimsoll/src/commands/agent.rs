@@ -1,4 +1,4 @@
-//! `plimsoll agent`: makes loads for a plimsoll on another machine.
+//! `plimsoll agent`: makes loads for a plimsoll on another machine, or watches a server for it.
 
 use crate::args::AgentArgs;
 use crate::quantity::{flag, positive_time};
@@ -20,8 +20,12 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let Some(bus) = &args.join else {
         if std::io::stdin().is_terminal() {
             return Err(Failure::usage(
-                "--stdio: a coordinator talks to this, and no person; plimsoll run --fleet ssh://HOST starts it on HOST",
+                "--stdio: a coordinator talks to this, and no person; plimsoll run --fleet ssh://HOST or --watch ssh://HOST starts it on HOST",
             ));
+        }
+        if args.watch_only {
+            plimsoll_fleet::serve_watch()?;
+            return Ok(exit::DONE);
         }
         plimsoll_fleet::serve(Permissions { allow, verifier })?;
         return Ok(exit::DONE);

@@ -267,6 +267,9 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
     if terms.fleet.is_some() {
         reasons.push("logs in to other machines, which make the load (--fleet)");
     }
+    if terms.probes.watch.is_some() {
+        reasons.push("logs in to the server's machine, which is watched (--watch)");
+    }
     if unix {
         reasons.push("uses a unix socket");
     }

@@ -14,7 +14,7 @@ use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
-use plimsoll_probe::{Effort, Watcher};
+use plimsoll_probe::Effort;
 use plimsoll_report::spelling;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::base::Base;
@@ -195,13 +195,13 @@ pub fn measure(
     // Profiles are kept beside a run file, so there has to be one; and who names a store wants the run in it.
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));
-    let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
+    let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
     let profiles_asked = profiles.as_ref().map(Capture::asked);
     let asked = Asked::Run(RunAsked { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, None).authored(authoring).with_fleet(fleet);
+    let mut runner = ThisMachine::new(source, plan, injector, None).authored(authoring).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));

@@ -18,7 +18,7 @@ use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms};
-use plimsoll_probe::{Effort, Watcher};
+use plimsoll_probe::Effort;
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::spelling;
 use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_lengths};
@@ -144,7 +144,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let stem = Path::new(&folder).join(name);
     let mut base = Base::reach(&plan, terms)?;
     let noted: Vec<String> = preflight(&mut base.plan, &base.injector, terms)?;
-    let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
+    let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
     let mut live = Live::new(terms.output.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
     let (run_path, dat_path) = (beside(&stem, ".plimsoll"), beside(&stem, ".dat"));
@@ -161,7 +161,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let moves = terms.preflight && fleet.is_none();
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let scripted = ScriptRun::of(&plan, terms)?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
+    let mut runner = ThisMachine::new(source, plan, injector, Some(fitting));
     runner = runner.authored(scripted.map(shared)).with_sources(moves).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::follow(&mut study_loop, &terms.output);

@@ -34,7 +34,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "plimsoll-traffic",
         ],
     ),
-    ("plimsoll-fleet", &["plimsoll-model", "plimsoll-sys", "plimsoll-engine", "plimsoll-study"]),
+    ("plimsoll-fleet", &["plimsoll-model", "plimsoll-sys", "plimsoll-engine", "plimsoll-probe", "plimsoll-study"]),
     (
         "plimsoll-web",
         &[

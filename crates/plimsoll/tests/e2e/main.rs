@@ -63,4 +63,5 @@ mod tls;
 mod traffic;
 mod usage;
 mod vegeta;
+mod watch;
 mod wrk;

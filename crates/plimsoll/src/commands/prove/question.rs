@@ -185,6 +185,12 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         blocks_max,
         answers_may_differ: args.allow_different_answers,
     };
+    terms.probes.watch = plan_from_args::watch(&args.watch)?;
+    if terms.probes.watch.is_some() && args.a.is_some() {
+        return Err(Failure::usage(
+            "--watch: builds of --a and --b are started on this machine: leave --watch out, or give two URLs",
+        ));
+    }
     if let Some(first) = blocks.arms.first() {
         terms.fleet = plan_from_args::fleet(&args.fleet, &first.plan, &terms)?;
     }

@@ -70,7 +70,7 @@ mod tests {
             assert!(cache.compile(&large(0)).is_ok_and(|pattern| !pattern.is_match(b"a")));
         }
         let refused = (1..1_000).find_map(|number| cache.compile(&large(number)).err()).expect("too many");
-        assert!(refused.to_string().contains("more than 128 MiB together"), "{refused}");
+        assert!(refused.to_string().contains("more than 64 MiB together"), "{refused}");
         let long = PatternCache::default().compile(&format!("(\\w{{1000}}){{1000}}{}", "x".repeat(1_000)));
         let text = long.expect_err("too large").to_string();
         assert!(text.contains("more than 4 MiB") && text.contains("...'") && text.len() < 300, "{text}");

@@ -9,7 +9,7 @@ pub const PATTERN_BYTES_MAX: usize = 4 << 20;
 /// Sizes that a pattern is compiled with, one after the other: it is charged with the first that it fits into.
 const TIERS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
 /// What all patterns of an input may take: those of real plans take a tenth of it.
-pub const PATTERNS_BYTES_MAX: usize = 128 << 20;
+pub const PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 /// Why a pattern was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(budget.build(of_size(0)), Err(PatternRefusal::Unsound("empty")));
         assert_eq!(budget.build(of_size(PATTERN_BYTES_MAX)), Ok(PATTERN_BYTES_MAX));
         assert_eq!(budget.build(of_size(PATTERN_BYTES_MAX + 1)), Err(PatternRefusal::TooLarge));
-        for (size, at_least, at_most) in [(1_000, 10_000, 40_000), (50_000, 1_000, 2_600), (4 << 20, 10, 32)] {
+        for (size, at_least, at_most) in [(1_000, 10_000, 40_000), (50_000, 500, 1_300), (4 << 20, 10, 32)] {
             let mut budget = PatternBudget::default();
             let built = (0..100_000).take_while(|_| budget.build(of_size(size)).is_ok()).count();
             assert!((at_least..=at_most).contains(&built), "{size}: {built}");

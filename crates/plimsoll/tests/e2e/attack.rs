@@ -72,7 +72,7 @@ fn regular_expressions_of_a_file_have_a_budget() {
     let began = Instant::now();
     let done = plimsoll(&["check", "-f", &many]);
     assert_eq!(done.code, 2, "{}", done.stdout);
-    assert!(done.stderr.contains("more than 128 MiB together"), "{}", done.stderr);
+    assert!(done.stderr.contains("more than 64 MiB together"), "{}", done.stderr);
     // One pattern of many requests is compiled once.
     let same = written("patterns", "same.toml", &file((0..2_000).map(|n| request(n, "\\w{60}")).collect()));
     let done = plimsoll(&["check", "-f", &same]);

@@ -4,7 +4,7 @@
 //! Where its output goes is nothing of the request, and passed over. What only a shell knows is refused: variables, other commands. Not
 //! here: what the words mean.
 
-use super::CurlError;
+use super::error::CurlError;
 
 /// What people copy along from before a command: a prompt, and programs that start another.
 const BEFORE: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];

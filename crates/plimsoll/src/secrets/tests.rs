@@ -308,7 +308,8 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("baseline", "key") => &["--cert=/run/own.pem"],
         ("serve", "tls_cert") => &["--tls-key=/run/own.key"],
         ("serve", "tls_key") => &["--tls-cert=/run/own.pem"],
-        ("demo" | "doctor" | "baseline" | "clean" | "man" | "completions", _) | (_, "url" | "files" | "file" | "curl") => &[],
+        ("demo" | "doctor" | "baseline" | "clean" | "man" | "completions", _)
+        | (_, "url" | "files" | "file" | "curl") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],
         ("import", "source") => &[],

@@ -137,7 +137,7 @@ mod tests {
             .collect();
         left.sort();
         assert_eq!(left, ["find-1-23.plimsoll", "x.txt"]);
-        for tag in ["", "a", "=1", "a=\n", &format!("a={}", "x".repeat(201))] {
+        for tag in ["", "a", "=1", "a=x\ny", &format!("a={}", "x".repeat(201))] {
             assert!(RunMarks::default().with_tag(tag).is_err(), "{tag}");
         }
         fs::remove_dir_all(&folder).expect("removed");

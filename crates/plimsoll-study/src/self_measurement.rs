@@ -15,7 +15,7 @@ use plimsoll_model::{
     Arrivals, Carriage, Curve, Injector, Load, LoadShape, Origin, Plan, Purpose, Request, Route, Spin, Stop, Tag,
     Terms, Traffic,
 };
-use plimsoll_probe::{Effort, Watcher};
+use plimsoll_probe::{Effort, ReadingSource, Watcher};
 use plimsoll_sys::{signal, system_text};
 use plimsoll_traffic::target_url::Url;
 use std::ops::ControlFlow;
@@ -68,8 +68,9 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     let base = Base::reach(&Plan { traffic, load, carriage: Carriage::tcp(Vec::new()) }, &terms)?;
     let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
     let injector = Injector { workers: 1, spin, ..base.injector.clone() };
+    let source = watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>);
     let mut trial = TrialPlan { tag: Tag::of(Purpose::Run), plan: base.plan.record(), until: Until::End };
-    let mut runner = ThisMachine::new(watcher, base.plan.clone(), injector, None);
+    let mut runner = ThisMachine::new(source, base.plan.clone(), injector, None);
     runner.prepare(&mut trial).map_err(|unready| match unready {
         Unready::Unheld(reason) => Failure::start(format!("this machine cannot make the load: {reason}")),
         Unready::Failed(failure) => failure,

@@ -319,7 +319,10 @@ fn besides(command: &str, id: &str) -> Vec<String> {
         ("baseline", "behind") => &["--pool=4"],
         ("baseline", "pool") => &["--behind=http://127.0.0.1:1/"],
         ("baseline", "key") => &["--cert=/run/own.pem"],
-        ("demo" | "baseline" | "clean" | "man" | "completions", _) | (_, "url" | "files" | "file" | "curl") => &[],
+        ("serve", "tls_cert") => &["--tls-key=/run/own.key"],
+        ("serve", "tls_key") => &["--tls-cert=/run/own.pem"],
+        ("demo" | "doctor" | "baseline" | "clean" | "man" | "completions", _)
+        | (_, "url" | "files" | "file" | "curl") => &[],
         ("show" | "report" | "rerun", _) => &["run.plimsoll"],
         ("check", _) => &["--file=mix.toml"],
         ("import", "source") => &[],

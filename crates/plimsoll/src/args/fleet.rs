@@ -11,8 +11,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetArgs {
-    /// Make the load on these machines instead of this one, such as ssh://load1,user@load2:2222
-    /// (over your own ssh, with plimsoll there) or nats://bus:4222 (agents that joined a NATS bus)
+    /// Let these machines make the load: ssh://load1,user@load2:2222 over your own ssh, or
+    /// nats://bus:4222 for agents that joined a NATS bus
     #[arg(long, value_name = "ssh://HOST,...|nats://BUS:PORT")]
     pub fleet: Option<String>,
     /// Of the agents of a bus: so many, or those of these names, such as 3 or a1,a2 [default: all]

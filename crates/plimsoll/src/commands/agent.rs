@@ -5,8 +5,9 @@ use crate::quantity::{flag, positive_time};
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::{AllowList, BusAccess, JoinTerms, Permissions, TaskVerifier, presence};
 use plimsoll_model::failure::{Failure, exit};
+use plimsoll_study::output::note;
 use plimsoll_sys::output_file::OWN_FOLDER;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,14 +38,14 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let (creds, ca) = (args.creds.as_deref().map(text), args.bus_ca.as_deref().map(text));
     let wait = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let spool = args.spool.clone().unwrap_or_else(|| Path::new(OWN_FOLDER).join("spool").join(&name));
-    let note = match allow.is_empty() {
+    let permitted = match allow.is_empty() {
         true => "It loads nothing: --allow names what it may load.".to_owned(),
         false => format!("It loads {} and nothing else.", args.allow),
     };
-    let joined = format!("agent {name} is on the bus at {}. {note}", address.url);
+    let joined = format!("agent {name} is on the bus at {}. {permitted}", address.url);
     let access = BusAccess { address, creds, ca };
     let wait = wait.map_or(WAIT, Duration::from_nanos);
     let terms = JoinTerms { access, name, allow, verifier, spool, wait };
-    plimsoll_fleet::join(terms, &mut || _ = writeln!(std::io::stderr(), "{joined}"))?;
+    plimsoll_fleet::join(terms, &mut || note(&joined))?;
     Ok(exit::DONE)
 }

@@ -1,0 +1,295 @@
+//! Coordinators and agents on a real `nats-server`, with loads on a real server: what agents
+//! finished is counted once, whatever happens to the bus and the coordinator.
+//!
+//! Here all are threads of one process. `plimsoll/tests/e2e/fleet_nats.rs` has them as processes.
+
+#![forbid(unsafe_code)]
+
+use plimsoll_engine::Tick;
+use plimsoll_fleet::fleet_load::FleetWishes;
+use plimsoll_fleet::nats_bus::NatsBus;
+use plimsoll_fleet::place::BusAddress;
+use plimsoll_fleet::roster::AgentChoice;
+use plimsoll_fleet::{AllowList, BusAccess, FetchedRun, FleetLoad, JoinTerms, fetch, join};
+use plimsoll_model::{Arrivals, Curve, Ending, LoadShape, OnLoss, Plan, Run, Spin, Stop, codec};
+use plimsoll_study::runner::RemoteLoad;
+use plimsoll_sys::clock::monotonic_ns;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+const S: u64 = 1_000_000_000;
+
+fn folder(name: &str) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}-{name}", std::process::id()));
+    fs::create_dir_all(&path).expect("a folder");
+    path
+}
+
+/// A `nats-server` on a free port, ended when dropped.
+struct Nats {
+    child: Child,
+    folder: PathBuf,
+    url: String,
+}
+
+impl Nats {
+    /// `None` where there is no `nats-server`, which is said.
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+    fn start() -> Option<Nats> {
+        if Command::new("nats-server").arg("--version").output().is_err() {
+            eprintln!("SKIPPED: no nats-server on this machine (scripts/needs nats-server)");
+            return None;
+        }
+        let folder = folder("nats");
+        let child = Nats::spawn(&folder, "127.0.0.1:-1");
+        let mut nats = Nats { child, folder, url: String::new() };
+        nats.url = nats.wait();
+        Some(nats)
+    }
+
+    fn spawn(folder: &Path, listen: &str) -> Child {
+        let store = "jetstream { store_dir: \"store\", sync_interval: always }";
+        let config = format!("listen: \"{listen}\"\nports_file_dir: \"{}\"\n{store}\n", folder.display());
+        fs::write(folder.join("nats.conf"), config).expect("written");
+        let mut command = Command::new("nats-server");
+        command.args(["-c", "nats.conf"]).current_dir(folder).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("nats-server starts")
+    }
+
+    fn wait(&self) -> String {
+        let ports = self.folder.join(format!("nats-server_{}.ports", self.child.id()));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let text = fs::read(&ports).unwrap_or_default();
+            let document: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+            if let Some(url) = document["nats"][0].as_str() {
+                return url.to_owned();
+            }
+            assert!(Instant::now() < deadline, "nats-server does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn restart(&mut self, away: Duration) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ends");
+        std::thread::sleep(away);
+        self.child = Nats::spawn(&self.folder, self.url.trim_start_matches("nats://"));
+        assert_eq!(self.wait(), self.url);
+    }
+
+    fn access(&self) -> BusAccess {
+        BusAccess { address: BusAddress::parse(&self.url).expect("an address"), creds: None, ca: None }
+    }
+
+    /// Has an agent join, in a thread that ends with the process; its spool.
+    fn agent(&self, name: &str) -> PathBuf {
+        let spool = folder("spool");
+        let allow = AllowList::parse("127.0.0.1").expect("a list");
+        let terms = JoinTerms {
+            access: self.access(),
+            name: name.to_owned(),
+            allow,
+            verifier: None,
+            spool: spool.clone(),
+            wait: Duration::from_secs(5),
+        };
+        let (sender, joined) = channel();
+        std::thread::spawn(move || {
+            let failed = sender.clone();
+            if let Err(failure) = join(terms, &mut || _ = sender.send(Ok(()))) {
+                let _ = failed.send(Err(failure.to_string()));
+            }
+        });
+        let joined = joined.recv_timeout(Duration::from_secs(20)).expect("it joins or refuses");
+        joined.unwrap_or_else(|why| panic!("{why}"));
+        spool
+    }
+
+    fn fleet(&self, choice: &str) -> Result<FleetLoad<NatsBus>, String> {
+        let choice = AgentChoice::parse(choice).expect("a choice");
+        let wait = Some(Duration::from_secs(5));
+        let (bus, names) = NatsBus::open(&self.access(), &choice, wait).map_err(|failure| failure.to_string())?;
+        let wishes = FleetWishes {
+            workers: Some(1),
+            spin: Spin::Off,
+            preflight: true,
+            on_loss: OnLoss::Go,
+            skew_ns_max: S,
+            system: String::new(),
+            key: None,
+        };
+        FleetLoad::meet(bus, &names, wishes).map_err(|failure| failure.to_string())
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server that counts its responses.
+fn server() -> (SocketAddr, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (address, count) = (listener.local_addr().expect("bound"), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, counted) = (stream.expect("a connection"), Arc::clone(&counted));
+            std::thread::spawn(move || {
+                let (mut bytes, mut piece) = (Vec::new(), [0; 4_096]);
+                while let Ok(read) = stream.read(&mut piece)
+                    && read > 0
+                {
+                    bytes.extend_from_slice(&piece[..read]);
+                    while let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+                        bytes.drain(..end + 4);
+                        counted.fetch_add(1, Ordering::Relaxed);
+                        if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (address, count)
+}
+
+fn plan(address: SocketAddr, rate: f64, seconds: u64) -> Plan {
+    let rate = Curve::constant(rate);
+    let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
+    let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
+    (plan.load.duration_ns, plan.load.warmup_ns) = (Some(seconds * S), 0);
+    plan
+}
+
+fn on_tick(_: &Tick) -> ControlFlow<Stop> {
+    ControlFlow::Continue(())
+}
+
+fn run(fleet: &mut FleetLoad<NatsBus>, plan: &Plan) -> Run {
+    fleet.connect(plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+    let origin_ns = monotonic_ns() + fleet.start_ahead_ns();
+    fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// The files of intervals in a spool.
+fn spooled(spool: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(spool).expect("a folder").flatten().map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "spool")).collect()
+}
+
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(40);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn three_agents_of_a_bus_make_one_load() {
+    let Some(nats) = Nats::start() else { return };
+    let (address, responses) = server();
+    let spools = ["a1", "a2", "a3"].map(|name| nats.agent(name));
+    let mut fleet = nats.fleet("3").unwrap_or_else(|why| panic!("{why}"));
+    // While they work for one coordinator, no other gets them.
+    let refused = nats.fleet("a2").err().expect("an agent that is taken");
+    assert!(refused.contains("agent a2 works for another coordinator"), "{refused}");
+    let mut count = 0;
+    for _ in 0..2 {
+        let run = run(&mut fleet, &plan(address, 300.0, 2));
+        let ledger = run.totals().whole.ledger;
+        assert!(ledger.closes() && ledger.scheduled == 600 && ledger.succeeded == 600, "{ledger:?}");
+        assert_eq!(run.ending, Some(Ending::Finished));
+        let names: Vec<&str> = run.agents.iter().map(|agent| agent.name.as_str()).collect();
+        assert_eq!(names, ["a1", "a2", "a3"]);
+        assert!(run.agents.iter().all(|agent| agent.lost.is_none() && agent.ledger.scheduled == 200));
+        count += ledger.succeeded;
+        assert_eq!(responses.load(Ordering::Relaxed), count);
+    }
+    drop(fleet);
+    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
+    // They are free again, and a name is taken once.
+    drop(nats.fleet("a1,a2,a3").unwrap_or_else(|why| panic!("{why}")));
+    let second = JoinTerms {
+        access: nats.access(),
+        name: "a1".to_owned(),
+        allow: AllowList::default(),
+        verifier: None,
+        spool: folder("spool"),
+        wait: Duration::ZERO,
+    };
+    let refused = join(second, &mut || {}).expect_err("two of one name").to_string();
+    assert!(refused.contains("an agent with the name a1 is on the bus"), "{refused}");
+}
+
+#[test]
+fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
+    let Some(mut nats) = Nats::start() else { return };
+    let (address, responses) = server();
+    let spools = ["b1", "b2"].map(|name| nats.agent(name));
+    let mut fleet = nats.fleet("2").unwrap_or_else(|why| panic!("{why}"));
+    let plan = plan(address, 200.0, 8);
+    let run = std::thread::scope(|scope| {
+        let run = scope.spawn(|| run(&mut fleet, &plan));
+        std::thread::sleep(Duration::from_secs(2));
+        nats.restart(Duration::from_millis(200));
+        std::thread::sleep(Duration::from_secs(2));
+        nats.restart(Duration::from_millis(1_500));
+        run.join().expect("a run")
+    });
+    let ledger = run.totals().whole.ledger;
+    assert!(ledger.closes() && ledger.scheduled == 1_600 && ledger.unsent == 0, "{ledger:?}");
+    assert!(run.agents.iter().all(|agent| agent.lost.is_none()), "{:?}", run.agents);
+    assert_eq!(responses.load(Ordering::Relaxed), ledger.succeeded);
+    drop(fleet);
+    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
+}
+
+#[test]
+fn what_agents_finished_outlives_their_coordinator() {
+    let Some(nats) = Nats::start() else { return };
+    let (address, responses) = server();
+    let spools = ["c1", "c2"].map(|name| nats.agent(name));
+    let mut fleet = nats.fleet("2").unwrap_or_else(|why| panic!("{why}"));
+    let plan = plan(address, 200.0, 4);
+    // The coordinator stands still for ever in the middle of the load: nothing more is recorded.
+    std::thread::spawn(move || {
+        fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        let origin_ns = monotonic_ns() + fleet.start_ahead_ns();
+        let _ = fleet.run(&plan, origin_ns, &mut |tick| {
+            while tick.end_ns > S {
+                std::thread::park();
+            }
+            ControlFlow::Continue(())
+        });
+    });
+    wait_for("no load begins", || spools.iter().all(|spool| spooled(spool).len() == 1));
+    let name = spooled(&spools[0])[0].file_stem().expect("a name").to_string_lossy().into_owned();
+    std::thread::sleep(Duration::from_secs(7));
+    let path = folder("fetched").join("run.plimsoll");
+    let fetched = fetch(&nats.access(), &name, &path).unwrap_or_else(|failure| panic!("{failure}"));
+    let FetchedRun::Recovered { intervals, unfinished } = fetched else { panic!("{fetched:?}") };
+    assert!(intervals >= 80 && unfinished.is_empty(), "{intervals} {unfinished:?}");
+    let file = codec::decode(&fs::read(&path).expect("written")).expect("a run file");
+    let run = &file.experiment.trials[0].run;
+    let ledger = run.totals().whole.ledger;
+    assert!(ledger.closes() && ledger.scheduled == 800 && ledger.succeeded == 800, "{ledger:?}");
+    assert_eq!(responses.load(Ordering::Relaxed), 800);
+    // What is in a run file is in no spool.
+    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
+}

@@ -238,6 +238,7 @@ impl Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::WatchTask;
     use plimsoll_model::Spin;
 
     const S: u64 = 1_000_000_000;
@@ -262,6 +263,7 @@ mod tests {
             AgentAct::Send(ToCoordinator::Beat { .. }) => 'b',
             AgentAct::Send(ToCoordinator::Tick { .. }) => 't',
             AgentAct::Send(ToCoordinator::Seal { .. }) => 's',
+            AgentAct::Send(ToCoordinator::Watching(_) | ToCoordinator::Readings { .. }) => 'w',
             AgentAct::Prepare(_) => 'P',
             AgentAct::Begin { .. } => 'B',
             AgentAct::End => 'E',
@@ -303,6 +305,8 @@ mod tests {
         assert_eq!(done(|acts| agent.take_preparation(2, Err("no".into()), acts)), "n");
         assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "n", "asked again, answered again");
         assert_eq!(done(|acts| agent.take(4 * S, prepare(1), acts)), "", "an earlier load");
+        let task = WatchTask { addresses: Vec::new(), pid: None, process: None, cgroup: None, thorough: false };
+        assert_eq!(done(|acts| agent.take(4 * S, ToAgent::Watch(task), acts)), "w", "it says that it does not");
     }
 
     #[test]

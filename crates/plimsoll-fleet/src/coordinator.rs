@@ -451,6 +451,7 @@ mod tests {
             ToAgent::Start { origin_ns, .. } => Some(format!("{agent} start {origin_ns}")),
             ToAgent::Stop { .. } => Some(format!("{agent} stop")),
             ToAgent::Commit { .. } | ToAgent::Leave => Some(format!("{agent} leave")),
+            ToAgent::Watch(_) | ToAgent::Sample { .. } => Some(format!("{agent} watch")),
         };
         let mut said: Vec<String> = coordinator.take_outgoing().into_iter().filter_map(letter).collect();
         said.extend(events.iter().map(|event| format!("{event:?}")));

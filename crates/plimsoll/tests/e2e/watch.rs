@@ -312,7 +312,7 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     let rows = pair.plimsoll(&["show", "--probes", "seen.plimsoll"]).stdout;
     let times = rows.lines().filter(|row| row.contains("\"server.cpu\"")).filter_map(|row| row.split(',').nth(3));
     let times: Vec<f64> = times.filter_map(|time| time.parse().ok()).collect();
-    assert!(times.len() > 15 && times.iter().all(|at_s| (-1.5..8.0).contains(at_s)), "{times:?}");
+    assert!(times.len() > 15 && times.iter().all(|at_s| (-2.0..40.0).contains(at_s)), "{times:?}");
     let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(steps.iter().all(|step| *step >= 0.0), "{steps:?}");
     let shown = pair.plimsoll(&["show", "--verbose", "seen.plimsoll"]).stdout;
@@ -437,7 +437,10 @@ exec '{0}' agent --stdio --watch-only
         (&["--watch", "ssh://a,b", &url], &["--watch: 2 machines are named"]),
         (&["--watch", "server1", &url], &["--watch:", "write ssh://server1"]),
         (&["--watch", "ssh://a", "--no-probes", &url], &["--no-probes"]),
-        (&["--watch", "ssh://a", "--unix", "/run/x", &url], &["--watch: the server of a unix socket"]),
+        (
+            &["--watch", "ssh://a", "--no-preflight", "--unix", "/run/x", &url],
+            &["--watch: the server of a unix socket"],
+        ),
     ] {
         let done = run(words);
         assert_eq!(done.code, 2, "{words:?}: {}", done.stderr);

@@ -203,11 +203,10 @@ impl LocalFleet {
 
     /// What has ended by itself.
     fn ended(&mut self) -> Option<String> {
-        let ended = self.children.iter_mut().find_map(|(name, child)| match child.try_wait() {
+        self.children.iter_mut().find_map(|(name, child)| match child.try_wait() {
             Ok(Some(_)) => Some(name.clone()),
             _ => None,
-        });
-        ended
+        })
     }
 }
 

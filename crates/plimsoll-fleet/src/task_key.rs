@@ -51,7 +51,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
         let digit = |byte: u8| char::from(byte).to_digit(16);
         Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)
     };
-    (digits.len() % 2 == 0).then(|| digits.chunks(2).map(pair).collect()).flatten()
+    digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(pair).collect()).flatten()
 }
 
 /// Random bytes of the operating system.

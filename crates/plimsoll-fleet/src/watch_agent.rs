@@ -136,7 +136,7 @@ mod tests {
     fn no_load_is_made_and_nothing_goes_on_for_nobody() {
         let mut agent = WatchAgent::new(Hello::default(), 0);
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
-        let load = PartTask { epoch: 1, index: 0, of: 1, workers, spin, preflight, plan };
+        let load = PartTask { epoch: 1, index: 0, of: 1, workers, spin, preflight, plan, signature: None };
         assert_eq!(letters(|acts| agent.take(S, ToAgent::Prepare(Box::new(load)), acts)), "n");
         assert_eq!(letters(|acts| agent.poll(10 * S, acts)), "hb");
         assert_eq!(letters(|acts| agent.poll(11 * S, acts)), "Lhb");

@@ -12,7 +12,7 @@ use crate::args::{
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};
-use plimsoll_fleet::{Place, watched_host};
+use plimsoll_fleet::watched_host;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};

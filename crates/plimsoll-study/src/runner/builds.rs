@@ -215,7 +215,7 @@ impl Runner for Builds<'_> {
             Some(source) => TargetReadings::Elsewhere(LoadProbes::begin(Some(source))),
             None => {
                 let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
-                TargetReadings::Here(CpuSeen::begin(self.clocks(), self.fitting.base.local, port))
+                TargetReadings::Here(Box::new(CpuSeen::begin(self.clocks(), self.fitting.base.local, port)))
             }
         });
         if let Some(fleet) = &mut self.fleet {
@@ -299,7 +299,7 @@ fn alive(running: &mut Option<&mut Running>) -> ControlFlow<Stop> {
 /// What is seen of the target of one load.
 enum TargetReadings {
     /// From here.
-    Here(CpuSeen),
+    Here(Box<CpuSeen>),
     /// By whoever watches it where it runs.
     Elsewhere(LoadProbes),
 }

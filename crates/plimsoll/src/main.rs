@@ -72,8 +72,8 @@ fn ended(result: Result<u8, Failure>) -> u8 {
     let crowded_out = plimsoll_engine::crowded_out();
     if crowded_out > 0 {
         output::note(&format!(
-            "warning: {crowded_out} long answers were not looked at and count as failed: those under way took as much memory \
-             together as they may (128 MiB); ask over fewer connections"
+            "warning: {crowded_out} long responses count as failed: responses in flight reached the memory limit \
+             (128 MiB). Use fewer connections"
         ));
     }
     match (told_unwritten(), code) {
@@ -112,7 +112,7 @@ fn is_door(name: &str) -> bool {
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     if cli.verbose {
-        return Err(Failure::usage("--verbose goes with --version alone: leave it out before a command"));
+        return Err(Failure::usage("--verbose before a command needs --version: write it after the command"));
     }
     match &cli.command {
         Command::Agent(args) => commands::agent::run(args),

@@ -106,12 +106,10 @@ pub struct ProfileArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Both files are searches for the load line, or both are sweeps, single loads or .dat files.\n\
+#[command(after_help = "Both files are searches for the load line, or both are sweeps, single loads or .dat files.\n\
     A line of a .dat file has concurrency, requests/s, mean ms and success %.\n\n\
     Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll\n  \
-    plimsoll diff @2 @latest"
-)]
+    plimsoll diff @2 @latest")]
 pub struct DiffArgs {
     /// The run before: a file, or a run of the store (@2, @main, @COMMIT, @KEY=VALUE)
     #[arg(value_name = "A")]

@@ -10,7 +10,7 @@ use std::io::IsTerminal;
 pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     if std::io::stdin().is_terminal() {
         return Err(Failure::usage(
-            "--stdio: a coordinator talks to this, and no person; plimsoll run --fleet ssh://HOST starts it on HOST",
+            "--stdio: only a coordinator uses this command; plimsoll run --fleet ssh://HOST starts it on HOST",
         ));
     }
     plimsoll_fleet::serve(flag("--allow", AllowList::parse(&args.allow))?)?;

@@ -178,7 +178,7 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
 
 fn with_left_out(mut text: String, tree: &Tree) -> String {
     if tree.left_out {
-        text.push_str("; frames too narrow are drawn together");
+        text.push_str("; the narrowest frames are merged");
     }
     text
 }
@@ -233,7 +233,7 @@ fn given(options: &ProfileOptions, source: &str) -> Result<Given, Failure> {
         fetch_profile(source, options.args.seconds, options.args.allow_public, say)?
     } else if options.args.seconds.is_some() {
         return Err(Failure::usage(format!(
-            "--seconds: '{source}' is a file, which is read as it is; give an address"
+            "--seconds: '{source}' is a file, which has its own length; give an address"
         )));
     } else {
         (source.to_owned(), from_file(source)?)
@@ -246,7 +246,7 @@ fn given(options: &ProfileOptions, source: &str) -> Result<Given, Failure> {
     let sample_type = profile.sample_type(wanted).ok_or_else(|| {
         let kinds: Vec<&str> = profile.sample_types.iter().map(|t| t.kind.as_str()).collect();
         let wanted = wanted.unwrap_or_default();
-        Failure::usage(format!("--sample-index {wanted}: '{name}' holds {}", kinds.join(", ")))
+        Failure::usage(format!("--sample-index {wanted}: '{name}' contains {}", kinds.join(", ")))
     })?;
     let mut view = View::all(sample_type);
     if let Some(focus) = &options.focus {
@@ -268,7 +268,7 @@ fn in_groups(profile: &Profile, file: &str, (by, pattern): &(&str, Regex)) -> Re
         let keys = label_keys(profile);
         let labels =
             if keys.is_empty() { "carries no labels".into() } else { format!("has labels {}", keys.join(", ")) };
-        return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function of it matches")));
+        return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function matches")));
     }
     Ok(grouped(profile, by, &By::Function(&matches)))
 }

@@ -20,19 +20,20 @@ const TOKEN_BYTES: usize = 16;
 pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cannot = |error: &std::io::Error| {
         let why = system_text(error);
-        Failure::start(format!("--listen: {} cannot be served: {why}; port 0 takes a free one", args.listen))
+        Failure::start(format!("--listen: cannot listen on {}: {why}; port 0 picks a free port", args.listen))
     };
     let listener = TcpListener::bind(args.listen).map_err(|error| cannot(&error))?;
     let listens = listener.local_addr().map_err(|error| cannot(&error))?;
     let token = token()?;
     let store = result_store::store(args.store.as_deref());
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::start(format!("plimsoll does not find itself: {}", system_text(&error))))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+    })?;
     let access = Access::new(listens, args.name.as_deref(), token.clone());
     if !listens.ip().is_loopback() {
         note(
-            "warning: whoever can reach this address and reads the network learns the token, as there is no TLS: put a proxy with TLS \
-             before it, or listen on 127.0.0.1 and use ssh -L",
+            "warning: without TLS, the token is readable on the network. Put a proxy with TLS in front, or \
+             listen on 127.0.0.1 and use ssh -L",
         );
     }
     print(&format!("pages of the store '{}', until ^C:\nhttp://{listens}/login?token={token}\n", store.display()));

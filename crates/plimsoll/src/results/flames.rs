@@ -14,7 +14,7 @@ const PAGE_FRAMES_MAX: usize = 4000;
 /// What profiles taken at loads say, with flame graphs.
 pub fn with_flames(profiles: &Doubted<Profiles>) -> Report {
     let mut report = Report::default();
-    report.heading("Where the time goes in the server").append(profiles_report(profiles));
+    report.heading("CPU time of the server by function").append(profiles_report(profiles));
     let profiles = profiles.open().1;
     let cpu = |level: &str| {
         let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == "cpu")?;
@@ -42,7 +42,7 @@ pub fn with_flames(profiles: &Doubted<Profiles>) -> Report {
             let flame = Flame {
                 tree: &tree,
                 title: &format!("CPU a request: low load against the {}", profiles.level_name),
-                subtitle: "red is dearer than at low load, blue cheaper, grey may be chance",
+                subtitle: "red: costs more than at low load; blue: less; grey: may be chance",
                 unit: &comparison.sample_type.unit,
                 per: Some("request"),
                 total: comparison.total.after,

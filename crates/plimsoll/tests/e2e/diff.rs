@@ -48,7 +48,7 @@ fn what_cannot_be_compared_is_said_in_one_sentence() {
         ("absent.dat", "good.dat", "absent.dat' cannot be read"),
         ("good.dat", "bytes.dat", "neither a run file nor the text of a .dat file"),
         ("good.dat", "open.plimsoll", "are of different kinds"),
-        ("stages.plimsoll", "good.dat", "holds no load that stays the same"),
+        ("stages.plimsoll", "good.dat", "contains no constant load"),
     ] {
         let done = plimsoll(&["diff", &at(a), &at(b), "--dir", &at("out")]);
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{a} {b}: {}", done.stderr);

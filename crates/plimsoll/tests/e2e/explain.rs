@@ -205,5 +205,5 @@ fn a_search_is_explained_by_what_it_holds() {
     );
     let refused = plimsoll(&["explain", &recorded("run")]);
     assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("holds no search"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("contains no load line"), "{}", refused.stderr);
 }

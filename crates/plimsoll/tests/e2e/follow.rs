@@ -180,7 +180,7 @@ fn a_url_is_followed_as_curl_does() {
     assert!(shown.stdout.contains("--follow 2") || shown.stdout.contains("--follow=2"), "{}", shown.stdout);
     for (words, part) in [
         (&["--follow", "21", &url][..], "--follow"),
-        (&["--follow", "1", "grpc://127.0.0.1:1/a.B/C"], "calls of gRPC are not redirected"),
+        (&["--follow", "1", "grpc://127.0.0.1:1/a.B/C"], "gRPC has no redirects"),
     ] {
         let refused = plimsoll(&[&["run"], words].concat());
         assert!(refused.code == 2 && refused.stderr.contains(part), "{}", refused.stderr);

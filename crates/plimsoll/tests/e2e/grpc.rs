@@ -288,7 +288,7 @@ fn check_shows_calls_as_calls() {
         ("{\"id\": \"x\"}", &["--proto", &proto][..], "does not fit"),
         ("{\"id\": \"{{ uuid() }}\"}", &["--proto", &proto], "does not fit"),
         ("{}", &["--http", "1.1"], "--http 1.1"),
-        ("{}", &["--target", "http://h:1", "--proto", &proto], "only gRPC"),
+        ("{}", &["--target", "http://h:1", "--proto", &proto], "these flags need gRPC"),
     ] {
         asks(body);
         let done = plimsoll(&[&["check", "-f", &path], flags].concat());

@@ -457,7 +457,7 @@ fn bad_use_is_one_sentence() {
         (&["--for", "soon", one, two], "--for"),
         (
             &["--budget", "3s", "--for", "8s", one, two],
-            "--for 8s: a block is such a load on each of 2 sides, and --budget 3s",
+            "--for 8s: one block, a load on each of 2 sides, exceeds --budget 3s",
         ),
         (&["--budget", "3s", "--for", "2s", "--a", "x", "--b", "y", one], "give at least --budget 7s"),
         (&["--budget", "10s", "--for", "3s", "--ladder", one, two, one], "each of 3 sides"),

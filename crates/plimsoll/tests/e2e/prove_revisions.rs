@@ -103,7 +103,11 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
         (&repository, [&a[..], &b, &[&url]].concat(), "--a git:fast: how is it started? Add --start"),
         (&repository, [&a[..], &["--b", "git:-x", "--start", START]].concat(), "--b: write git: and the name"),
         (&repository, [&a[..], &["--b", "git:nowhere", "--start", START]].concat(), "--b git:nowhere: this repo"),
-        (&repository, ["--a", "./a", "--b", "./b", "--start", START, &url].to_vec(), "--start: it starts a revision"),
+        (
+            &repository,
+            ["--a", "./a", "--b", "./b", "--start", START, &url].to_vec(),
+            "--start: the command starts a revision",
+        ),
         (&elsewhere, [&a[..], &b, &["--start", START]].concat(), "in no git repository"),
         (
             &repository,

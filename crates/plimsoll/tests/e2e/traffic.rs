@@ -160,7 +160,7 @@ fn bad_input_is_one_sentence() {
         (vec![text(&file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
         (vec![text(&folder("logs"))], "is a folder"),
         (vec![text(&log), "--strict"], ":31 is not understood: \"what is this\""),
-        (vec![text(&file("back.log", backwards.as_bytes()))], "stamps run backwards"),
+        (vec![text(&file("back.log", backwards.as_bytes()))], "the log is not in order"),
         (vec![text(&log), "--log-format", "$nothing"], "--log-format has no time"),
         (vec![text(&log), "--log-format", "$msec $request"], "none of the 31 lines is understood"),
         (vec![text(&log), "--field", "time=.t"], "--field says not where the path is"),

@@ -118,8 +118,8 @@ pub enum ConditionError {
     Shape(String),
     /// A metric nobody knows.
     #[error(
-        "'{0}' is not measured; there are p50 to p99.99, max and mean (also of another time, as service.p99: {times}), success, errors, \
-         goodput (also rate, rps), cpu, unsent and timeouts", times = time_names()
+        "'{0}' is not measured. Choose p50 to p99.99, max, mean, success, errors, goodput (or rate, rps), cpu, \
+         unsent or timeouts; other times are written as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
     /// A figure that single requests have none of.

@@ -157,7 +157,7 @@ pub(crate) fn others_text(others: &Others) -> String {
         (Some(cores), _) => {
             format!("{cores:.2} of {:.0} cores used by neither the server nor plimsoll{stolen}", others.machine_cores)
         }
-        (None, Some(reason)) => format!("{}{stolen}", reason.strip_prefix("what others used is ").unwrap_or(reason)),
+        (None, Some(reason)) => format!("{}{stolen}", reason.strip_prefix("the CPU use of other processes is ").unwrap_or(reason)),
         (None, None) => "not known".into(),
     }
 }

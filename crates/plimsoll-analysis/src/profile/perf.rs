@@ -135,7 +135,7 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
             let event = match events.iter().position(|event| *event == head.event) {
                 Some(event) => event,
                 None if events.len() == EVENTS_MAX => {
-                    let what = "has one more than 64 different events, which no recording counts";
+                    let what = "has more than 64 different events";
                     return Err(ReadError::Line { line: number + 1, what });
                 }
                 None => {

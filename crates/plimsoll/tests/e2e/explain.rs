@@ -191,7 +191,7 @@ fn what_is_not_seen_is_not_named() {
     let done = plimsoll(&["explain", "--json", &recorded("no-probes")]);
     let document = done.json();
     assert_eq!((done.code, &document["cause"], &document["abstained"]), (1, &"unknown".into(), &true.into()));
-    assert!(document["to_tell"][0].as_str().is_some_and(|text| text.contains("were not seen")), "{document:#}");
+    assert!(document["to_tell"][0].as_str().is_some_and(|text| text.contains("was not observed")), "{document:#}");
 }
 
 #[test]

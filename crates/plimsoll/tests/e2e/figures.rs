@@ -378,9 +378,9 @@ fn figures_are_named_alike_in_conditions() {
         assert_eq!(done.code, if unmeasured { 1 } else { code }, "{command:?} {condition}: {}", done.stderr);
     }
     for (command, condition, said) in [
-        (run, "line<5", "goodput (also rate, rps), cpu"),
-        (sweep, "knee<5", "goodput (also rate, rps), cpu"),
-        (find, "p99>5ms", "line (also rate), peak (also goodput), knee, scale and cpu"),
+        (run, "line<5", "goodput (or rate, rps), cpu"),
+        (sweep, "knee<5", "goodput (or rate, rps), cpu"),
+        (find, "p99>5ms", "Choose line (or rate), peak (or goodput), knee, scale or cpu"),
         (&["prove", &url, &url], "goodput<5", "worse"),
     ] {
         let done = plimsoll(&[command, &["--fail-if", condition]].concat());

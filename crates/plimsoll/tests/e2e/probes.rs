@@ -402,7 +402,7 @@ fn what_cannot_be_watched_is_one_sentence() {
     }
     let unwatched = json(&["run", &server.url, "-n", "20", "--no-probes"]);
     let watched = &unwatched["server"];
-    assert_eq!((&watched["pid"], &watched["reason"]), (&Value::Null, &"nothing was watched".into()));
+    assert_eq!((&watched["pid"], &watched["reason"]), (&Value::Null, &"no probe ran".into()));
     assert_eq!(watched["probes"], Value::Array(vec![]));
 }
 

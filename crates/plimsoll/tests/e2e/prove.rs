@@ -431,9 +431,9 @@ fn targets_that_answer_differently_are_said() {
     let document = json(&["prove", &a, &b, "--blocks", "2", "-c", "2", "--for", "500ms"]);
     let warnings = document["warnings"].to_string();
     // Where the client was the limit, nothing counts that could differ.
-    assert!(warnings.contains("answer differently") || warnings.contains("hardly a block counted"), "{document:#}");
+    assert!(warnings.contains("respond differently") || warnings.contains("hardly a block counted"), "{document:#}");
     let document = json(&["prove", &a, &a, "--blocks", "2", "-c", "2", "--for", "500ms"]);
-    assert!(!document["warnings"].to_string().contains("answer differently"), "{document:#}");
+    assert!(!document["warnings"].to_string().contains("respond differently"), "{document:#}");
 }
 
 #[test]

@@ -30,25 +30,25 @@ impl Place {
     pub fn parse(text: &str) -> Result<Place, String> {
         let hosts = match text.split_once("://") {
             Some(("ssh", hosts)) => hosts.trim_end_matches('/'),
-            Some((scheme, _)) => return Err(format!("'{scheme}://' is no way to a fleet; write ssh://HOST,HOST")),
-            None => return Err(format!("'{text}' says no way to the machines; write ssh://{text}")),
+            Some((scheme, _)) => return Err(format!("'{scheme}://' does not lead to a fleet; write ssh://HOST,HOST")),
+            None => return Err(format!("'{text}' has no scheme; write ssh://{text}")),
         };
         let hosts = hosts.split(',').map(|host| SshHost::parse(host.trim())).collect::<Result<Vec<_>, _>>()?;
         for (number, host) in hosts.iter().enumerate() {
             if hosts[..number].iter().any(|before| before.name == host.name) {
-                return Err(format!("two agents would have the name {}: name each machine once", host.name));
+                return Err(format!("two agents have the name {}: name each machine once", host.name));
             }
         }
         match hosts.len() {
             0..=AGENTS_MAX => Ok(Place { hosts }),
-            count => Err(format!("{count} machines are more than the {AGENTS_MAX} that ssh can be used for")),
+            count => Err(format!("{count} machines exceed the maximum of {AGENTS_MAX} over ssh")),
         }
     }
 }
 
 impl SshHost {
     fn parse(text: &str) -> Result<SshHost, String> {
-        let error = || format!("'{text}' is no host; write HOST, USER@HOST or HOST:PORT");
+        let error = || format!("'{text}' is not a host; write HOST, USER@HOST or HOST:PORT");
         let (user, rest) = text.split_once('@').map_or((None, text), |(user, rest)| (Some(user), rest));
         let (host, port) = match rest.strip_prefix('[') {
             Some(rest) => {
@@ -82,17 +82,17 @@ mod tests {
             ("ssh://load1,load2/", Ok("load1|load1| load2|load2|")),
             ("ssh://ann@load1:2222,load2", Ok("ann@load1:2222|ann@load1|2222 load2|load2|")),
             ("ssh://[::1]:22", Ok("[::1]:22|::1|22")),
-            ("ssh://", Err("no host")),
-            ("ssh://a,,b", Err("no host")),
-            ("ssh://a,a", Err("two agents would have the name a")),
-            ("ssh://-oProxyCommand=x", Err("no host")),
-            ("ssh://-x@a", Err("no host")),
-            ("ssh://a b", Err("no host")),
-            ("ssh://a;b", Err("no host")),
-            ("ssh://a:x", Err("no host")),
-            ("ssh://[::1]22", Err("no host")),
+            ("ssh://", Err("is not a host")),
+            ("ssh://a,,b", Err("is not a host")),
+            ("ssh://a,a", Err("two agents have the name a")),
+            ("ssh://-oProxyCommand=x", Err("is not a host")),
+            ("ssh://-x@a", Err("is not a host")),
+            ("ssh://a b", Err("is not a host")),
+            ("ssh://a;b", Err("is not a host")),
+            ("ssh://a:x", Err("is not a host")),
+            ("ssh://[::1]22", Err("is not a host")),
             ("load1,load2", Err("write ssh://load1,load2")),
-            ("nats://bus", Err("'nats://' is no way")),
+            ("nats://bus", Err("'nats://' does not lead")),
         ] {
             let read = Place::parse(text).map(|place| {
                 let shown = |host: &SshHost| {

@@ -127,7 +127,7 @@ fn listen(input: &mut impl Read, events: &Sender<ServiceEvent>) {
                         return;
                     }
                 }
-                Err(error) => break 'stream Some(format!("what the coordinator says is not understood: {error}")),
+                Err(error) => break 'stream Some(format!("the coordinator's message is not valid: {error}")),
             }
         }
     };
@@ -167,7 +167,7 @@ struct LoadWatch {
 impl Drop for LoadWatch {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let why = "a thread of it that made the load ended by itself".to_owned();
+            let why = "one of its load threads ended unexpectedly".to_owned();
             let _ = self.events.send(ServiceEvent::Prepared(self.epoch, Err(why.clone())));
             let seal = Seal { died: Some(why), ..Seal::default() };
             let _ = self.events.send(ServiceEvent::Ended(self.epoch, seal));

@@ -36,10 +36,10 @@ const SSH_OPTIONS: [&str; 8] = [
 /// Refuses what a fleet cannot do: what belongs to this machine alone.
 pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
-        (terms.script.is_some(), "--lua: a script asks from one machine only"),
-        (plan.carriage.unix.is_some(), "--unix: a socket of this machine is none of another's"),
+        (terms.script.is_some(), "--lua: a script runs on one machine only"),
+        (plan.carriage.unix.is_some(), "--unix: other machines do not have this machine's socket"),
         (plan.carriage.resolve.is_some(), "--resolve-every: agents load only addresses that they checked before"),
-        (!terms.injector.sources.is_empty(), "--source-ip: addresses of this machine are none of another's"),
+        (!terms.injector.sources.is_empty(), "--source-ip: other machines do not have this machine's addresses"),
     ];
     match refused.iter().find(|(is_asked, _)| *is_asked) {
         Some((_, why)) => Err(Failure::usage(format!("{why}; leave it out, or leave --fleet out"))),
@@ -89,8 +89,9 @@ fn meet(place: &str, copied: bool, allow: &str, wishes: FleetWishes) -> Result<F
 }
 
 fn own_program() -> Result<Vec<u8>, Failure> {
-    std::fs::read("/proc/self/exe")
-        .map_err(|error| Failure::start(format!("--fleet-copy: this program cannot be read: {}", system_text(&error))))
+    std::fs::read("/proc/self/exe").map_err(|error| {
+        Failure::start(format!("--fleet-copy: the plimsoll program cannot be read: {}", system_text(&error)))
+    })
 }
 
 /// What the shell at the other end runs. A copy comes first over the same pipe, and is removed when
@@ -135,7 +136,8 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>) -> String {
     let has = |part: &str| words.contains(part);
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         return format!(
-            "its host key is not the one that ssh knows: find out why; if that is right, ssh-keygen -R {destination} and log in once"
+            "its host key differs from the key that ssh knows. If the change is right, run ssh-keygen -R \
+             {destination} and log in once"
         );
     }
     if has("Host key verification failed") {
@@ -143,7 +145,7 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>) -> String {
     }
     if has("Permission denied") || has("Too many authentication failures") {
         return format!(
-            "ssh was not let in without a password, and plimsoll types none: set a key up for it (ssh-copy-id {destination})"
+            "ssh needs a password there, and plimsoll cannot type one: set up a key (ssh-copy-id {destination})"
         );
     }
     if has("plimsoll: not found") || has("plimsoll: command not found") || has("Unknown command: plimsoll") {
@@ -155,7 +157,7 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>) -> String {
         (Some(wrong), "") => wrong,
         (Some(wrong), last) => format!("{wrong}; its last words: {last}"),
         (None, "") => "its ssh ended".to_owned(),
-        (None, last) => format!("its ssh ended; its last words: {last}"),
+        (None, last) => format!("its ssh ended; its last output: {last}"),
     }
 }
 

@@ -149,7 +149,7 @@ mod tests {
         }
         assert!(!resolved("http://93.184.216.34/", true).expect("allowed").1);
         let tls = resolve_plain("https://127.0.0.1/", false).expect_err("not plain");
-        assert!(tls.to_string().contains("over plain HTTP"), "{tls}");
+        assert!(tls.to_string().contains("plain HTTP only"), "{tls}");
     }
 
     #[test]

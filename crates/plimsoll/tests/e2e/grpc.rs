@@ -91,7 +91,7 @@ fn an_answer_without_a_status_stands_for_what_its_http_status_does() {
         for flags in [&["--no-preflight"][..], &[]] {
             let done = plimsoll(&[&["run", &call, "--proto", &proto, "-c", "2", "-n", "10"], flags].concat());
             let shown = format!("{}{}", done.stdout, done.stderr);
-            assert_eq!(!shown.contains("the answer has no grpc-status"), is_said, "{fields:?} {shown}");
+            assert_eq!(!shown.contains("the response has no grpc-status"), is_said, "{fields:?} {shown}");
         }
     }
 }
@@ -158,7 +158,7 @@ fn what_clients_of_grpc_refuse_in_an_answer_is_a_failure_whatever_its_status() {
         let failed = &document["failed_answers"][0];
         assert_eq!((&failed["status_line"], number(failed, "requests")), (&"HTTP/2 200, INTERNAL".into(), 12.0));
         let reason = failed["reason"].as_str().unwrap_or_default();
-        assert!(reason.starts_with("the server says OK, but "), "{fault}: {failed:#}");
+        assert!(reason.starts_with("the status is OK, but "), "{fault}: {failed:#}");
         let done = plimsoll(&[&load[..10], flags, &["-v"]].concat());
         // Of the first call, which is not counted, and of the load.
         assert_eq!(done.stdout.matches(reason).count(), 2, "{fault}: {} {}", done.stdout, done.stderr);

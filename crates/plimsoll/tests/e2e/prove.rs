@@ -448,7 +448,7 @@ fn bad_use_is_one_sentence() {
         (&["--a", "x", "--b", "y", "--ladder", one], "--ladder"),
         (&["--measure", "speed", one, two], "speed"),
         (&["--measure", "cpu", one, two], "--measure cpu: of A, no socket"),
-        (&["--measure", "cpu", "http://10.255.255.1/", two], "not on this machine"),
+        (&["--measure", "cpu", "http://10.255.255.1/", two], "does not seem to be on this machine"),
         (&["--ladder", "--measure", "p50", one, two], "--measure"),
         (&["--margin", "2", one, two], "2%"),
         (&["--margin", "0%", one, two], "--margin"),

@@ -438,5 +438,5 @@ fn a_server_of_tls_1_2_that_wants_a_certificate_is_said_to() {
         plimsoll(&["run", &url, "--connect-to", &accept, "--cacert", text(&certificate), "-n", "1", "--no-probes"]);
     let _ = server.kill();
     let _ = server.wait();
-    assert!(done.code == 2 && done.stderr.contains("asks for a client certificate"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("requires a client certificate"), "{}", done.stderr);
 }

@@ -100,7 +100,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     }
     if course.left_out() > 0 {
         let text = format!(
-            "{} results of further attacks are not shown: {} attacks are told apart",
+            "{} results of further attacks are not shown: at most {} attacks have separate lines",
             count(course.left_out()),
             attacks.len()
         );
@@ -145,8 +145,8 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     }
     report.text(
         Tone::Plain,
-        "Latencies are those that the results state. plimsoll's run from the moment at which a request was to be sent; vegeta's from \
-         the moment at which one of its workers came to it, so that waiting for a worker is not in them.",
+        "Latencies are as recorded in the results. plimsoll measures from the scheduled start of a request. \
+         vegeta measures from the start by one of its workers, without the wait for a worker.",
     );
     report
 }

@@ -80,7 +80,7 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
         let outcome = match demand.figure_with(run, &|| load.server_use().ok()) {
             _ if summary.generator.limited => CaseOutcome::Skipped(format!(
                 "the generator was the limit: {}",
-                summary.generator.reason.as_ref().map_or_else(|| "it could not keep up".to_owned(), spelled)
+                summary.generator.reason.as_ref().map_or_else(|| "the generator could not keep up".to_owned(), spelled)
             )),
             Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
             figure => CaseOutcome::Failed(demand.found(figure)),

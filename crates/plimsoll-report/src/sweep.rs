@@ -20,7 +20,7 @@ const CURVES_MAX: usize = 5;
 const GROWING: f64 = 1.1;
 
 /// What stands before the reason why a level was disturbed.
-pub(crate) const REMARK: &str = "for the machine as it was: ";
+pub(crate) const REMARK: &str = "for the machine in its state then: ";
 
 /// 78 columns in all: a terminal of 80 shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
@@ -117,7 +117,7 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let growing = matches!((most, before), (Some(most), Some(before)) if most.load == peak.load && most.rps > before.rps * GROWING);
     let end = match (limited, growing) {
         (true, _) => "; the server's own peak is higher",
-        (false, true) => "; goodput was still growing there: more users may get more",
+        (false, true) => "; goodput was still growing there: more users may give more",
         (false, false) => "",
     };
     let peak_text = format!("peak: {} requests/s with {}", rate(peak.rps), users(peak.load));
@@ -144,7 +144,7 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
     let once = known().filter(|figures| !figures.replicated).count();
-    const ONCE: &str = "within this run only, as visited once: what moves between runs is not in it";
+    const ONCE: &str = "within this run only (one visit each), without variation between runs";
     Some(match (visits().min().zip(visits().max()), once) {
         (None, 0) => return None,
         (None, _) => format!("95 %, {ONCE}"),

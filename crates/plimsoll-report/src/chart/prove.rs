@@ -316,7 +316,7 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
     let Narrowing { standings, numbers, margin } = *narrowing;
     canvas.text(
         (EDGE, area.y - 12.0),
-        "B against A after so many blocks, with its interval",
+        "B against A after each number of blocks, with the interval",
         Font::new(SMALL, Paint::Ink),
     );
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));

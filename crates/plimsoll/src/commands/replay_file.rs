@@ -36,7 +36,7 @@ pub fn asked(
     let carried = traffic_file::read(file)?.load().clone();
     if carried.rate.is_none() && carried.users.is_none() {
         return Err(Failure::usage(format!(
-            "{named} has no [load] with a rate or users: plimsoll run -f {named} --rate N says it"
+            "{named} has no [load] with a rate or users: use plimsoll run -f {named} --rate N"
         )));
     }
     let request = RequestArgs { url: None, file: Some(file.to_owned()), target: args.target.clone(), ..request };
@@ -64,7 +64,7 @@ pub fn asked(
         && !args.allow_unsafe
     {
         return Err(Failure::usage(format!(
-            "{named} asks '{}' with {}: methods other than GET and HEAD need --allow-unsafe",
+            "{named} contains '{}' with {}: methods other than GET and HEAD need --allow-unsafe",
             route.label, route.request.method
         )));
     }

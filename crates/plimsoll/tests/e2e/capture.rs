@@ -53,7 +53,7 @@ fn a_run_keeps_profiles_beside_it() {
     let shown = plimsoll(&["show", "--json", text(&file)]).json();
     assert_eq!(shown["profiles"], document["profiles"]);
     let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
-    assert!(shown.contains("cost of profiling") && shown.contains("CPU a request, with callees"), "{shown}");
+    assert!(shown.contains("cost of profiling") && shown.contains("CPU per request, with callees"), "{shown}");
     // The page draws the load, and its difference to the low one.
     let page = file.with_extension("html");
     assert_eq!(plimsoll(&["report", text(&file), "-o", text(&page)]).code, 0);

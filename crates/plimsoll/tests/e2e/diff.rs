@@ -19,7 +19,7 @@ fn recordings_are_compared_and_drawn() {
     let (one, two) = (one.as_str(), two.to_str().expect("text"));
     let done = plimsoll(&["diff", one, two, "--dir", dir]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(done.stdout.contains("prove nothing beyond the spread seen inside each"), "{}", done.stdout);
+    assert!(done.stdout.contains("prove no difference smaller than their own variation"), "{}", done.stdout);
     assert!(is_picture(&folder.join("sweep-a_sweep-b.qps.ttlb.diff.png")));
     assert!(is_picture(&folder.join("sweep-a_sweep-b.success_rate.diff.png")));
     let document = plimsoll(&["diff", one, two, "--dir", dir, "--json"]).json();

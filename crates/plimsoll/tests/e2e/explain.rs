@@ -105,7 +105,7 @@ fn a_recorded_study_is_told_alike_everywhere() {
         assert!(report.code == 0, "{}", report.stderr);
         assert!(std::fs::read_to_string(page).expect("a page").contains(cause));
         let svg = plimsoll(&["report", &path, "--chart", "evidence"]).stdout;
-        assert!(svg.starts_with("<svg ") && svg.contains("What changes from a low load"), "{svg}");
+        assert!(svg.starts_with("<svg ") && svg.contains("Changes from a low load"), "{svg}");
     }
 }
 

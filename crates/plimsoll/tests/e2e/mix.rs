@@ -131,7 +131,7 @@ fn check_shows_the_first_requests() {
     }
     assert!(!done.stdout.contains("HTTP/1.1") && !done.stdout.contains("user-agent"), "{}", done.stdout);
     let secure = plimsoll(&["check", "-f", text(&path), "--target", "https://h:1/api"]).stdout;
-    assert!(secure.contains("over HTTP/2 where the server takes it"), "{secure}");
+    assert!(secure.contains("over HTTP/2 if the server offers it"), "{secure}");
 }
 
 #[test]

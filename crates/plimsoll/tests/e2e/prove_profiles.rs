@@ -28,7 +28,7 @@ fn the_function_that_makes_the_difference_is_named() {
     // Shown again it is the same, and it is on the page and in the text.
     assert_eq!(plimsoll(&["show", "--json", file]).json()["profiles"], *profiles);
     let text = plimsoll(&["show", "-v", file]).stdout;
-    assert!(text.contains("What a request costs by function") && text.contains("main.costly"), "{text}");
+    assert!(text.contains("CPU time per request by function") && text.contains("main.costly"), "{text}");
     let page = std::fs::read_to_string(file.replace(".plimsoll", ".html")).expect("a page");
     assert!(page.contains("main.costly"));
     assert!(!(done.stdout + &done.stderr + &text + &page).contains("s3cret"));

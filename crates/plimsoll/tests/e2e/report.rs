@@ -105,7 +105,7 @@ fn a_page_works_in_a_real_browser() {
         "plimsoll rerun",
         "<dt>seed</dt><dd>5</dd>",
         "role=\"img\"",
-        "What the server did meanwhile",
+        "The server during the load",
     ] {
         assert!(text.contains(part), "{part} is missing");
     }

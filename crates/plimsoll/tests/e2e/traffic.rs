@@ -178,6 +178,6 @@ fn bad_input_is_one_sentence() {
     // Without --strict it is counted, and the first is shown, without what would steer the terminal.
     let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
     let done = plimsoll(&["traffic", text(&odd)]);
-    assert!(done.code == 0 && done.stdout.contains("1 of 31 lines were not understood"), "{}", done.stdout);
+    assert!(done.code == 0 && done.stdout.contains("1 of 31 lines could not be parsed"), "{}", done.stdout);
     assert!(!done.stdout.contains('\x1b'));
 }

@@ -263,7 +263,7 @@ impl Watch {
                 self.ended += tick.whole().ledger.requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
                 return match shown && self.ended >= ANSWERS_SHOWN {
-                    true => ControlFlow::Break("enough was answered".to_owned()),
+                    true => ControlFlow::Break("enough requests completed".to_owned()),
                     false => ControlFlow::Continue(()),
                 };
             }

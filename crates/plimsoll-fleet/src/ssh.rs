@@ -155,7 +155,7 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>) -> String {
     let last: String = last.chars().filter(|c| !c.is_control()).take(200).collect();
     match (wrong, last.as_str()) {
         (Some(wrong), "") => wrong,
-        (Some(wrong), last) => format!("{wrong}; its last words: {last}"),
+        (Some(wrong), last) => format!("{wrong}; its last output: {last}"),
         (None, "") => "its ssh ended".to_owned(),
         (None, last) => format!("its ssh ended; its last output: {last}"),
     }
@@ -181,7 +181,7 @@ mod tests {
             ("ssh: connect to host load1 port 22: Connection refused\n", None, "Connection refused"),
             ("", None, "its ssh ended"),
             ("", Some("a message is damaged"), "a message is damaged"),
-            ("boom\u{1b}[0m", Some("a message is damaged"), "its last words: boom"),
+            ("boom\u{1b}[0m", Some("a message is damaged"), "its last output: boom"),
         ] {
             let said = explanation(&host, words, wrong.map(str::to_owned));
             assert!(said.contains(part) && !said.contains('\u{1b}'), "{words}: {said}");

@@ -123,10 +123,10 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
         .map(|attack| Line { name: name(attack).to_owned(), points: series::by_quantile(&attack.latency) });
     let lines: Vec<Line> = lines.collect();
     report.drawn(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
-    report.heading("Answers");
+    report.heading("Responses");
     let codes = attacks.iter().flat_map(|attack| {
         attack.codes.iter().map(move |(code, results)| {
-            let code = if *code == 0 { "none came".to_owned() } else { code.to_string() };
+            let code = if *code == 0 { "no response".to_owned() } else { code.to_string() };
             let part = *results as f64 / attack.requests().max(1) as f64;
             vec![name(attack).to_owned(), code, count(*results), share(part)]
         })
@@ -140,7 +140,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     });
     let errors: Vec<Vec<String>> = errors.collect();
     if !errors.is_empty() {
-        report.heading("What failed");
+        report.heading("Failures");
         report.table(&["attack", "error", "requests"], errors);
     }
     report.text(
@@ -200,7 +200,7 @@ mod tests {
         let page = page::render(&attacks_page(&one, "t", 0), "x");
         assert!(
             page.contains("attack: 1 request at once; 0.0 % succeeded; half within 5 ns, ")
-                && page.contains("none came"),
+                && page.contains("no response"),
             "{page}"
         );
     }

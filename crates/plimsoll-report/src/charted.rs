@@ -227,8 +227,8 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     };
     let rows = [a, b].map(|(name, findings)| [vec![name.to_owned()], line(findings)].concat());
     let mut report = Report::default();
-    let held = format!("held, {}/s", counted_of_both(a.1, b.1));
-    let headings = ["search", held.as_str(), "did not hold", "SLO"];
+    let held = format!("met the SLO, {}/s", counted_of_both(a.1, b.1));
+    let headings = ["search", held.as_str(), "broke the SLO", "SLO"];
     report.drawn(|theme| chart::find_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
     report
 }

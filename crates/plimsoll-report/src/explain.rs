@@ -74,7 +74,7 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
 }
 
 /// The headings of the table of evidence.
-const EVIDENCE: [&str; 6] = ["signal", "low", "line", "past", "speaks for", "from"];
+const EVIDENCE: [&str; 6] = ["signal", "low", "line", "past", "evidence for", "from"];
 
 pub(crate) fn evidence_row(shown: &ShownSignal) -> Vec<String> {
     let text = shown.signal.text();
@@ -225,7 +225,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         report.table(&EVIDENCE, rows());
     }
     if let Some(varied) = &explanation.varied {
-        report.table(&["setting", "answered", ""], varied.steps.iter().map(varied_row).collect());
+        report.table(&["setting", "goodput", ""], varied.steps.iter().map(varied_row).collect());
     }
     if !explanation.interventions.is_empty() {
         report.table(&EXPERIMENTS, explanation.interventions.iter().map(experiment_row).collect());

@@ -333,7 +333,7 @@ pub(crate) fn find_report(
         facts.push(("capacity", text));
     }
     facts.extend(findings.log.map(|log| ("log", log_text(&log, findings.load_line_rps.rps))));
-    facts.extend(held_by.map(|held_by| ("held by", held_by_text(context, held_by))));
+    facts.extend(held_by.map(|held_by| ("bottleneck", held_by_text(context, held_by))));
     facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
     facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
     facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.text())));

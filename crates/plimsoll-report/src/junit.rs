@@ -60,9 +60,9 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
         _ => CaseOutcome::Passed,
     };
     vec![
-        Case { name: format!("a load holds {}", findings.slo), time_s: findings.elapsed_s, outcome: held },
+        Case { name: format!("a load meets {}", findings.slo), time_s: findings.elapsed_s, outcome: held },
         Case { name: "the generator was not the limit".into(), time_s: 0.0, outcome: own },
-        Case { name: "nobody else disturbed".into(), time_s: 0.0, outcome: undisturbed },
+        Case { name: "no other process disturbed the machine".into(), time_s: 0.0, outcome: undisturbed },
     ]
 }
 

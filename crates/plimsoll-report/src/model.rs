@@ -163,13 +163,13 @@ pub fn model_report(shown: &ModelShown) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();
     let headline = match shown.distances.map(ModelDistances::apart) {
-        None => format!("{} asks as {} does", shown.file, shown.logs.join(", ")),
+        None => format!("{} is a model of {}", shown.file, shown.logs.join(", ")),
         Some(apart) if apart.is_empty() => {
             format!("{} matches {} within all bounds", shown.file, shown.logs.join(", "))
         }
         Some(apart) => {
             let said: Vec<String> = apart.iter().map(|figure| format!("its {} {}", figure.name, figure.said)).collect();
-            format!("{} asks otherwise than {}: {}", shown.file, shown.logs.join(", "), said.join("; "))
+            format!("{} differs from {}: {}", shown.file, shown.logs.join(", "), said.join("; "))
         }
     };
     report.text(Tone::Plain, headline);

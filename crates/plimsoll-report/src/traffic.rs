@@ -212,7 +212,7 @@ fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, Stri
         let max = concurrency.max.map_or("unknown within the timestamps' resolution".into(), |max| {
             format!("{} at most", format::count(max))
         });
-        facts.push(("under way", format!("{} requests on average, {max}", format::rate(concurrency.mean))));
+        facts.push(("in flight", format!("{} requests on average, {max}", format::rate(concurrency.mean))));
     }
     if figures.durations.count() > 0 {
         facts.push(("duration", quantiles(&figures.durations, &format::duration)));
@@ -296,7 +296,7 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     let title = format!("requests/s, over {}", format::duration(figures.point_s * 1e9));
     let mut panels = vec![panel(&title, line("requests/s", &|at| figures.moments[at].arrivals as f64 / length_s(at)))];
     if figures.concurrency.is_some() {
-        panels.push(panel("requests under way", line("under way", &|at| figures.moments[at].under_way)));
+        panels.push(panel("requests in flight", line("in flight", &|at| figures.moments[at].under_way)));
     }
     panels
 }
@@ -345,7 +345,7 @@ fn rows_of(lines: &[Line]) -> Vec<Vec<String>> {
 pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut charts = Report::default();
     let panels = time_panels(figures);
-    let headings: Vec<&str> = ["s", "requests/s", "under way"].into_iter().take(panels.len() + 1).collect();
+    let headings: Vec<&str> = ["s", "requests/s", "in flight"].into_iter().take(panels.len() + 1).collect();
     let rows = rows_of(&panels.iter().flat_map(|panel| panel.lines.clone()).collect::<Vec<_>>());
     charts.drawn(|theme: Theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
     let mut report = traffic_report(figures, context, top);

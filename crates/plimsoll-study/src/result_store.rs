@@ -144,7 +144,8 @@ pub fn tidy(path: &Path) -> Option<String> {
     let removed = surplus.iter().filter(|run| remove(run).is_ok()).count();
     let runs = if removed == 1 { "run".to_owned() } else { format!("{removed} runs") };
     (removed > 0)
-        .then(|| format!("removed the oldest {runs} in {FOLDER}: it keeps {RUNS_KEPT} (-o FILE keeps one elsewhere)"))
+        .then(|| format!("removed the oldest {runs} in {FOLDER}, which keeps {RUNS_KEPT} runs (-o FILE \
+            writes elsewhere)"))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     let path = shared.folder.join(file);
     match is_name && std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
         true => Ok(path),
-        false => Err(Problem::not_found(format!("the store holds no run {file}"))),
+        false => Err(Problem::not_found(format!("the store has no run {file}"))),
     }
 }
 
@@ -305,12 +305,12 @@ pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
 pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let chosen: Vec<&str> = query.all("run").collect();
     let [first, second] = chosen[..] else {
-        return Err(Problem::bad("choose two runs to be compared"));
+        return Err(Problem::bad("choose two runs to compare"));
     };
     let all = shared.runs(&RunFilter::default())?;
     let find = |file: &str| {
         let found = all.iter().find(|run| run.file == file).cloned();
-        found.ok_or_else(|| Problem::not_found(format!("the store holds no run {file}")))
+        found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     };
     let (mut a, mut b) = (find(first)?, find(second)?);
     // The older one is A, in whichever order they were chosen.
@@ -327,7 +327,8 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let reasons = incomparability(&a, &b);
     if !reasons.is_empty() {
         let mut report = Report::default();
-        report.text(Tone::Warning, "these runs must not be compared: a difference would not be the server's");
+        report.text(Tone::Warning, "these runs are not comparable: a difference could have another cause \
+            than the server");
         reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
         body.push_str(&render_body(&report));
         return Ok(page("Comparison", "/compare", &body, None));
@@ -342,7 +343,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     let again = query.get("again").map(|file| {
         let all = shared.runs(&RunFilter::default())?;
         let found = all.into_iter().find(|run| run.file == file);
-        found.ok_or_else(|| Problem::not_found(format!("the store holds no run {file}")))
+        found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     });
     let again = again.transpose()?;
     let mut body = String::from("<h1>Start a study</h1>\n");
@@ -442,7 +443,7 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
         let _ = writeln!(
             body,
             "<p class=\"answer\">{}</p>",
-            run_link(&file, if job.is_running() { "What is recorded so far" } else { "The finding" })
+            run_link(&file, if job.is_running() { "The recording so far" } else { "The finding" })
         );
     }
     body.push_str(&under_way(&progress));

@@ -173,7 +173,7 @@ signals! {
     /// Share of the time in which some task waited for memory.
     MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
     /// Cores that neither the server nor plimsoll used.
-    Others: "others", "cores", "cores of others", "the machine";
+    Others: "others", "cores", "cores of other processes", "the machine";
     /// Share of the time wanted that the host of the machine took.
     Steal: "steal", "share", "time taken by the machine's host", "the machine";
     /// Share of the quota's periods in which the server was stopped.

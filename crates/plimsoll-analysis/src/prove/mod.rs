@@ -173,7 +173,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
     let refused = match &stopped_by {
         ComparisonEnd::Broken(why) => Some(format!("the comparison broke off: {why}")),
-        ComparisonEnd::Void => Some("hardly a block counted".to_owned()),
+        ComparisonEnd::Void => Some("hardly a block was valid".to_owned()),
         ComparisonEnd::Verdict | ComparisonEnd::Blocks | ComparisonEnd::Budget => None,
     };
     if let Some(why) = refused {

@@ -46,7 +46,7 @@ pub enum RequestError {
     HeaderValue(String),
     /// A coding of transfers that is not carried out ([RFC 9112, 6.1](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)).
     #[error(
-        "the header Transfer-Encoding can be sent as 'chunked' alone, which sends the body in chunks: leave it out"
+        "the header Transfer-Encoding can only be 'chunked', which sends the body in chunks: leave it out"
     )]
     Coding,
     /// A length that is not that of the content.

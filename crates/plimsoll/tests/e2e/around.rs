@@ -143,11 +143,11 @@ fn a_setup_that_fails_refuses_the_load() {
     for (changed, parts) in [
         (
             format!("{ITEMS}[[setup]]\n{stop}"),
-            vec!["the load was not started", "the setup 'stop' was answered with status 403", "not you"],
+            vec!["the load was not started", "the setup 'stop' got status 403", "not you"],
         ),
         (
             ITEMS.replace("\"$.token\"", "\"$.tokn\""),
-            vec!["the setup 'POST /login' was answered, but there is no $.tokn to capture 'token' from"],
+            vec!["the setup 'POST /login' got a response, but there is no $.tokn to capture 'token' from"],
         ),
         (format!("{ITEMS}[[setup]]\n{stop}on_fail = \"continue\"\n"), vec![]),
     ] {
@@ -163,7 +163,7 @@ fn a_setup_that_fails_refuses_the_load() {
     let done = plimsoll(&["run", "-n", "4", "-f", text(&path), "--target", &store.url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(
-        done.stderr.contains("warning: the cleanup 'DELETE /other' was answered with status 403"),
+        done.stderr.contains("warning: the cleanup 'DELETE /other' got status 403"),
         "{}",
         done.stderr
     );

@@ -118,7 +118,7 @@ fn what_is_asked_before_a_load_follows_redirects_too() {
     let path = file("setup.toml", "[[setup]]\nget = \"/round\"\nfollow = 3\n[[request]]\nget = \"/round\"\n");
     let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
     assert!(
-        refused.code == 2 && refused.stderr.contains("redirects more often than is followed"),
+        refused.code == 2 && refused.stderr.contains("redirects more often than the limit"),
         "{}",
         refused.stderr
     );
@@ -128,7 +128,7 @@ fn what_is_asked_before_a_load_follows_redirects_too() {
 fn what_cannot_be_followed_fails_with_the_reason() {
     let url = portal();
     for (target, follow, kind, reason) in [
-        ("/round", 3, "expectation", "redirects more often than is followed"),
+        ("/round", 3, "expectation", "redirects more often than the limit"),
         ("/away", 3, "expectation", "redirects to another origin"),
         ("/round", 0, "", ""),
     ] {

@@ -243,7 +243,7 @@ fn messages_are_sent_in_one_go_or_in_turn() {
     let url = server(|_, stream| ends(stream, "0"));
     let call = format!("{url}shop.Items/Get");
     let done = plimsoll(&["run", &call, "--proto", &proto, "-n", "1", "--in-turn", "--no-preflight"]);
-    assert!(done.code == 2 && done.stderr.contains("--in-turn: no method"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("--in-turn: no called method"), "{}", done.stderr);
     let file = protos().join("chat.toml");
     let text = format!(
         "base = \"{}\"\n[[request]]\npost = \"/shop.Items/Chat\"\nbody = '[{{}}, {{}}]'\n",
@@ -425,7 +425,7 @@ fn what_cannot_be_called_is_said() {
             &["-b", "{\"id\": \"x\"}", "--proto", &proto],
             "at id: invalid digit found in string at line 1 column 10 (int64 is expected)",
         ),
-        ("shop.Items/Get", &["-b", "{\"idd\": 1}", "--proto", &proto], "(there is id, most); a body to start from"),
+        ("shop.Items/Get", &["-b", "{\"idd\": 1}", "--proto", &proto], "(there is id, most); an example body"),
         ("shop.Items/Get", &["-b", "{\"id\":", "--proto", &proto], "--body: the body is no JSON: EOF"),
     ] {
         let call = format!("{url}{path}");
@@ -443,7 +443,7 @@ fn a_server_that_speaks_no_grpc_is_said_to() {
     let url = server(|_, stream| head(1, stream, &[(":status", "200")]));
     for words in [&["grpc", "list", &url][..], &["run", &format!("{url}shop.Items/Get"), "-n", "1"]] {
         let done = plimsoll(words);
-        assert!(done.code == 2 && done.stderr.contains("(HTTP 200), as one that speaks no gRPC"), "{}", done.stderr);
+        assert!(done.code == 2 && done.stderr.contains("(HTTP 200), so it does not speak gRPC"), "{}", done.stderr);
     }
 }
 

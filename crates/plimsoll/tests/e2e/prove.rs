@@ -414,9 +414,9 @@ fn refused(arguments: &[&str], said: &str) {
 #[test]
 fn builds_that_cannot_be_measured_are_said() {
     let Server { url: taken, .. } = &baseline(1);
-    refused(&["--a", "true", "--b", "true", taken], "answers at");
+    refused(&["--a", "true", "--b", "true", taken], "responds at");
     let free = format!("http://127.0.0.1:{}/", free_port());
-    refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last words: no luck");
+    refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last output: no luck");
     refused(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
     refused(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
     // What answers, but never with success, is a result, and no good one.

@@ -79,7 +79,7 @@ fn a_profile_that_is_missing_shifts_no_other() {
         return;
     }
     let missing = profiles["missing"].to_string();
-    assert!(missing.contains("a1: no profile: A ended by itself with exit code 3"), "{missing}");
+    assert!(missing.contains("a1: no profile: A ended unexpectedly with exit code 3"), "{missing}");
     let files = |side: usize| profiles["files"][side].as_array().map_or(0, Vec::len);
     assert_eq!((files(0), files(1)), (3, 4), "{profiles:#}");
     let top = profiles["comparison"]["top"].as_array().expect("rows");

@@ -766,7 +766,7 @@ mod tests {
             let outcome = judged(&silence(service_ms));
             assert_eq!(outcome.verdict, expect, "{service_ms} ms: {:?}", outcome.reason);
             assert!(outcome.evidence.generator_limited, "{outcome:?}");
-            assert_eq!(outcome.reason.contains("nobody was answered for 800 ms"), expect == Verdict::Fail);
+            assert_eq!(outcome.reason.contains("no response arrived for 800 ms"), expect == Verdict::Fail);
         }
     }
 

@@ -315,8 +315,8 @@ mod tests {
             ),
             (
                 vec![(1, 1000), (2, 2000)],
-                "peak: 2 000 requests/s with 2 users; fewer do not reach 95 % of it; goodput was still growing there: more \
-                 users may get more",
+                "peak: 2 000 requests/s with 2 users; fewer do not reach 95 % of it; goodput was still growing \
+                 there: more users may give more",
             ),
             (vec![(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer do not reach 95 % of it"),
             (vec![(1, 0)], "no request succeeded at any level"),

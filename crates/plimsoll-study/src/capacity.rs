@@ -152,8 +152,10 @@ fn fit_files(
         ));
     }
     injector.workers = threads as u32;
-    Ok(Some(format!("{threads} threads for {connections} connections, with up to {files} open files each \
-        (ulimit -n)")))
+    Ok(Some(format!(
+        "{threads} threads for {connections} connections, with up to {files} open files each \
+        (ulimit -n)"
+    )))
 }
 
 fn fit_ports(

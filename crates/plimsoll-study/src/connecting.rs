@@ -64,9 +64,8 @@ pub fn find_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(),
     };
     tls.roots = match &terms.issuers {
         _ if !tls.verify => Vec::new(),
-        Some(path) => certificates(&read("--cacert", path)?).ok_or_else(|| {
-            Failure::usage(format!("--cacert: '{path}' contains no readable certificate (PEM)"))
-        })?,
+        Some(path) => certificates(&read("--cacert", path)?)
+            .ok_or_else(|| Failure::usage(format!("--cacert: '{path}' contains no readable certificate (PEM)")))?,
         None => rustls_native_certs::load_native_certs().certs.into_iter().map(|der| der.to_vec()).collect(),
     };
     tls.certificate_pem = terms.certificate.as_deref().map(|path| read("--cert", path)).transpose()?;

@@ -69,9 +69,7 @@ pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, b
 pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
-            Failure::usage(
-                "-f: the file names no target: add base = \"http://HOST:PORT\" to it, or --target URL",
-            )
+            Failure::usage("-f: the file names no target: add base = \"http://HOST:PORT\" to it, or --target URL")
         })?),
         false => None,
     };

@@ -59,9 +59,7 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
     }
     let in_turn = plan.traffic.routes.iter().any(|route| route.grpc.as_ref().is_some_and(|call| call.in_turn));
     if in_turn && !answers_in_turn {
-        return Err(Failure::usage(
-            "--in-turn: no called method has streams in both directions: leave it out",
-        ));
+        return Err(Failure::usage("--in-turn: no called method has streams in both directions: leave it out"));
     }
     Ok(())
 }

@@ -156,9 +156,9 @@ pub fn gathered(
     progress.clear();
     strictly(choice.reading, &counts)?;
     refuse_unread(&counts)?;
-    let gathered = gathering.finish().map_err(|error| {
-        Failure::start(format!("{error}: use less of it: --only, --skip, or a shorter log"))
-    })?;
+    let gathered = gathering
+        .finish()
+        .map_err(|error| Failure::start(format!("{error}: use less of it: --only, --skip, or a shorter log")))?;
     Ok((gathered, logs.read(), counts))
 }
 

@@ -18,10 +18,7 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
     let Url { origin, path, authorization } = Url::read(url)?;
     let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
     match origin.scheme != "http" {
-        true => Err(Failure::usage(format!(
-            "'{}': this needs plain HTTP: give an http:// address",
-            shown(url)
-        ))),
+        true => Err(Failure::usage(format!("'{}': this needs plain HTTP: give an http:// address", shown(url)))),
         false => Ok(FetchTarget { origin, path, authorization, addresses }),
     }
 }

@@ -327,8 +327,11 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let reasons = incomparability(&a, &b);
     if !reasons.is_empty() {
         let mut report = Report::default();
-        report.text(Tone::Warning, "these runs are not comparable: a difference could have another cause \
-            than the server");
+        report.text(
+            Tone::Warning,
+            "these runs are not comparable: a difference could have another cause \
+            than the server",
+        );
         reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
         body.push_str(&render_body(&report));
         return Ok(page("Comparison", "/compare", &body, None));

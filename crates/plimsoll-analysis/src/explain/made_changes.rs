@@ -457,7 +457,7 @@ mod tests {
             of_together(Intervention::Together, &sight(15.0, rps), (low, None), 6, 400.0).effect
         };
         assert_eq!(few(10.0, Some(&sight(15.0, 60.0))), None, "too few");
-        assert_eq!(few(300.0, None), None, "nothing to hold it against");
+        assert_eq!(few(300.0, None), None, "no load to compare it with");
     }
 
     #[test]

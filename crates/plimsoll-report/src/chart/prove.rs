@@ -428,8 +428,8 @@ mod tests {
         let answer = prove_answer(&compared(Inconclusive, Criterion::Goodput, 1.011));
         assert_eq!(
             answer,
-            "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), no difference of more than 6.6 % (2.0 % was asked for); --budget 4m \
-             would tell"
+            "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), no difference of more than 6.6 % (the margin is 2.0 \
+             %); --budget 4m would decide"
         );
     }
 }

@@ -232,8 +232,10 @@ impl Log {
                 FormatError::NoTimes => failed(error.to_string()),
                 error => {
                     let begin = beginning(first);
-                    failed(format!("{error}: it begins with \"{begin}\"; describe the format with \
-                        --log-format or --field"))
+                    failed(format!(
+                        "{error}: it begins with \"{begin}\"; describe the format with \
+                        --log-format or --field"
+                    ))
                 }
             })?,
         };

@@ -168,7 +168,9 @@ impl Stopping {
         if held.is_empty() {
             return Err("there is no process to pause".to_owned());
         }
-        let no = |error: std::io::Error| format!("the helper that pauses processes could not be started: {}", system_text(&error));
+        let no = |error: std::io::Error| {
+            format!("the helper that pauses processes could not be started: {}", system_text(&error))
+        };
         let command = &mut pauser::command(processes.iter().map(|process| (process.pid, process.started_ticks)));
         let mut stopper = command.spawn().map_err(no)?;
         let (to, from) = (stopper.stdin.take(), stopper.stdout.take());
@@ -252,7 +254,11 @@ mod tests {
             (vec!["1"], sight(pid), "the init process of the system"),
             (vec![number.as_str(), &me.to_string()], sight(pid), "plimsoll itself"),
             (vec![&number], ProcessesSeen { server: BTreeSet::from([pid]), ..sight(pid) }, "the server itself"),
-            (vec![&number], ProcessesSeen { above: BTreeSet::from([pid]), ..sight(pid) }, "started plimsoll or the server"),
+            (
+                vec![&number],
+                ProcessesSeen { above: BTreeSet::from([pid]), ..sight(pid) },
+                "started plimsoll or the server",
+            ),
             (vec![&number], ProcessesSeen { behind: BTreeSet::new(), ..sight(pid) }, "has no connection to the server"),
         ] {
             let why = refused(&words, &sight);

@@ -266,8 +266,7 @@ fn in_groups(profile: &Profile, file: &str, (by, pattern): &(&str, Regex)) -> Re
     let matches = |name: &str| pattern.is_match(name);
     if !profile.functions().iter().any(|function| matches(&function.name)) {
         let keys = label_keys(profile);
-        let labels =
-            if keys.is_empty() { "has no labels".into() } else { format!("has labels {}", keys.join(", ")) };
+        let labels = if keys.is_empty() { "has no labels".into() } else { format!("has labels {}", keys.join(", ")) };
         return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function matches")));
     }
     Ok(grouped(profile, by, &By::Function(&matches)))

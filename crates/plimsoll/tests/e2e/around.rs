@@ -162,14 +162,10 @@ fn a_setup_that_fails_refuses_the_load() {
     let path = file("cleanup.toml", &ITEMS.replace("delete = \"/seed\"", "delete = \"/other\""));
     let done = plimsoll(&["run", "-n", "4", "-f", text(&path), "--target", &store.url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(
-        done.stderr.contains("warning: the cleanup 'DELETE /other' got status 403"),
-        "{}",
-        done.stderr
-    );
+    assert!(done.stderr.contains("warning: the cleanup 'DELETE /other' got status 403"), "{}", done.stderr);
     let path = file("nobody.toml", ITEMS);
     let done = plimsoll(&["run", "--no-preflight", "-f", text(&path), "--target", "http://127.0.0.1:1"]);
-    assert!(done.code == 2 && done.stderr.contains("the setup 'POST /login' got no answer"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("the setup 'POST /login' got no response"), "{}", done.stderr);
 }
 
 #[test]

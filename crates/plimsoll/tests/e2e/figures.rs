@@ -326,7 +326,8 @@ fn two_searches_are_compared_with_their_caveat() {
     }
     let (a, b, dir) = (at("a.plimsoll"), at("b.plimsoll"), at("out"));
     let text = done(&["diff", &a, &b, "--dir", &dir]).stdout;
-    for part in ["prove no difference", "plimsoll prove --a", "load line, requests/s", "p99 at the line", "peak, requests/s"]
+    for part in
+        ["prove no difference", "plimsoll prove --a", "load line, requests/s", "p99 at the line", "peak, requests/s"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -217,7 +217,7 @@ fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
         (&["--on-loss", "go"], "--fleet"),
         (&["--fleet", "ssh://load1", "--source-ip", "127.0.0.2"], "--source-ip"),
         (&["--fleet", "ssh://load1", "--max-skew", "1ns"], "--max-skew allows 1ns"),
-        (&["--fleet", "ssh://closed"], "agent closed: ssh was not let in without a password"),
+        (&["--fleet", "ssh://closed"], "agent closed: ssh needs a password there"),
         (&["--fleet", "ssh://changed"], "ssh-keygen -R changed"),
         (&["--fleet", "ssh://bare"], "agent bare: it has no plimsoll in its PATH"),
         (&["--fleet", "ssh://chatty"], "agent chatty: it is no agent of plimsoll"),

@@ -117,11 +117,7 @@ fn what_is_asked_before_a_load_follows_redirects_too() {
     }
     let path = file("setup.toml", "[[setup]]\nget = \"/round\"\nfollow = 3\n[[request]]\nget = \"/round\"\n");
     let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
-    assert!(
-        refused.code == 2 && refused.stderr.contains("redirects more often than the limit"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.code == 2 && refused.stderr.contains("redirects more often than the limit"), "{}", refused.stderr);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn what_is_spoken_over_tls_is_agreed_on_and_said() {
         assert_eq!(document["protocol"].as_str(), Some(protocol), "{what}");
     }
     for (flags, said) in
-        [(&["--http", "2"][..], "--http"), (&["--streams", "4"], "--streams 4: the server speaks HTTP/1.1 only")]
+        [(&["--http", "2"][..], "--http"), (&["--streams", "4"], "--streams 4: the server speaks only HTTP/1.1")]
     {
         let done = plimsoll(&[&["run", &old.url, "--insecure", "-n", "1"], flags].concat());
         assert!(done.code == 2 && done.stderr.contains(said), "{flags:?}: {}", done.stderr);

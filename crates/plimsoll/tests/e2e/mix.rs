@@ -315,7 +315,11 @@ fn rows_that_are_used_once_must_suffice() {
     // By time a closed load ends with its rows.
     let timed = json(&[&["run", "-d", "20s", "-c", "2"], &arguments[..]].concat());
     assert_eq!(number(&timed, "requests"), 5.0);
-    assert!(timed["ended"].as_str().is_some_and(|ended| ended.contains("all rows of pick = \"unique\"")), "{}", timed["ended"]);
+    assert!(
+        timed["ended"].as_str().is_some_and(|ended| ended.contains("all rows of pick = \"unique\"")),
+        "{}",
+        timed["ended"]
+    );
     assert_eq!(exact["ended"].as_str(), Some("finished"));
     for (words, part) in [
         (&["run", "-n", "6", "-c", "2"][..], "has 5 rows, each used once, and this load needs 6 requests"),

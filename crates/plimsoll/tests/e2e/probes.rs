@@ -233,7 +233,11 @@ fn a_target_elsewhere_is_said_to_be() {
         json(&["run", "http://10.255.255.1:81/", "--no-preflight", "--timeout", "300ms", "-n", "1", "-c", "1"]);
     let server = &document["server"];
     assert!(server["pid"].is_null() && server["cpu_us_per_request"].is_null(), "{server}");
-    assert!(server["reason"].as_str().is_some_and(|r| r.contains("does not seem to be on this machine")), "{}", server["reason"]);
+    assert!(
+        server["reason"].as_str().is_some_and(|r| r.contains("does not seem to be on this machine")),
+        "{}",
+        server["reason"]
+    );
     assert!(probe(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
 }
 

@@ -394,11 +394,11 @@ fn a_build_that_dies_is_said_and_the_rest_kept() {
     assert_eq!(done.code, 2, "{}{}", done.stdout, done.stderr);
     let document = done.json();
     let warnings = document["warnings"].to_string();
-    assert!(warnings.contains("B ended by itself") && warnings.contains("signal 9"), "{warnings}");
+    assert!(warnings.contains("B ended unexpectedly") && warnings.contains("signal 9"), "{warnings}");
     assert_eq!((&document["verdict"], number(&document, "blocks")), (&"inconclusive".into(), 1.0), "{document:#}");
     assert!(!left_over(port), "whole groups are ended");
     let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]);
-    assert!(shown.stderr.contains("it broke off: B ended by itself"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("the run broke off: B ended unexpectedly"), "{}", shown.stderr);
     let shown = shown.json();
     assert_eq!((&shown["verdict"], &shown["readings"]), (&document["verdict"], &document["readings"]));
     assert!(shown["warnings"].to_string().contains("signal 9"), "{shown:#}");

@@ -19,7 +19,7 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
         assert_eq!(case.broken_since(), expect, "{answered} {lower_rps}");
         let text = not_known::sentence(&case, &[]);
         assert_eq!(
-            text.contains("has not come back from its search: its line was 1 000 requests/s"),
+            text.contains("has not recovered from the search: its line was 1 000 requests/s"),
             expect.is_some(),
             "{text}"
         );
@@ -99,11 +99,7 @@ fn without_a_line_what_is_told_is_what_goes_on() {
 fn what_looks_alike_from_outside_is_told_as_both() {
     let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];
     for (cause, case, expect) in [
-        (
-            Cause::Lock,
-            usual().alone(1.0).with(&in_turn),
-            "as behind a lock or in one goroutine or actor",
-        ),
+        (Cause::Lock, usual().alone(1.0).with(&in_turn), "as behind a lock or in one goroutine or actor"),
         (Cause::Lock, usual().alone(1.0), "1.0 requests are in service at once"),
         (
             Cause::Pool,

@@ -107,7 +107,7 @@ pub fn broken_text(broken: &Broken) -> String {
 /// Where a comparison stands, in a sentence. `budget_enough_ns`: the budget that would probably tell, where the one there is
 /// will not do.
 pub fn prove_standing(settings: &Rules, standing: &Standing, budget_enough_ns: Option<u64>) -> String {
-    let enough = budget_enough_ns.map(|ns| format!("; --budget {} would tell", flag_time(ns)));
+    let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
         "after {} blocks {} of B against A is {} ({}); the margin is {}{}",
         standing.blocks,

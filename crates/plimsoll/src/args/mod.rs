@@ -17,6 +17,7 @@ mod prove;
 mod reading;
 mod replay;
 mod shared;
+pub mod short_help;
 
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs};
@@ -51,6 +52,7 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
     name = "plimsoll",
     version,
     after_help = "`plimsoll URL` is short for `plimsoll find URL`.\n\
+                  `plimsoll COMMAND -h` shows the most important flags, `--help` all.\n\
                   Exit codes: 0 done, 1 a --fail-if is true or no request succeeded, 2 bad use, cannot start or cannot write, \
                   130 interrupted."
 )]

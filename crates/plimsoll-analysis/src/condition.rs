@@ -229,7 +229,7 @@ impl Condition {
                     Statistic::Quantile(q) => format!("more than {} of the requests", format::rough_share(1.0 - q)),
                     Statistic::Max | Statistic::Mean => "some requests".to_owned(),
                 };
-                format!("{some} failed or had no answer in time")
+                format!("{some} failed or had no response in time")
             }
             (Some(figure), _) => format!("it was {}", self.format(figure)),
         }
@@ -651,7 +651,7 @@ mod tests {
     fn a_gate_does_not_pass_on_failure() {
         let ms = units::MS;
         let none = "nothing was measured";
-        let lost = "more than 1 % of the requests failed or had no answer in time";
+        let lost = "more than 1 % of the requests failed or had no response in time";
         for (ends, gate, expect) in [
             ((1000, 0, 0, 0, ms), "p99>200ms", None),
             ((1000, 0, 0, 0, 300 * ms), "p99>200ms", Some("it was 300")),

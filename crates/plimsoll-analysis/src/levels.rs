@@ -232,7 +232,7 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
         for ((value, field), name) in values.iter_mut().zip(&fields).zip(names) {
             let bare = field.trim_end_matches([',', ';']).trim_end_matches('%').trim_end_matches("ms");
             let read = bare.parse::<f64>().ok().filter(|v| (0.0..=VALUE_MAX).contains(v));
-            *value = read.ok_or_else(|| bad(format!("'{field}' is no number for {name}")))?;
+            *value = read.ok_or_else(|| bad(format!("'{field}' is not a number for {name}")))?;
         }
         let [load, rps, mean_ms, success] = values;
         if load == 0.0 {
@@ -299,14 +299,14 @@ mod tests {
             ("", Err("no line has the form")),
             ("# nothing\n", Err("no line has the form")),
             ("200 13000 15.2\n", Err("line 1: 3 fields")),
-            ("200 13000 15.2 100\nfive 1 2 3\n", Err("line 2: 'five' is no number for concurrency")),
+            ("200 13000 15.2 100\nfive 1 2 3\n", Err("line 2: 'five' is not a number for concurrency")),
             ("200 13000 15.2 100\nfive\n", Err("line 2: 1 field ")),
-            ("200 nan 15.2 100\n", Err("line 1: 'nan' is no number for requests/s")),
-            ("200 1 -15.2 100\n", Err("line 1: '-15.2' is no number for mean ms")),
+            ("200 nan 15.2 100\n", Err("line 1: 'nan' is not a number for requests/s")),
+            ("200 1 -15.2 100\n", Err("line 1: '-15.2' is not a number for mean ms")),
             ("200 1 15.2 101\n", Err("line 1: a success rate of 101 %")),
             ("0 1 15.2 100\n", Err("line 1: a concurrency of 0")),
             ("2 1 15.2 100\n2 1 15.2 100\n", Err("line 2: concurrency 2 appears twice")),
-            ("a b c d\ne f g h\n", Err("line 2: 'e' is no number")),
+            ("a b c d\ne f g h\n", Err("line 2: 'e' is not a number")),
         ] {
             match (parse_dat(text), expect) {
                 (Ok(levels), Ok(count)) => assert_eq!(levels.len(), count, "{text}"),

@@ -68,7 +68,7 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
     let shown = &top.rows[..top.rows.len().min(limit)];
     if top.total == 0 {
-        report.text(Tone::Warning, "the profile holds no samples: take it while the server is under load");
+        report.text(Tone::Warning, "the profile contains no samples: take it while the server is under load");
         return report;
     }
     if top.kept != top.total {

@@ -123,7 +123,7 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let peak_text = format!("peak: {} requests/s with {}", rate(peak.rps), users(peak.load));
     let p99 = knee.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", duration(p99)));
     match knee.load == peak.load {
-        true => format!("{peak_text}{p99}; fewer do not reach 95 % of it{end}"),
+        true => format!("{peak_text}{p99}; fewer users do not reach 95 % of the peak{end}"),
         false => format!("{peak_text}; knee: {} reach {} requests/s{p99}{end}", users(knee.load), rate(knee.rps)),
     }
 }
@@ -315,10 +315,10 @@ mod tests {
             ),
             (
                 vec![(1, 1000), (2, 2000)],
-                "peak: 2 000 requests/s with 2 users; fewer do not reach 95 % of it; goodput was still growing \
-                 there: more users may give more",
+                "peak: 2 000 requests/s with 2 users; fewer users do not reach 95 % of the peak; goodput was \
+                 still growing there: more users may give more",
             ),
-            (vec![(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer do not reach 95 % of it"),
+            (vec![(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer users do not reach 95 % of the peak"),
             (vec![(1, 0)], "no request succeeded at any level"),
             (vec![], "no level was measured"),
         ] {

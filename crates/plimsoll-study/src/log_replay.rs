@@ -43,7 +43,7 @@ pub fn folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
 pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let compile = |pattern: &String| {
         Regex::new(pattern)
-            .map_err(|error| Failure::usage(format!("{name} '{pattern}' is no regular expression: {error}")))
+            .map_err(|error| Failure::usage(format!("{name} '{pattern}' is not a regular expression: {error}")))
     };
     texts.iter().map(compile).collect()
 }

@@ -28,7 +28,7 @@ impl Surroundings for World {
     }
 
     fn pattern(&mut self, text: &str) -> Result<(), String> {
-        if text.contains("((") { Err(format!("'{text}' is no regular expression")) } else { Ok(()) }
+        if text.contains("((") { Err(format!("'{text}' is not a regular expression")) } else { Ok(()) }
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {
@@ -270,7 +270,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { token = 1 } }", (3, 21), "begins with $"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = [1] } }", (3, 29), "paths of their own"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = nan } }", (3, 29), "no number 'nan'"),
-        (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"regex:((\" }", (3, 19), "no regular expression"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"regex:((\" }", (3, 19), "not a regular expression"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"{{ x }}\" }", (3, 19), "not filled in"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { within = \"0s\" }", (3, 21), "more than 0"),
         (Toml, "[[request]]\npost = \"/\"\nbody = \"@none\"", (3, 8), "the file 'none' cannot be read"),

@@ -411,7 +411,7 @@ features! {
         |case| yes(calls_are_few(case));
     /// Whether a reader leaves what it is sent.
     ReadsSlowly: "reads_slowly", true,
-        ["no": "readers took what was sent",
+        ["no": "receivers read their data in time",
          "window": "the reader's receive window was full for most of the time",
          "dependency": "data from a dependency waits to be read, or a dependency does not read its data",
          "pipe": "threads wait for a reader of a pipe or a unix socket"],

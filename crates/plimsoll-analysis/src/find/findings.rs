@@ -426,7 +426,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
         doubts.add(
             DoubtKind::Accounts,
             format!(
-                "Little's law does not hold: the number in flight and rate x stay differ by {}.",
+                "Little's law is violated: the number in flight and rate x response time differ by {}.",
                 format::rough_share(gap)
             ),
         );

@@ -389,7 +389,7 @@ impl Method {
         };
         let input = self.0.input();
         let unfit = |why: String| SchemaError::Body { message: input.full_name().to_owned(), why };
-        let text = std::str::from_utf8(body).map_err(|_| unfit("it is no text".into()))?;
+        let text = std::str::from_utf8(body).map_err(|_| unfit("it is not text".into()))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         let mut content = Vec::new();
         if !text.trim_start().starts_with('[') {

@@ -92,7 +92,7 @@ fn regex(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure>
         compiled.map_err(|error| {
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Failure::usage(format!("{flag} '{pattern}' is no regular expression: {why}"))
+            Failure::usage(format!("{flag} '{pattern}' is not a regular expression: {why}"))
         })
     };
     pattern.map(compile).transpose()
@@ -157,7 +157,8 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
         let total = &comparison.total;
         let (from, to) = (amount(total.before, unit), amount(total.after, unit));
         let kind = &comparison.sample_type.kind;
-        let text = format!("{kind}{of}: {from} before, {to} after; red dearer, blue cheaper, grey may be chance");
+        let text =
+            format!("{kind}{of}: {from} before, {to} after; red: costs more, blue: costs less, grey: may be chance");
         let flame = Flame {
             tree: &tree,
             title: &format!("{} against {}", after.name, before.name),

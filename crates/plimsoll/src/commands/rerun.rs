@@ -70,17 +70,17 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
             Failure::start("the file of traffic differs from the recorded file; give the file of that time")
         }),
         Incomplete::Missing => Failure::usage(format!(
-            "{}: something was left out of the record of plimsoll {}: give it again with {}",
+            "{}: the record of plimsoll {} withholds a value: give it again with {}",
             args.file.display(),
             asked.word(),
             to_give()
         )),
         Incomplete::Superfluous(kind) => Failure::usage(format!(
-            "{}: the record has this already, or has no such thing: leave it out, or start a new run with it",
+            "{}: the record already has this value, or does not use it: leave it out, or start a new run with it",
             flag(kind)
         )),
         Incomplete::Differs(Missing { kind, was }) => Failure::usage(format!(
-            "{}: this is not what was recorded ({was}): give the same, or start a new run",
+            "{}: this differs from the record ({was}): give the recorded value, or start a new run",
             flag(kind)
         )),
         Incomplete::Alike => Failure::usage(

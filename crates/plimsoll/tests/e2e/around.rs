@@ -111,7 +111,7 @@ fn what_is_asked_around_a_load_is_no_part_of_it() {
     assert_eq!(store.take_asked(), ONE_LOAD);
     std::fs::write(&path, ITEMS.replace("repeat = 2", "repeat = 3")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes"]);
-    assert!(other.code == 2 && other.stderr.contains("this is not what was recorded"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("this differs from the record"), "{}", other.stderr);
     assert_eq!(store.take_asked(), [""; 0]);
 }
 

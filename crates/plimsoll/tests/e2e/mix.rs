@@ -106,7 +106,7 @@ fn a_run_of_a_mix_is_repeated_from_its_record() {
     std::fs::write(&path, MIX.replace("/bytes/20", "/bytes/21")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&other)]);
     assert_eq!(other.code, 2, "{}", other.stdout);
-    assert!(other.stderr.contains("--file: this is not what was recorded"), "{}", other.stderr);
+    assert!(other.stderr.contains("--file: this differs from the record"), "{}", other.stderr);
 }
 
 #[test]
@@ -226,7 +226,7 @@ expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = 
     // Another expectation is another load.
     std::fs::write(&path, with_other(&checked.replace("true", "false"))).expect("written");
     let again = plimsoll(&["rerun", text(&record), "--yes"]);
-    assert!(again.code == 2 && again.stderr.contains("this is not what was recorded"), "{}", again.stderr);
+    assert!(again.code == 2 && again.stderr.contains("this differs from the record"), "{}", again.stderr);
 }
 
 #[test]

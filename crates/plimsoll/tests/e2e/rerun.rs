@@ -136,7 +136,7 @@ fn what_would_not_be_the_same_is_refused() {
         (vec![&run, "-bxyz", "--url", &a], "-H 'Authorization"),
         (vec![&run, "-HAuthorization:x", "-bxy", "--url", &a], "--body"),
         (vec![&run, "-HAuthorization:x", "-bxyy", "--url", &a], "--body"),
-        (vec![&run, "-HAuthorization:x", "-bxyz", "--url", &plain], "not what was recorded"),
+        (vec![&run, "-HAuthorization:x", "-bxyz", "--url", &plain], "differs from the record"),
         ([&[run.as_str()][..], &given, &["-HAccept:x"]].concat(), "--header"),
         ([&[run.as_str()][..], &given, &["--url", &a]].concat(), "--url"),
         (vec![&bare, "--url", &plain], "--url"),

@@ -130,7 +130,7 @@ fn a_user_logs_in_and_carries_what_it_was_given() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     std::fs::write(&path, BUYER.replace("repeat = 2", "repeat = 3")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes"]);
-    assert!(other.code == 2 && other.stderr.contains("this is not what was recorded"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("this differs from the record"), "{}", other.stderr);
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn bad_input_is_one_sentence() {
             "either --log-format (for text) or --field",
         ),
         (vec![text(&log), "--session", ".user"], "--session '.user' is not in the format"),
-        (vec![text(&log), "--fold", "("], "--fold '(' is no regular expression"),
+        (vec![text(&log), "--fold", "("], "--fold '(' is not a regular expression"),
         (vec![text(&log), "-o", "a.pdf"], "must end with .html"),
         (vec!["-", "-"], "only once"),
     ] {

@@ -33,7 +33,7 @@ impl Default for FleetArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n\n\
-    `plimsoll run --fleet ssh://HOST ...` starts this on HOST. A line in HOST's authorized_keys fixes the list of targets:\n  \
+    `plimsoll run --fleet ssh://HOST ...` starts this on HOST. A line in HOST's authorized_keys can fix the targets:\n  \
     command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...")]
 pub struct AgentArgs {
     /// Communicate with the coordinator over standard input and output

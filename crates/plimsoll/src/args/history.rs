@@ -15,8 +15,8 @@ use std::path::PathBuf;
     plimsoll history http://localhost:8080/items       one service\n  \
     plimsoll history --by commit --branch main         a point for each commit\n  \
     plimsoll history --json --last 5\n\n\
-    A series contains comparable runs only: the same traffic, SLO and kind of machine. A change is reported\n\
-    if it exceeds 2 %. Chance produces such a report in at most 3 of 1 000 series.")]
+    A series contains comparable runs only: the same traffic, SLO and kind of machine. \
+    A change is reported if it exceeds 2 %. Chance produces such a report in at most 3 of 1 000 series.")]
 pub struct HistoryArgs {
     /// Show runs against this URL or paths below it [default: all]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
@@ -45,8 +45,8 @@ pub struct HistoryArgs {
     Examples:\n  \
     plimsoll gate --against main                       the latest run\n  \
     plimsoll gate @3f2c1ab --against main --json       the runs of a commit\n\n\
-    The gate compares the runs of one commit with the runs of the branch since its last change. At most 1 in\n\
-    100 commits without an effect is called worse. With too few runs, the gate prints the command that decides.")]
+    The gate compares the runs of one commit with the runs of the branch since its last change. At most \
+    1 in 100 commits without an effect is called worse. With too few runs, the gate prints the command that decides.")]
 pub struct GateArgs {
     /// The run: @latest, @2 (the one before), @BRANCH, @COMMIT, @KEY=VALUE (a tag), or a file of
     /// the store

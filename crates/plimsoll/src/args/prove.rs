@@ -28,7 +28,7 @@ use std::path::PathBuf;
     small         a real difference, but inside the margin\n  \
     inconclusive  exit code 3, with the command that would decide\n\n\
     The chance of a false better or worse is below 2 %, however often plimsoll looks at the data.\n\
-    Two URLs compare two running processes. With --a and --b, a fresh start for each load compares two builds.")]
+    Two URLs compare two running processes. --a and --b compare two builds, started afresh for each load.")]
 pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,

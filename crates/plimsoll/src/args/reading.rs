@@ -272,8 +272,8 @@ pub struct TrafficArgs {
     plimsoll model access.log -o scenario.toml               a file of traffic, and its list of paths\n  \
     plimsoll model access.log -o scenario.toml --verify      compare the model with the log\n  \
     plimsoll model app.*.gz -o scenario.toml --target http://localhost:8080/ --verify --json\n\n\
-    The model reproduces the mix of endpoints, the order and pauses of visits, the popularity of paths, and\n\
-    the rate over time. With --verify, exit code 1 means that the model differs too much from the log.\n\
+    The model reproduces the mix of endpoints, the order and pauses of visits, the popularity of paths, \
+    and the rate over time. With --verify, exit code 1 means that the model differs too much from the log.\n\
     `plimsoll replay scenario.toml` sends the traffic at the recorded rate.")]
 pub struct ModelArgs {
     /// Access logs; - is standard input
@@ -328,7 +328,7 @@ pub enum ImportKind {
     plimsoll import openapi http://localhost:8080/openapi.json -o api.toml\n  \
     plimsoll import postman shop.postman_collection.json -o shop.toml\n  \
     plimsoll import jmx plan.jmx -o plan.toml\n\n\
-    Parts without an equivalent are listed on standard error, each with its place. Read the file, then check it:\n  \
+    Parts without an equivalent are listed on standard error. Read the file, then check it:\n  \
     plimsoll check -f shop.toml")]
 pub struct ImportArgs {
     /// What it is

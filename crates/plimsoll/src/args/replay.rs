@@ -15,8 +15,8 @@ use std::path::PathBuf;
     plimsoll replay access.log.*.gz --target http://localhost:8080/ -d 10m --skip '\\.(png|css|js)'\n  \
     plimsoll replay model.toml --scale 2x     a file of plimsoll model\n  \
     zcat access.log.gz | plimsoll replay - --target http://localhost:8080/ --only '^GET /api/' --json\n\n\
-    Only GET and HEAD requests are sent, unless --allow-unsafe is given; the rest is counted. A log has no\n\
-    bodies and few header fields: add what the server needs with -H. A response with the logged status\n\
+    Only GET and HEAD requests are sent, unless --allow-unsafe is given; the rest is counted. A log has no \
+    bodies and few header fields: add what the server needs with -H. A response with the logged status \
     counts as a success, unless that status is a server error (5xx).")]
 pub struct ReplayArgs {
     /// Access logs (- is standard input), or one file of traffic with a [load] (.toml, .yaml)

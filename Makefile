@@ -1,5 +1,5 @@
 # The checks and measures of plimsoll. `make test` is what CI runs; it installs what the tests need where it may.
-.PHONY: test lint unit e2e lab-test bench fuzz needs dist dist-test
+.PHONY: test lint unit e2e lab-test casebook casebook-short docs docs-run bench fuzz needs dist dist-test release
 
 CARGO ?= cargo
 export CARGO_BUILD_JOBS ?= 2
@@ -7,7 +7,7 @@ export CARGO_BUILD_JOBS ?= 2
 # others (make unit PROPTEST_RNG_SEED=2).
 export PROPTEST_RNG_SEED ?= 1
 
-test: needs lint unit lab-test
+test: needs lint unit lab-test casebook-short
 
 # Prose of the documentation and of all messages, format and clippy, warnings as errors.
 lint:
@@ -15,6 +15,9 @@ lint:
 	./scripts/check-prose
 	./scripts/messages-test
 	./scripts/messages
+	./scripts/check-translations-test
+	./scripts/check-translations
+	./casebook/finding-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
@@ -26,9 +29,29 @@ unit:
 lab-test:
 	$(MAKE) -C lab test
 
+# The cases of casebook/ (CASE=1 for one): fails where a finding is not found. All take 25 minutes at most.
+casebook:
+	./casebook/run $(CASE)
+
+# The first case, in a minute at most. A finding that is not known, since other programs disturbed every try, is told
+# and does not fail; a wrong one does. The tests' own build of plimsoll makes the load.
+casebook-short:
+	$(CARGO) build --locked --package plimsoll
+	@PLIMSOLL=$$PWD/target/debug/plimsoll CASEBOOK=short ./casebook/run 1; status=$$?; \
+		if [ $$status -eq 3 ]; then echo "casebook: disturbed each time, so nothing is known of this finding" >&2; exit 0; fi; \
+		exit $$status
+
+# The documentation as a site in _output/site, with its links checked.
+docs:
+	./scripts/docs
+
+# Runs the blocks of the documentation that are marked as runnable, against a server started for that.
+docs-run:
+	./scripts/docs-run
+
 # What the end-to-end tests need beyond the toolchains; installed where this user may.
 needs:
-	@./scripts/needs nginx go node python3 chromium openssl wrk ip sshd
+	@./scripts/needs nginx go node python3 chromium openssl wrk ip sshd nats-server
 
 # Reproduces the figures of docs/reference/benchmarks.md; takes long, and wants a quiet machine.
 bench:
@@ -46,3 +69,7 @@ dist:
 # Installs each of them into a root of its own and runs it there.
 dist-test:
 	./scripts/dist-test
+
+# Checks that versions, changelog, pages and packages agree: make release VERSION=0.2.0. It publishes nothing.
+release:
+	@./scripts/release "$(VERSION)"

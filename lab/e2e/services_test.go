@@ -39,6 +39,30 @@ func TestBaseline(t *testing.T) {
 	down(t, "baseline")
 }
 
+// TestCopies: copies of one case run side by side under names of their own.
+func TestCopies(t *testing.T) {
+	kept := up(t, "baseline", "--as", "copy-kept")["baseline"]
+	closed := up(t, "baseline", "--as", "copy-closed", "--", "--keepalive=off")["baseline"]
+	if kept == closed {
+		t.Errorf("both copies are at %s", kept)
+	}
+	for _, url := range []string{kept, closed} {
+		if a := ask(t, "GET", url+"/healthz", ""); a.status != 200 {
+			t.Errorf("%s: %d %s", url, a.status, a.body)
+		}
+	}
+	down(t, "copy-kept")
+	if a := ask(t, "GET", closed+"/healthz", ""); a.status != 200 {
+		t.Errorf("the other copy ended, too: %d %s", a.status, a.body)
+	}
+	down(t, "copy-closed")
+	for _, bad := range [][]string{{"up", "baseline", "--as", "Not/a name"}, {"up", "all", "--as", "x"}, {"down", "all", "--as", "x"}} {
+		if _, stderr, status := lab(t, bad...); status != 2 || !strings.Contains(stderr, "--as") {
+			t.Errorf("%v: status %d: %s", bad, status, stderr)
+		}
+	}
+}
+
 // TestUserFlow is what a person does: sign up, log in, look, change, upload,
 // leave; and what they may not do.
 func TestUserFlow(t *testing.T) {

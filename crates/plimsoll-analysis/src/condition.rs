@@ -373,6 +373,15 @@ pub struct Crossing {
     pub figure: Option<f64>,
 }
 
+impl Crossing {
+    /// Whether it decides. Of a void load (the generator was the limit, or the machine was disturbed) errors that were
+    /// counted do; times and rates do not, and neither does what was not measured.
+    pub fn decides(&self, is_void: bool) -> bool {
+        let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
+        self.figure.is_some() && (is_of_errors || !is_void)
+    }
+}
+
 impl fmt::Display for Crossing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.condition, self.condition.found(self.figure))
@@ -409,7 +418,10 @@ impl Conditions {
             let crossed = figure.is_none_or(|figure| condition.op.holds(figure, condition.value));
             crossed.then(|| Crossing { condition: condition.clone(), figure })
         };
-        self.0.iter().filter_map(crossing).collect()
+        let mut found: Vec<Crossing> = self.0.iter().filter_map(crossing).collect();
+        // Errors first: where requests fail, times and rates follow from that.
+        found.sort_by_key(|crossing| !matches!(crossing.condition.metric, Metric::Success | Metric::Errors));
+        found
     }
 }
 

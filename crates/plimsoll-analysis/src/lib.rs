@@ -5,7 +5,7 @@
 //! compares builds; [`explain`] says what holds the line; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
 //! each command does next, [`finding`] what it found in the end; [`doubts`] is what speaks against that, in [`sentence`]s; [`profile`] reads
 //! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage,
-//! [`quantile`] says which quantiles may be stated. [`format`](mod@format)
+//! [`quantile`] says which quantiles may be stated, [`fitness`] whether a machine is fit to measure. [`format`](mod@format)
 //! writes every figure, wherever it is said.
 //!
 //! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its only text. How a run
@@ -21,6 +21,7 @@ pub mod explain;
 pub mod failed;
 pub mod find;
 pub mod finding;
+pub mod fitness;
 pub mod fleet;
 pub mod format;
 mod held_back;

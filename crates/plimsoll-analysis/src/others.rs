@@ -12,8 +12,9 @@
 //! Not here: how the readings were taken.
 
 use crate::doubts::{Doubt, DoubtKind};
+use plimsoll_model::series_table as table;
 use plimsoll_model::units::MS;
-use plimsoll_model::{Ledger, Probes, Run};
+use plimsoll_model::{Ledger, Probes, Run, Series};
 
 /// Cores that others may use in any case: a tick of the kernel's accounts more or less, at both ends of the shortest
 /// loads, and what a quiet machine does besides, stay far below.
@@ -40,9 +41,10 @@ const SPAN_NS_MIN: i64 = 250 * MS as i64;
 const REACH_NS: i64 = 300 * MS as i64;
 
 /// Where a core's time goes that is not idle.
-const KINDS_OF_WORK: [&str; 3] = ["host.cpu_user", "host.cpu_system", "host.cpu_interrupts"];
+const KINDS_OF_WORK: [&str; 3] =
+    [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
-/// What others used of this machine during a load, or during several.
+/// What others used of the server's machine during a load, or during several.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Others {
     /// Cores that neither the server nor plimsoll used, on average; `None`: not known.
@@ -70,28 +72,74 @@ struct CpuAccount {
     known_ns: Option<f64>,
 }
 
-/// The change of a counter from one moment to another; `None` where it was not read near both.
-fn change(probes: &Probes, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
-    let series = probes.series.get(name)?;
+/// The series of one of the machines that take part in a load.
+#[derive(Clone, Copy)]
+struct MachineSeries<'a> {
+    probes: &'a Probes,
+    /// It is the machine that makes the load, beside a server that is watched on another.
+    is_generator: bool,
+}
+
+impl<'a> MachineSeries<'a> {
+    fn get(&self, name: &str) -> Option<&'a Series> {
+        match self.is_generator {
+            true => self.probes.generator_series(name),
+            false => self.probes.series.get(name),
+        }
+    }
+
+    /// The change of a counter from one moment to another; `None` where it was not read near both.
+    fn change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
+        change_of(self.get(name)?, from_ns, to_ns)
+    }
+
+    /// The same of plimsoll's own processes on the machine: where the server is watched in a
+    /// container of it, these are two.
+    fn change_of_ours(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
+        let own = self.change(name, from_ns, to_ns);
+        if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
+            return own;
+        }
+        let other = change_of(self.probes.generator_series(name)?, from_ns, to_ns);
+        own.zip(other).map(|(own, other)| own + other)
+    }
+}
+
+fn change_of(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
     Some((series.value_at(to_ns, REACH_NS)? - series.value_at(from_ns, REACH_NS)?).max(0.0))
 }
 
 impl Others {
-    /// What others did during `run`.
+    /// What others did during `run`, on the machines that are watched.
     pub fn of(run: &Run) -> Others {
         let probes = &run.probes;
+        let there = Others::on(run, MachineSeries { probes, is_generator: false });
+        let Some(host) = probes.host.as_ref().filter(|_| !probes.is_shared()) else { return there };
+        let here = Others::on(run, MachineSeries { probes, is_generator: true });
+        let named = |others: &Others, machine: &str| {
+            let reason = others.reason.as_ref().filter(|_| others.disturbed)?;
+            Some(format!("{reason} (on {machine})"))
+        };
+        let reasons: Vec<String> =
+            [named(&there, host), named(&here, "the machine that makes the load")].into_iter().flatten().collect();
+        let reason = if reasons.is_empty() { there.reason } else { Some(reasons.join(", and ")) };
+        Others { disturbed: there.disturbed || here.disturbed, reason, ..there }
+    }
+
+    fn on(run: &Run, machine: MachineSeries) -> Others {
+        let probes = machine.probes;
         let unknown = |why: &str| Others {
             reason: Some(format!("the CPU use of other processes is not known: {why}")),
             ..Others::default()
         };
-        let Some(idle) = probes.series.get("host.cpu_idle").filter(|idle| idle.samples.len() > 1) else {
+        let Some(idle) = machine.get(table::HOST_CPU_IDLE.name).filter(|idle| idle.samples.len() > 1) else {
             return match probes.is_empty() {
                 true => unknown("no probe ran"),
                 false => unknown("the machine's CPU time was not read"),
             };
         };
-        let gauge = |name: &str| Some(probes.series.get(name)?.samples.last()?.value);
-        let (Some(cores), Some(local)) = (gauge("host.cores"), gauge("target.local")) else {
+        let gauge = |name: &str| Some(machine.get(name)?.samples.last()?.value);
+        let (Some(cores), Some(local)) = (gauge(table::HOST_CORES.name), gauge(table::TARGET_LOCAL.name)) else {
             return unknown("the run file was written by an older plimsoll");
         };
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
@@ -103,18 +151,21 @@ impl Others {
             return unknown("the load was too short");
         }
         let account = |at_ns: i64| {
-            let since = |name: &str| change(probes, name, start_ns, at_ns);
-            let stolen_ns = since("host.cpu_steal").unwrap_or(0.0);
-            let rest_ns = since("host.cpu_idle")? + since("host.cpu_iowait").unwrap_or(0.0) + stolen_ns;
+            let since = |name: &str| machine.change(name, start_ns, at_ns);
+            let stolen_ns = since(table::HOST_CPU_STEAL.name).unwrap_or(0.0);
+            let rest_ns =
+                since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
             // Neither is exact: what falling asleep and waking take is not idle, and nobody's; busy time is sampled at the
             // kernel's ticks. A burner is in both.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
-            let server_ns = if local > 0.0 { since("server.cpu") } else { Some(0.0) };
+            let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
             // What the server calls works for it, and so do the kernel's own threads, such as those that write its files.
-            let its_ns = ["downstream.cpu", "kernel.cpu"].iter().filter_map(|name| since(name)).sum::<f64>();
-            let known_ns = since("client.cpu").zip(server_ns).map(|(ours, server)| ours + server + its_ns);
+            let its_ns =
+                [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
+            let our_ns = machine.change_of_ours(table::CLIENT_CPU.name, start_ns, at_ns);
+            let known_ns = our_ns.zip(server_ns).map(|(ours, server)| ours + server + its_ns);
             Some(CpuAccount { at_ns, busy_ns, stolen_ns, known_ns })
         };
         let accounts: Vec<CpuAccount> =
@@ -134,10 +185,9 @@ impl Others {
             Some(known_ns) => {
                 let used = (whole.busy_ns - known_ns).max(0.0) / span_ns;
                 others.cores = Some(used);
-                let waited_ns = ["server.run_queue_wait", "client.run_queue_wait"]
-                    .iter()
-                    .filter_map(|name| change(probes, name, start_ns, end_ns))
-                    .sum::<f64>();
+                let server_waited_ns = machine.change(table::SERVER_RUN_QUEUE_WAIT.name, start_ns, end_ns);
+                let we_waited_ns = machine.change_of_ours(table::CLIENT_RUN_QUEUE_WAIT.name, start_ns, end_ns);
+                let waited_ns = server_waited_ns.unwrap_or(0.0) + we_waited_ns.unwrap_or(0.0);
                 let waited = waited_ns > WAIT_SHARE * (waited_ns + known_ns);
                 let felt = waited || whole.busy_ns >= BUSY_SHARE * cores * span_ns;
                 if felt && used > CORES_MAX.max(PART_MAX * known_ns / span_ns) {
@@ -219,7 +269,7 @@ fn only_failed_answers(ledger: &Ledger) -> bool {
 
 /// Why the server's CPU time is not known.
 fn unseen(probes: &Probes) -> String {
-    match (probes.series.contains_key("server.cpu"), probes.unseen.first()) {
+    match (probes.series.contains_key(table::SERVER_CPU.name), probes.unseen.first()) {
         (true, _) => "the server was observed only during a part of the load".into(),
         (false, Some(reason)) => format!("the server's process was not found ({reason})"),
         (false, None) => "the server's process was not found".into(),

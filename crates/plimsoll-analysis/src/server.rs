@@ -4,6 +4,7 @@
 //! Requests are those that the server answered, whatever the status: it worked for all of them. Not here: how the
 //! readings were taken, and what holds the server back.
 
+use plimsoll_model::series_table as table;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{Probes, Run, SeriesKind, ServerSeen};
 
@@ -69,7 +70,7 @@ impl ServerUse {
             ([], false) => "no process was found".to_owned(),
             (reasons, _) => reasons.join("; "),
         };
-        let cpu = probes.series.get("server.cpu").ok_or_else(unseen)?;
+        let cpu = probes.series.get(table::SERVER_CPU.name).ok_or_else(unseen)?;
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
         if to_ns <= from_ns {
             return Err("the load had no measured window".into());
@@ -105,8 +106,8 @@ impl ServerUse {
             answered: ledger.answered() + run.carried_in(),
             window_ns,
             window_cpu_ns,
-            rss_bytes_max: most("server.rss"),
-            threads_max: most("server.threads"),
+            rss_bytes_max: most(table::SERVER_RSS.name),
+            threads_max: most(table::SERVER_THREADS.name),
             fullest_thread: fullest_thread(probes, from_ns, to_ns),
         })
     }
@@ -132,7 +133,7 @@ impl ServerUse {
 
 /// Shares of a core that the server's busy threads used from `from_ns` to `to_ns`.
 pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<FullestThread> {
-    let threads = probes.series.iter().filter_map(|(name, series)| Some((name.strip_prefix("thread.")?, series)));
+    let threads = probes.series.iter().filter_map(|(name, series)| Some((table::THREAD.label(name)?, series)));
     let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
         let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
         let last = series.value_at(to_ns, REACH_NS).or_else(|| Some(series.samples.last()?.value))?;

@@ -45,6 +45,11 @@ impl<'a> ServerView<'a> {
         self.runs.iter().any(|run| !run.probes.is_empty())
     }
 
+    /// The machine that it was watched on, where that is another than the one that makes the load.
+    pub fn host(&self) -> Option<&'a str> {
+        self.runs.iter().find_map(|run| run.probes.host.as_deref())
+    }
+
     /// What stands beside the series, of all loads: what the readings cost, and what could not be seen.
     pub fn around(&self) -> Probes {
         let mut sum = Probes::default();

@@ -6,6 +6,7 @@
 
 use crate::content_coding::{self, AnswerRoom, Undecoded, is_coded};
 use crate::json_find;
+use crate::patterns::{PatternCache, PatternError};
 use memchr::memmem::Finder;
 use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureFrom, JsonExpected, TextExpected};
 use plimsoll_model::grpc_message::MessageText;
@@ -20,26 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const HEAD_BYTES_MAX: usize = 128 << 10;
 /// Room that an exchange keeps from one answer to the next.
 const ROOM_BYTES_KEPT: usize = 64 << 10;
-/// What a regular expression may take in memory, compiled.
-const PATTERN_BYTES_MAX: usize = 4 << 20;
-
-/// Why a pattern is none.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct PatternError(String);
-
-/// Compiles a regular expression.
-///
-/// # Errors
-/// A sentence with the reason.
-pub fn pattern(text: &str) -> Result<Regex, PatternError> {
-    regex::bytes::RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
-        // Its text has lines that point into the pattern.
-        let whole = error.to_string();
-        let reason = whole.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        PatternError(format!("'{text}' is not a supported regular expression: {reason}"))
-    })
-}
 
 /// What the contents of all answers under way share.
 static ROOM: AnswerRoom = AnswerRoom::new();
@@ -235,10 +216,10 @@ enum TextCheck {
 }
 
 impl TextCheck {
-    fn compile(expected: &TextExpected) -> Result<TextCheck, PatternError> {
+    fn compile(expected: &TextExpected, patterns: &mut PatternCache) -> Result<TextCheck, PatternError> {
         Ok(match expected {
             TextExpected::Holds(text) => TextCheck::Holds(Box::new(Finder::new(text).into_owned())),
-            TextExpected::Matches(text) => TextCheck::Matches(pattern(text)?),
+            TextExpected::Matches(text) => TextCheck::Matches(patterns.compile(text)?),
         })
     }
 
@@ -277,7 +258,7 @@ pub struct Miss {
 
 impl AnswerChecks {
     /// Those of a route; `None`: nothing is wanted of its answers but their statuses.
-    pub fn compile(route: &Route) -> Result<Option<AnswerChecks>, PatternError> {
+    pub fn compile(route: &Route, patterns: &mut PatternCache) -> Result<Option<AnswerChecks>, PatternError> {
         let (expect, captures) = (&route.expect, &route.captures);
         if expect.is_empty() && captures.is_empty() {
             return Ok(None);
@@ -314,19 +295,22 @@ impl AnswerChecks {
         if looks_into {
             reasons.extend(Undecoded::ALL.map(|why| why.reason(CONTENT_BYTES_MAX)));
         }
-        let header =
-            |(name, expected): &(String, TextExpected)| TextCheck::compile(expected).map(|check| (name.clone(), check));
-        let capture = |from: &CaptureFrom| {
+        let mut headers = Vec::new();
+        for (name, expected) in &expect.headers {
+            headers.push((name.clone(), TextCheck::compile(expected, patterns)?));
+        }
+        let body = expect.body.as_ref().map(|body| TextCheck::compile(body, patterns)).transpose()?;
+        let mut capture = |from: &CaptureFrom| {
             Ok::<_, PatternError>(match from {
                 CaptureFrom::Json(path) => CaptureCheck::Json(path.clone()),
                 CaptureFrom::Regex(text) => {
-                    let pattern = pattern(text)?;
+                    let pattern = patterns.compile(text)?;
                     let places = pattern.capture_locations();
                     CaptureCheck::Regex(pattern, places)
                 }
                 CaptureFrom::Header(name) => CaptureCheck::Header(name.clone()),
                 CaptureFrom::HeaderRegex(name, text) => {
-                    let pattern = pattern(text)?;
+                    let pattern = patterns.compile(text)?;
                     let places = pattern.capture_locations();
                     CaptureCheck::HeaderRegex(name.clone(), pattern, places)
                 }
@@ -335,9 +319,9 @@ impl AnswerChecks {
         };
         Ok(Some(AnswerChecks {
             within_ns: expect.within_ns,
-            headers: expect.headers.iter().map(header).collect::<Result<_, _>>()?,
+            headers,
             json: expect.json.clone(),
-            body: expect.body.as_ref().map(TextCheck::compile).transpose()?,
+            body,
             captures: captures
                 .iter()
                 .map(|it| Ok((capture(&it.from)?, it.default.clone())))
@@ -479,7 +463,7 @@ mod tests {
             AnswerCapture { name: "it".into(), from: CaptureFrom::parse(from).expect("a capture"), default }
         };
         let route = Route { expect, captures: captures.iter().map(capture).collect(), ..Route::new(Request::get()) };
-        let mut checks = AnswerChecks::compile(&route).expect("compiles").expect("some");
+        let mut checks = AnswerChecks::compile(&route, &mut PatternCache::default()).expect("compiles").expect("some");
         let mut all = Vec::new();
         let mut taken = |_: usize, value: &[u8]| all.push(String::from_utf8(value.to_vec()).expect("text"));
         match checks.judge(answer, 1_000, &mut taken) {
@@ -624,8 +608,10 @@ mod tests {
             captures: vec![AnswerCapture { name: "it".into(), from: CaptureFrom::Regex("a(".into()), default: None }],
             ..Route::new(Request::get())
         };
-        let error = AnswerChecks::compile(&route).map(|_| ()).expect_err("no pattern").to_string();
+        let error = AnswerChecks::compile(&route, &mut PatternCache::default())
+            .map(|_| ())
+            .expect_err("no pattern")
+            .to_string();
         assert!(error.contains("'a('") && error.contains("unclosed group"), "{error}");
-        assert!(pattern("(\\w{1000}){1000}").is_err());
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Not here: which route is asked next.
 
-use crate::answers::{AnswerChecks, PatternError};
+use crate::answers::AnswerChecks;
 use crate::encode::{encode_request, host_field};
 use crate::fill::{FormError, FormNames, FormTurn, FormValues, RequestForm};
+use crate::patterns::{PatternCache, PatternError};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::{GrpcStatusSet, Origin, Plan, Request, Route, RouteNumber};
@@ -138,6 +139,7 @@ pub(crate) struct RouteCompiler<'a, 'p> {
     pub plan: &'a Plan,
     pub names: &'a FormNames<'p>,
     pub values: &'a mut FormValues,
+    pub patterns: &'a mut PatternCache,
     /// From our clock to the time of day, ns.
     pub unix_offset_ns: u64,
     /// Users have cookies: heads are kept, and every request may be written anew.
@@ -168,7 +170,7 @@ impl RouteCompiler<'_, '_> {
         if let Some(form) = &form {
             self.values.fill(form, &mut request, &FormTurn::first(self.unix_offset_ns / 1_000_000));
         }
-        let checks = AnswerChecks::compile(route)?;
+        let checks = AnswerChecks::compile(route, self.patterns)?;
         let kept = match (&checks, self.cookies || route.follow > 0) {
             (Some(_), _) => AnswerKept::All,
             (None, true) => AnswerKept::Head,

@@ -24,6 +24,7 @@ mod job;
 mod json_find;
 mod net;
 mod once;
+mod patterns;
 mod prepared;
 mod recorder;
 mod replayed;
@@ -37,11 +38,12 @@ mod users;
 mod weighted;
 mod worker;
 
-pub use answers::{PatternError, crowded_out, pattern};
+pub use answers::crowded_out;
 pub use collect::{Collector, Phase, Reported, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
 pub use once::{OnceAnswer, OnceRequest};
+pub use patterns::{PatternCache, PatternError};
 pub use prepared::{Aids, Prepared, prepare, prepare_aided};
 
 use encoded_route::RouteCompiler;
@@ -90,22 +92,26 @@ pub struct RouteCheck<'p> {
     plan: &'p Plan,
     names: FormNames<'p>,
     values: FormValues,
+    patterns: PatternCache,
 }
 
 impl<'p> RouteCheck<'p> {
     /// Of this plan.
     pub fn new(plan: &'p Plan) -> RouteCheck<'p> {
-        RouteCheck { plan, names: FormNames::new(plan), values: FormValues::new(plan) }
+        let (names, values) = (FormNames::new(plan), FormValues::new(plan));
+        RouteCheck { plan, names, values, patterns: PatternCache::default() }
     }
 
     /// Whether a route can be asked, whatever is filled in. `text`: of its messages, if it is a call.
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
-        let (plan, names, values) = (self.plan, &self.names, &mut self.values);
+        let RouteCheck { plan, names, values, patterns } = self;
+        let plan = *plan;
         if !route.filled.any() {
             encode_request(plan, &route.on_wire()).map_err(SourceError::Request)?;
             return Ok(());
         }
-        let mut compiled = RouteCompiler { plan, names, values, unix_offset_ns: 0, cookies: false }.compile(route)?;
+        let mut compiler = RouteCompiler { plan, names, values, patterns, unix_offset_ns: 0, cookies: false };
+        let mut compiled = compiler.compile(route)?;
         text.map_or(Ok(()), |text| compiled.translate(plan, text))?;
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::Error;
 use crate::answers::{AnswerChecks, AnswerText};
 use crate::encoded_route::{FilledRoutes, RouteCompiler, unix_offset_ns};
 use crate::fill::{FormNames, FormTurn, FormValues};
+use crate::patterns::PatternCache;
 use crate::sessions::VALUE_BYTES_MAX;
 use plimsoll_model::{Origin, Plan, Route};
 use plimsoll_wire::redirect::is_redirect;
@@ -46,7 +47,15 @@ impl OnceRequest {
     pub fn compile(plan: &Plan, route: &Route) -> Result<OnceRequest, Error> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
-        let compiler = &mut RouteCompiler { plan, names: &names, values: &mut values, unix_offset_ns, cookies: false };
+        let mut patterns = PatternCache::default();
+        let mut compiler = RouteCompiler {
+            plan,
+            names: &names,
+            values: &mut values,
+            patterns: &mut patterns,
+            unix_offset_ns,
+            cookies: false,
+        };
         let mut compiled = compiler.compile(route)?;
         let checks = compiled.checks.take();
         let names = route.captures.iter().map(|capture| capture.name.clone()).collect();

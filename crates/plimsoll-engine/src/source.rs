@@ -8,6 +8,7 @@ use crate::answers::{AnswerText, Miss};
 use crate::authored::Authored;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::{FormNames, FormValues};
+use crate::patterns::PatternCache;
 use crate::replayed::Replayed;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
 use crate::users::{Last, Next, UserNumbers};
@@ -43,7 +44,15 @@ impl Source {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
         let cookies = plan.traffic.choice == Choice::Scenarios;
-        let mut compiler = RouteCompiler { plan, names: &names, values: &mut values, unix_offset_ns, cookies };
+        let mut patterns = PatternCache::default();
+        let mut compiler = RouteCompiler {
+            plan,
+            names: &names,
+            values: &mut values,
+            patterns: &mut patterns,
+            unix_offset_ns,
+            cookies,
+        };
         if let [only] = plan.traffic.routes.as_slice()
             && !only.filled.any()
             && only.follow == 0

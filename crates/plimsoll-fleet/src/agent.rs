@@ -112,8 +112,13 @@ impl Agent {
                 self.stop(acts);
                 acts.push(AgentAct::Leave);
             }
-            // Of another load, or a sign of life.
-            ToAgent::Prepare(_)
+            ToAgent::Watch(_) => {
+                let why = "it makes loads and watches nothing: plimsoll agent --stdio --watch-only does";
+                acts.push(AgentAct::Send(ToCoordinator::Watching(Err(why.to_owned()))));
+            }
+            // Of another load, or a sign of life, or of one that watches.
+            ToAgent::Sample { .. }
+            | ToAgent::Prepare(_)
             | ToAgent::Start { .. }
             | ToAgent::Commit { .. }
             | ToAgent::Stop { .. }
@@ -148,6 +153,12 @@ impl Agent {
             AgentPhase::Running => acts.push(AgentAct::End),
             AgentPhase::Idle | AgentPhase::Sealed => {}
         }
+    }
+
+    /// Whether its coordinator is gone, and nothing of its load is under way any more.
+    pub fn is_deserted(&self, now_ns: u64) -> bool {
+        let is_loading = matches!(self.phase, AgentPhase::Preparing | AgentPhase::Ready | AgentPhase::Running);
+        !is_loading && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
     }
 
     fn refuse(&mut self, reason: String, acts: &mut Vec<AgentAct>) {
@@ -233,7 +244,7 @@ mod tests {
 
     fn prepare(epoch: u64) -> ToAgent {
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
-        ToAgent::Prepare(Box::new(PartTask { epoch, index: 0, of: 1, workers, spin, preflight, plan }))
+        ToAgent::Prepare(Box::new(PartTask { epoch, index: 0, of: 1, workers, spin, preflight, signature: None, plan }))
     }
 
     fn seal() -> Seal {
@@ -304,6 +315,11 @@ mod tests {
         for (at_s, expect) in [(9, "b"), (10, "Eb")] {
             assert_eq!(done(|acts| agent.poll(at_s * S, acts)), expect);
         }
+        assert!(!agent.is_deserted(10 * S), "its load is still to end");
+        assert_eq!(done(|acts| agent.take_end(11 * S, 1, seal(), acts)), "s");
+        assert!(agent.is_deserted(11 * S));
+        agent.take(12 * S, ToAgent::Lease, &mut Vec::new());
+        assert!(!agent.is_deserted(13 * S));
         let mut agent = running();
         agent.ends_at_ns = u64::MAX;
         agent.take(8 * S, ToAgent::Lease, &mut Vec::new());

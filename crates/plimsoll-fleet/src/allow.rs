@@ -15,6 +15,8 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     entries: Vec<AllowEntry>,
+    /// Never loaded, whatever the entries say: the agent's own bus.
+    excepted: Vec<SocketAddr>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +30,12 @@ impl AllowList {
     /// meant.
     pub fn parse(text: &str) -> Result<AllowList, String> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(AllowEntry::parse);
-        Ok(AllowList { entries: entries.collect::<Result<_, _>>()? })
+        Ok(AllowList { entries: entries.collect::<Result<_, _>>()?, excepted: Vec::new() })
+    }
+
+    /// The same list without these addresses.
+    pub fn except(self, excepted: Vec<SocketAddr>) -> AllowList {
+        AllowList { excepted, ..self }
     }
 
     /// The list that permits exactly these.
@@ -47,7 +54,12 @@ impl AllowList {
             // The address of a network, which a range of hosts leaves out, is none of a target.
             entry.addresses.contains(ip) && entry.ports.contains(&address.port())
         };
-        !is_metadata(&ip) && self.entries.iter().any(is_there)
+        !is_metadata(&ip) && !self.is_excepted(address) && self.entries.iter().any(is_there)
+    }
+
+    fn is_excepted(&self, address: &SocketAddr) -> bool {
+        let place = |address: &SocketAddr| (reached(address.ip()).to_canonical(), address.port());
+        self.excepted.iter().any(|excepted| place(excepted) == place(address))
     }
 
     /// Whether a load of this plan may be made; the error is a sentence about "it", the agent.
@@ -65,8 +77,12 @@ impl AllowList {
         match carriage.addresses.iter().find(|address| !self.permits(address)) {
             None => Ok(()),
             Some(address) if is_metadata(&address.ip()) => Err(format!(
-                "it never loads {address}, where clouds serve a machine's credentials: load another target"
+                "it never loads {address}, where clouds serve a machine's credentials: load \
+                    another target"
             )),
+            Some(address) if self.is_excepted(address) => {
+                Err(format!("it never loads {address}, its own bus: load another target"))
+            }
             Some(address) => Err(format!(
                 "it does not permit load on {address}: start it with --allow {address}, or load another target"
             )),
@@ -76,8 +92,12 @@ impl AllowList {
 
 impl AllowEntry {
     fn parse(text: &str) -> Result<AllowEntry, String> {
-        let error =
-            || format!("'{text}' is not an address to allow; write for example 10.0.0.0/8:8080, 10.0.0.5 or [::1]:80");
+        let error = || {
+            format!(
+                "'{text}' is not an address to allow; write for example 10.0.0.0/8:8080, 10.0.0.5 or \
+                [::1]:80"
+            )
+        };
         let (address, ports) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (address, after) = rest.split_once(']').ok_or_else(error)?;
@@ -142,6 +162,18 @@ mod tests {
                 (Err(said), Some(part)) => assert!(said.contains(part), "{allow}: {said}"),
                 (got, expect) => panic!("{allow} {addresses}: {got:?}, expected {expect:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn the_bus_is_never_loaded() {
+        let bus = "127.0.0.1:4222".parse().expect("an address");
+        let list = AllowList::parse("127.0.0.1").expect("a list").except(vec![bus]);
+        for (address, is_refused) in
+            [("127.0.0.1:4222", true), ("[::ffff:127.0.0.1]:4222", true), ("127.0.0.1:4223", false)]
+        {
+            let refused = list.check(&plan(address)).is_err_and(|said| said.contains("its own bus"));
+            assert_eq!(refused, is_refused, "{address}");
         }
     }
 

@@ -1,9 +1,12 @@
 //! How messages travel between a coordinator and its agents ([`Bus`]): the few verbs that every
 //! carrier has.
 //!
-//! Not here: carriers (`pipe_bus`; a simulated one in the tests), and what is said.
+//! Not here: carriers (`pipe_bus`, `nats_bus`; a simulated one in the tests), and what is said.
 
+use crate::frame::TO_AGENT_BYTES_MAX;
+use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};
+use std::path::Path;
 use std::time::Duration;
 
 /// What came of an agent.
@@ -33,5 +36,32 @@ pub trait Bus {
     /// keep them.
     fn acknowledge(&mut self, agent: usize, epoch: u64, sequence: u64) {
         self.send(agent, &ToAgent::Commit { epoch, sequence });
+    }
+
+    /// The name of the run that the agents work for; empty where a carrier has one run only.
+    fn run(&self) -> &str {
+        ""
+    }
+
+    /// Whether messages travel at present. Where they do not, silence says nothing about agents.
+    fn is_up(&self) -> bool {
+        true
+    }
+
+    /// The longest plan that can be sent, in bytes.
+    fn plan_bytes_max(&self) -> usize {
+        TO_AGENT_BYTES_MAX
+    }
+
+    /// A load begins: a carrier that stores frames stores this beside them.
+    fn begin_load(&mut self, _load: &LoadRecord) {}
+
+    /// All frames of the load are recorded.
+    fn forget_load(&mut self) {}
+
+    /// Stores a run file where it can be fetched from anywhere; how, in a sentence. `None`: this
+    /// carrier stores none.
+    fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
+        Ok(None)
     }
 }

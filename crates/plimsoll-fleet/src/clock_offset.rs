@@ -55,7 +55,12 @@ impl ClockOffset {
 
     /// A moment of our clock as the other's shows it.
     pub fn there(&self, ours_ns: u64) -> u64 {
-        ours_ns.saturating_add_signed(self.best().map_or(0, |(sample, _)| sample.offset_ns))
+        ours_ns.saturating_add_signed(self.offset_ns())
+    }
+
+    /// How much more the other's shows than ours, ns; 0 while nothing is known.
+    pub fn offset_ns(&self) -> i64 {
+        self.best().map_or(0, |(sample, _)| sample.offset_ns)
     }
 
     /// How far that may be off, ns; `None`: nothing is known.

@@ -249,6 +249,11 @@ impl Coordinator {
         }
     }
 
+    /// No message could come until now: silence says nothing about agents.
+    pub fn excuse_silence(&mut self, now_ns: u64) {
+        self.agents.iter_mut().for_each(|known| known.heard_ns = known.heard_ns.max(now_ns));
+    }
+
     /// An agent is given up: a sentence about "it".
     pub fn lose(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
@@ -306,8 +311,10 @@ impl Coordinator {
             ToCoordinator::Seal { epoch: of, sequence, seal } if of == epoch => {
                 known.take_frame(agent, sequence, PartFrame::Seal(seal), events);
             }
-            // Of another load.
-            ToCoordinator::Ready { .. }
+            // Of another load, or of one that only watches (`watch_link`).
+            ToCoordinator::Watching(_)
+            | ToCoordinator::Readings { .. }
+            | ToCoordinator::Ready { .. }
             | ToCoordinator::Refused { .. }
             | ToCoordinator::Tick { .. }
             | ToCoordinator::Seal { .. } => {}
@@ -413,7 +420,16 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn task(epoch: u64, index: u64, of: u64) -> PartTask {
-        PartTask { epoch, index, of, workers: None, spin: Spin::Auto, preflight: false, plan: Vec::new() }
+        PartTask {
+            epoch,
+            index,
+            of,
+            workers: None,
+            spin: Spin::Auto,
+            preflight: false,
+            signature: None,
+            plan: Vec::new(),
+        }
     }
 
     /// A coordinator of two agents that are there.
@@ -491,6 +507,10 @@ mod tests {
         assert!(lost[0] == "1 leave" && lost[1].contains("it sent nothing for 4 s"), "{lost:?}");
         assert_eq!((coordinator.living(), coordinator.loss(1)), (vec![0], Some("it sent nothing for 4 s")));
         assert!(said(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
+        // While the carrier is down nobody is lost by silence.
+        coordinator.excuse_silence(10_000 * MS);
+        assert!(said(&mut coordinator, 13_999).is_empty() && coordinator.living() == [0]);
+        assert!(said(&mut coordinator, 14_000)[0].contains("0 leave"));
     }
 
     #[test]

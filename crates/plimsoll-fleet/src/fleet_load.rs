@@ -6,8 +6,10 @@
 
 use crate::bus::{Arrived, Bus};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
+use crate::load_record::LoadRecord;
 use crate::merge::Merge;
 use crate::message::{Hello, PartTask};
+use crate::task_key::TaskKey;
 use plimsoll_engine::{Phase, Tick, TickListener};
 use plimsoll_model::addresses::reached;
 use plimsoll_model::failure::Failure;
@@ -16,7 +18,9 @@ use plimsoll_model::{Injector, Interval, OnLoss, Plan, Run, Schedule, Spin, Stop
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long it may take until all agents say that they are there, and until their connections
 /// stand.
@@ -39,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const LOOK_TICK_NS: u64 = Plan::TICK_NS;
 
 /// How loads are made by a fleet.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct FleetWishes {
     /// Worker threads of each agent; `None`: as many as suit its machine.
     pub workers: Option<u32>,
@@ -53,6 +57,8 @@ pub struct FleetWishes {
     pub skew_ns_max: u64,
     /// The machine that the coordinator's process numbers are of.
     pub system: String,
+    /// The key that signs tasks, where there is one.
+    pub key: Option<Arc<TaskKey>>,
 }
 
 /// What is known of an agent before any load.
@@ -208,7 +214,11 @@ impl<B: Bus> FleetLoad<B> {
                 break;
             }
         }
-        self.coordinator.poll(self.bus.now_ns(), &mut self.events);
+        let now_ns = self.bus.now_ns();
+        if !self.bus.is_up() {
+            self.coordinator.excuse_silence(now_ns);
+        }
+        self.coordinator.poll(now_ns, &mut self.events);
         self.send();
     }
 
@@ -247,14 +257,11 @@ impl<B: Bus> FleetLoad<B> {
         let wishes = &self.wishes;
         // What was reached once need not be tried before every load.
         let preflight = wishes.preflight && self.coordinator.epoch() == 0;
-        self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| PartTask {
-            epoch,
-            index,
-            of,
-            workers: wishes.workers,
-            spin: wishes.spin,
-            preflight,
-            plan: plan.to_vec(),
+        let run = self.bus.run();
+        self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| {
+            let (workers, spin, plan) = (wishes.workers, wishes.spin, plan.to_vec());
+            let task = PartTask { epoch, index, of, workers, spin, preflight, signature: None, plan };
+            PartTask { signature: wishes.key.as_ref().map(|key| key.sign(run, &task)), ..task }
         });
         self.send();
         Ok(())
@@ -274,10 +281,17 @@ impl<B: Bus> FleetLoad<B> {
         self.coordinator.start(self.bus.now_ns(), origin_ns, length_ns);
         self.send();
         let agents: Vec<_> = self.parts.iter().map(|agent| (self.name(*agent), self.injector(*agent))).collect();
+        let started_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        let (epoch, record) = (self.coordinator.epoch(), plan.record());
+        self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
         let mut merge = Merge::new(plan, &agents, origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
+        // While no message travels, nobody is late.
+        let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);
         while !merge.is_over() {
             self.pump(LOOK);
+            let passed_ns = self.bus.now_ns() - std::mem::replace(&mut looked_ns, self.bus.now_ns());
+            down_ns += if self.bus.is_up() { 0 } else { passed_ns };
             let mut is_to_end = false;
             for event in std::mem::take(&mut self.events) {
                 is_to_end |= self.merge_event(event, &mut merge, on_tick).is_break();
@@ -295,7 +309,8 @@ impl<B: Bus> FleetLoad<B> {
                 hurried = true;
                 stop_by_ns = Some(now_ns + STOP_NS_MAX_HURRIED);
             }
-            if now_ns >= stop_by_ns.unwrap_or(over_by_ns) {
+            let excused_ns = if hurried { 0 } else { down_ns };
+            if now_ns >= stop_by_ns.unwrap_or(over_by_ns).saturating_add(excused_ns) {
                 for agent in self.parts.clone() {
                     let part = self.parts.iter().position(|it| *it == agent);
                     if part.is_some_and(|part| merge.is_made(part)) {
@@ -315,7 +330,9 @@ impl<B: Bus> FleetLoad<B> {
             account.workers = self.coordinator.injector(*agent).map_or(account.workers, |injector| injector.workers);
             account.skew_ns_max = self.coordinator.clock(*agent).error_ns_max().unwrap_or(0);
         }
-        Ok(merge.finish(on_tick))
+        let run = merge.finish(on_tick);
+        self.bus.forget_load();
+        Ok(run)
     }
 
     /// Adds what happened to the load. `Break`: all agents are to end it.
@@ -366,6 +383,13 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
     fn connect(&mut self, plan: &Plan, goes_on: bool, on_tick: &mut TickListener) -> Result<(), Failure> {
         self.goes_on = goes_on;
         let bytes = plan.to_bytes();
+        if bytes.len() > self.bus.plan_bytes_max() {
+            return Err(Failure::usage(format!(
+                "the plan has {} bytes, and a bus transmits at most {}: make it smaller, or use ssh://HOST",
+                bytes.len(),
+                self.bus.plan_bytes_max()
+            )));
+        }
         self.events.clear();
         self.prepare(&bytes)?;
         let (begun_ns, mut shown_ns) = (self.bus.now_ns(), 0);
@@ -429,6 +453,10 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
 
     fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
+    }
+
+    fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
+        self.bus.store_file(path)
     }
 }
 

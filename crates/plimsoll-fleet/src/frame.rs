@@ -6,13 +6,14 @@
 //! body   = 1: a message as JSON
 //!          2: length of head (u32 LE)  a task as JSON  its plan as bytes
 //!          3: epoch (u64 LE)  sequence (u64 LE)  an interval as a frame of a run file
+//!          4: sample (u32 LE)  thousandths of a core (u32 LE; all ones: not seen)  readings as frames of a run file
 //! ```
 //!
 //! A reader holds no more memory than came. Any bytes are a message that can be, or an error. Not
 //! here: who says what when.
 
 use crate::message::{PartTask, ToAgent, ToCoordinator};
-use plimsoll_model::codec;
+use plimsoll_model::{Probes, codec};
 use serde::Serialize;
 
 /// The first bytes of each direction; the last is the version.
@@ -26,6 +27,7 @@ const TAIL: usize = 4;
 const KIND_WORDS: u8 = 1;
 const KIND_TASK: u8 = 2;
 const KIND_TICK: u8 = 3;
+const KIND_READINGS: u8 = 4;
 
 /// Why bytes are no messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +103,11 @@ impl ToCoordinator {
                 out.extend_from_slice(&sequence.to_le_bytes());
                 codec::Frame::Interval { index: *index, interval: interval.clone() }.encode(out);
             }),
+            ToCoordinator::Readings { sample, live_milli, probes } => frame(out, KIND_READINGS, |out| {
+                out.extend_from_slice(&sample.to_le_bytes());
+                out.extend_from_slice(&live_milli.unwrap_or(u32::MAX).to_le_bytes());
+                codec::Frame::of_probes(Probes::clone(probes)).for_each(|frame| frame.encode(out));
+            }),
             words => frame(out, KIND_WORDS, |out| json(out, words)),
         }
     }
@@ -119,10 +126,32 @@ impl ToCoordinator {
                     _ => return None,
                 }
             }
+            KIND_READINGS => {
+                let (sample, rest) = body.split_first_chunk::<4>()?;
+                let (live_milli, rest) = rest.split_first_chunk::<4>()?;
+                let live_milli = Some(u32::from_le_bytes(*live_milli)).filter(|milli| *milli != u32::MAX);
+                let probes = Box::new(decode_probes(rest)?);
+                ToCoordinator::Readings { sample: u32::from_le_bytes(*sample), live_milli, probes }
+            }
             _ => return None,
         };
         message.checked()
     }
+}
+
+/// Readings of frames of a run file, and nothing besides.
+fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
+    let mut probes = Probes::default();
+    while !rest.is_empty() {
+        let (frame, length) = codec::first_frame(rest).ok()??;
+        match frame {
+            codec::Frame::Probes(read) => probes.merge(&read),
+            codec::Frame::Sampled(sampled) => probes.sampled.merge(&sampled),
+            _ => return None,
+        }
+        rest = rest.get(length..)?;
+    }
+    Some(probes)
 }
 
 /// A message of one direction.
@@ -197,11 +226,25 @@ impl MessageReader {
     }
 }
 
+/// The bytes of a message that travels by itself: a stream of one message.
+pub fn encode_alone(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = GREETING.to_vec();
+    encode(&mut bytes);
+    bytes
+}
+
+/// The message of bytes that hold exactly one.
+pub fn decode_alone<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
+    let mut reader = MessageReader { bytes, greeted: false };
+    let message = reader.read_next()?.ok_or(FrameError::Damaged)?;
+    if reader.bytes.is_empty() { Ok(message) } else { Err(FrameError::Damaged) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{AgentPhase, Hello, Seal};
-    use plimsoll_model::{Injector, Interval, Ledger, Spin};
+    use crate::message::{AgentPhase, Hello, Seal, TaskSignature, WatchTask};
+    use plimsoll_model::{Injector, Interval, Ledger, Series, SeriesKind, SeriesSample, Spin};
     use proptest::prelude::*;
 
     fn to_agents() -> Vec<ToAgent> {
@@ -212,6 +255,7 @@ mod tests {
             workers: Some(2),
             spin: Spin::Off,
             preflight: true,
+            signature: Some(TaskSignature { expires_unix_s: 5, signature: "00".to_owned() }),
             plan: vec![7; 999],
         };
         vec![
@@ -222,6 +266,14 @@ mod tests {
             ToAgent::Commit { epoch: 3, sequence: 9 },
             ToAgent::Stop { epoch: 3 },
             ToAgent::Leave,
+            ToAgent::Watch(WatchTask {
+                addresses: vec![([10, 0, 0, 1], 80).into()],
+                pid: Some(7),
+                process: None,
+                cgroup: None,
+                thorough: true,
+            }),
+            ToAgent::Sample { number: 5 },
         ]
     }
 
@@ -244,7 +296,45 @@ mod tests {
             ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Running },
             ToCoordinator::Tick { epoch: 1, sequence: 2, index: 3, interval: Box::new(interval) },
             ToCoordinator::Seal { epoch: 1, sequence: 3, seal },
+            ToCoordinator::Watching(Err("no process listens".to_owned())),
+            ToCoordinator::Watching(Ok(())),
+            ToCoordinator::Readings {
+                sample: 5,
+                live_milli: Some(1_500),
+                probes: Box::new(readings("server.cpu", "ns")),
+            },
+            ToCoordinator::Readings { sample: 0, live_milli: None, probes: Box::default() },
         ]
+    }
+
+    fn readings(name: &str, unit: &str) -> Probes {
+        let mut series = Series::new(SeriesKind::Counter, unit);
+        series.push(SeriesSample { at_ns: 86_400_000_000_000, value: 5e6 });
+        let mut probes = Probes { unseen: vec!["it has too many threads".to_owned()], cpu_ns: 3, ..Probes::default() };
+        probes.series.insert(name.to_owned(), series);
+        probes.sampled.refused = Some("the kernel permits it to root only".to_owned());
+        probes
+    }
+
+    #[test]
+    fn readings_of_no_probe_are_refused() {
+        let read = |probes: Probes| {
+            let mut bytes = GREETING.to_vec();
+            ToCoordinator::Readings { sample: 0, live_milli: None, probes: Box::new(probes) }.encode(&mut bytes);
+            read_all::<ToCoordinator>(&bytes, 64)
+        };
+        assert!(read(readings("server.cpu", "ns")).is_ok());
+        // A series that no probe reads, one in another unit, and ones that are known only where the
+        // load is made.
+        for (name, unit) in
+            [("server.soul", "ns"), ("server.cpu", ""), ("generator.client.cpu", "ns"), ("metrics.up", "")]
+        {
+            assert_eq!(read(readings(name, unit)), Err(FrameError::Damaged), "{name}");
+        }
+        let named = Probes { host: Some("another".to_owned()), ..readings("server.cpu", "ns") };
+        let read = read(named).expect("readings");
+        let [ToCoordinator::Readings { probes, .. }] = read.as_slice() else { panic!("{read:?}") };
+        assert_eq!(probes.host, None, "who it is the user has said");
     }
 
     fn read_all<M: FleetMessage>(bytes: &[u8], piece: usize) -> Result<Vec<M>, FrameError> {
@@ -292,6 +382,19 @@ mod tests {
             frame(&mut bytes, kind, |out| out.extend_from_slice(body));
             assert_eq!(read_all::<ToAgent>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
             assert_eq!(read_all::<ToCoordinator>(&bytes, 64), Err(FrameError::Damaged), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_message_travels_by_itself() {
+        for message in to_coordinators() {
+            let bytes = encode_alone(|out| message.encode(out));
+            assert_eq!(decode_alone(bytes.clone()), Ok(message));
+            let cut = bytes[..bytes.len() - 1].to_vec();
+            let longer = [bytes, vec![0]].concat();
+            for wrong in [cut, longer] {
+                assert_eq!(decode_alone::<ToCoordinator>(wrong), Err(FrameError::Damaged));
+            }
         }
     }
 

@@ -4,9 +4,11 @@
 
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
 use plimsoll_model::failed_answer::KINDS_MAX;
+use plimsoll_model::series_table::{SeriesSubject, series_row};
 use plimsoll_model::units::TIME_NS_MAX;
-use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Spin, redact};
+use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Probes, Spin, redact};
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
 /// The longest sentence of another machine that is repeated, in characters.
 const SENTENCE_CHARS_MAX: usize = 300;
@@ -50,6 +52,28 @@ pub enum ToAgent {
     },
     /// There is nothing more to do: end.
     Leave,
+    /// Watch a server of your machine: of agents that only watch.
+    Watch(WatchTask),
+    /// Take a sample now, and send it with this number.
+    Sample {
+        /// Higher than before.
+        number: u32,
+    },
+}
+
+/// The server that an agent is to watch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchTask {
+    /// Where the load reaches it, as seen from another machine: here its port tells.
+    pub addresses: Vec<SocketAddr>,
+    /// Its process, where the user names it by number or by name, and its control group.
+    pub pid: Option<u32>,
+    /// See `pid`.
+    pub process: Option<String>,
+    /// See `pid`.
+    pub cgroup: Option<String>,
+    /// Whether readings may take more, and functions are sampled: what was seen is the question.
+    pub thorough: bool,
 }
 
 /// One agent's part of a load.
@@ -67,9 +91,21 @@ pub struct PartTask {
     pub spin: Spin,
     /// Whether to look first that the target takes connections.
     pub preflight: bool,
+    /// Who says so, where the coordinator has a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<TaskSignature>,
     /// The complete plan of the whole load, as bytes.
     #[serde(skip)]
     pub plan: Vec<u8>,
+}
+
+/// A coordinator's word for a task; see `task_key`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSignature {
+    /// Until when the task may begin, seconds since 1970.
+    pub expires_unix_s: u64,
+    /// Ed25519 over the task and its plan, as hexadecimal digits.
+    pub signature: String,
 }
 
 /// What an agent tells the coordinator.
@@ -129,6 +165,18 @@ pub enum ToCoordinator {
         /// What happened.
         interval: Box<Interval>,
     },
+    /// It watches the server that it was asked to watch; or why it does not, a sentence about "it".
+    Watching(Result<(), String>),
+    /// What it has read since it sent this last.
+    #[serde(skip)]
+    Readings {
+        /// The last sample that was asked for and is among them; 0: none was.
+        sample: u32,
+        /// Thousandths of a core that the server used of late; `None`: it is not seen.
+        live_milli: Option<u32>,
+        /// Times are those of the agent's monotonic clock.
+        probes: Box<Probes>,
+    },
 }
 
 /// Who an agent is.
@@ -183,6 +231,34 @@ fn tame(sentence: &mut String) {
     *sentence = redact::line(sentence).chars().filter(|c| !c.is_control()).take(SENTENCE_CHARS_MAX).collect();
 }
 
+/// Most series of one message, and the longest name of one, in bytes: labels of addresses and
+/// threads are shorter.
+const SERIES_MAX: usize = 2_000;
+const SERIES_BYTES_MAX: usize = 256;
+
+/// Makes readings of another machine harmless; whether they are such as an agent's probes can have
+/// made: of its own machine, and of nothing that is known only where the load is made.
+fn are_possible(probes: &mut Probes) -> bool {
+    let are_series = probes.series.iter_mut().all(|(name, series)| {
+        series.gaps.truncate(SENTENCES_MAX);
+        series.gaps.iter_mut().for_each(|gap| tame(&mut gap.reason));
+        name.len() <= SERIES_BYTES_MAX
+            && series_row(name).is_some_and(|row| {
+                row.subject != SeriesSubject::Metrics && (row.kind, row.unit) == (series.kind, series.unit.as_str())
+            })
+    });
+    probes.host = None;
+    probes.unseen.truncate(SENTENCES_MAX);
+    probes.unseen.iter_mut().for_each(tame);
+    probes.servers.truncate(SENTENCES_MAX);
+    for server in &mut probes.servers {
+        tame(&mut server.name);
+        tame(&mut server.found_by);
+    }
+    probes.sampled.refused.iter_mut().for_each(tame);
+    are_series && probes.series.len() <= SERIES_MAX
+}
+
 impl ToCoordinator {
     /// Makes what came of another machine harmless; `None`: no agent says that.
     pub fn checked(mut self) -> Option<ToCoordinator> {
@@ -202,6 +278,13 @@ impl ToCoordinator {
                 true
             }
             ToCoordinator::Beat { .. } | ToCoordinator::Tick { .. } => true,
+            ToCoordinator::Watching(answer) => {
+                if let Err(reason) = answer {
+                    tame(reason);
+                }
+                true
+            }
+            ToCoordinator::Readings { probes, .. } => are_possible(probes),
             ToCoordinator::Seal { seal, .. } => {
                 seal.died.iter_mut().for_each(tame);
                 seal.window_end_ns <= TIME_NS_MAX

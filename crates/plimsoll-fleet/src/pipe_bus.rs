@@ -5,8 +5,9 @@
 //! Not here: which processes, and what their last words mean (`ssh`).
 
 use crate::bus::{Arrived, Bus};
-use crate::frame::{GREETING, MessageReader};
+use crate::frame::GREETING;
 use crate::message::{ToAgent, ToCoordinator};
+use crate::message_stream::{StreamEnd, read_messages};
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{signal, system_text};
@@ -115,26 +116,12 @@ fn listen(
     last_words: JoinHandle<String>,
     explain: &LastWords,
 ) {
-    let (mut reader, mut piece) = (MessageReader::default(), vec![0; 64 << 10]);
-    let wrong = 'stream: loop {
-        match output.read(&mut piece) {
-            Ok(0) => break None,
-            Ok(count) => reader.push(&piece[..count]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => break Some(system_text(&error)),
-        }
-        let came_ns = monotonic_ns();
-        loop {
-            match reader.read_next::<ToCoordinator>() {
-                Ok(None) => break,
-                Ok(Some(message)) => {
-                    if sender.send((agent, came_ns, Arrived::Message(message))).is_err() {
-                        return;
-                    }
-                }
-                Err(error) => break 'stream Some(error.to_string()),
-            }
-        }
+    let mut pass_on = |came_ns, message| sender.send((agent, came_ns, Arrived::Message(message))).is_ok();
+    let wrong = match read_messages::<ToCoordinator>(&mut output, &mut pass_on) {
+        StreamEnd::Unwanted => return,
+        StreamEnd::Closed => None,
+        StreamEnd::Unreadable(why) => Some(why),
+        StreamEnd::Invalid(error) => Some(error.to_string()),
     };
     // What it says besides comes to an end with it; one that goes on is not waited for.
     let deadline = Instant::now() + END_PATIENCE;

@@ -1,17 +1,37 @@
-//! Where the agents of a fleet are, as a user writes it ([`Place`]): `ssh://load1,user@load2:2222`.
+//! Where the agents of a fleet are, as a user writes it ([`Place`]): `ssh://load1,user@load2:2222`
+//! or `nats://bus:4222`.
 //!
-//! Not here: how they are reached (`ssh`).
+//! Not here: how they are reached (`ssh`, `nats_client`).
+
+use plimsoll_model::redact::REDACTED;
 
 /// Most agents of a fleet that is reached over ssh.
 const AGENTS_MAX: usize = 64;
 /// The longest name of a host.
 const HOST_BYTES_MAX: usize = 253;
+/// Where a NATS server listens as a rule.
+const BUS_PORT: u16 = 4222;
 
 /// Where the agents are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Machines that one can log in to.
-    pub hosts: Vec<SshHost>,
+pub enum Place {
+    /// On machines that one can log in to.
+    Ssh(Vec<SshHost>),
+    /// On a bus that they have joined.
+    Bus(BusAddress),
+}
+
+/// Where a NATS server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BusAddress {
+    /// With its scheme and port: `nats://bus:4222`.
+    pub url: String,
+    /// The host, without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Whether the connection must be encrypted.
+    pub is_tls: bool,
 }
 
 /// A machine that one can log in to.
@@ -28,27 +48,58 @@ pub struct SshHost {
 impl Place {
     /// Reads it.
     pub fn parse(text: &str) -> Result<Place, String> {
-        let hosts = match text.split_once("://") {
-            Some(("ssh", hosts)) => hosts.trim_end_matches('/'),
-            Some((scheme, _)) => return Err(format!("'{scheme}://' does not lead to a fleet; write ssh://HOST,HOST")),
-            None => return Err(format!("'{text}' has no scheme; write ssh://{text}")),
-        };
-        let hosts = hosts.split(',').map(|host| SshHost::parse(host.trim())).collect::<Result<Vec<_>, _>>()?;
-        for (number, host) in hosts.iter().enumerate() {
-            if hosts[..number].iter().any(|before| before.name == host.name) {
-                return Err(format!("two agents have the name {}: name each machine once", host.name));
+        match text.split_once("://") {
+            Some(("ssh", hosts)) => ssh_hosts(hosts.trim_end_matches('/')).map(Place::Ssh),
+            Some(("nats" | "tls", _)) => BusAddress::parse(text).map(Place::Bus),
+            Some((scheme, _)) => {
+                Err(format!("'{scheme}://' does not lead to a fleet; write ssh://HOST,HOST or nats://HOST:PORT"))
             }
+            None => Err(format!("'{text}' has no scheme; write ssh://{text}")),
         }
-        match hosts.len() {
-            0..=AGENTS_MAX => Ok(Place { hosts }),
-            count => Err(format!("{count} machines exceed the maximum of {AGENTS_MAX} over ssh")),
+    }
+}
+
+fn ssh_hosts(hosts: &str) -> Result<Vec<SshHost>, String> {
+    let hosts = hosts.split(',').map(|host| SshHost::parse(host.trim())).collect::<Result<Vec<_>, _>>()?;
+    for (number, host) in hosts.iter().enumerate() {
+        if hosts[..number].iter().any(|before| before.name == host.name) {
+            return Err(format!("two agents have the name {}: name each machine once", host.name));
+        }
+    }
+    match hosts.len() {
+        0..=AGENTS_MAX => Ok(hosts),
+        count => Err(format!("{count} machines exceed the maximum of {AGENTS_MAX} over ssh")),
+    }
+}
+
+impl BusAddress {
+    /// Reads `nats://HOST:PORT`, or `tls://` where the connection must be encrypted.
+    pub fn parse(text: &str) -> Result<BusAddress, String> {
+        let error = || format!("'{text}' is not the address of a bus; write nats://HOST:PORT or tls://HOST:PORT");
+        let (scheme, rest) = text.split_once("://").ok_or_else(error)?;
+        let rest = rest.trim_end_matches('/');
+        if rest.contains('@') {
+            // The address stands in run files.
+            return Err(
+                "the address of a bus cannot contain credentials: name their file in $PLIMSOLL_CREDS (an agent: --creds)"
+                    .to_owned(),
+            );
+        }
+        let SshHost { destination: host, port, .. } = SshHost::parse(rest).map_err(|_| error())?;
+        let port = port.unwrap_or(BUS_PORT);
+        let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        match scheme {
+            "nats" | "tls" => {
+                Ok(BusAddress { url: format!("{scheme}://{shown}:{port}"), host, port, is_tls: scheme == "tls" })
+            }
+            _ => Err(error()),
         }
     }
 }
 
 impl SshHost {
     fn parse(text: &str) -> Result<SshHost, String> {
-        let error = || format!("'{text}' is not a host; write HOST, USER@HOST or HOST:PORT");
+        let error = || format!("'{}' is not a host; write HOST, USER@HOST or HOST:PORT", without_secrets(text));
         let (user, rest) = text.split_once('@').map_or((None, text), |(user, rest)| (Some(user), rest));
         let (host, port) = match rest.strip_prefix('[') {
             Some(rest) => {
@@ -71,6 +122,15 @@ impl SshHost {
     }
 }
 
+/// A host as a message repeats it: without a password, and without what no host has.
+fn without_secrets(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    match text.rsplit_once('@').map(|(user, host)| (user.split_once(':'), host)) {
+        Some((Some((user, _)), host)) => format!("{user}:{REDACTED}@{host}"),
+        _ => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,22 +148,31 @@ mod tests {
             ("ssh://-oProxyCommand=x", Err("is not a host")),
             ("ssh://-x@a", Err("is not a host")),
             ("ssh://a b", Err("is not a host")),
+            ("ssh://ann:s3cret@a:2222?token=s3cret#s3cret", Err("'ann:[redacted]@a:2222' is not a host")),
             ("ssh://a;b", Err("is not a host")),
             ("ssh://a:x", Err("is not a host")),
             ("ssh://[::1]22", Err("is not a host")),
             ("load1,load2", Err("write ssh://load1,load2")),
-            ("nats://bus", Err("'nats://' does not lead")),
+            ("nats://bus", Ok("nats://bus:4222")),
+            ("tls://[::1]:5222/", Ok("tls://[::1]:5222 tls")),
+            ("nats://a,b", Err("not the address of a bus")),
+            ("nats://ann:s3cret@bus", Err("--creds")),
+            ("nats://", Err("not the address of a bus")),
+            ("http://bus", Err("'http://' does not lead")),
         ] {
-            let read = Place::parse(text).map(|place| {
-                let shown = |host: &SshHost| {
-                    let port = host.port.map_or(String::new(), |port| port.to_string());
-                    format!("{}|{}|{port}", host.name, host.destination)
-                };
-                place.hosts.iter().map(shown).collect::<Vec<_>>().join(" ")
+            let read = Place::parse(text).map(|place| match place {
+                Place::Ssh(hosts) => {
+                    let shown = |host: &SshHost| {
+                        let port = host.port.map_or(String::new(), |port| port.to_string());
+                        format!("{}|{}|{port}", host.name, host.destination)
+                    };
+                    hosts.iter().map(shown).collect::<Vec<_>>().join(" ")
+                }
+                Place::Bus(bus) => format!("{}{}", bus.url, if bus.is_tls { " tls" } else { "" }),
             });
             match (read, expect) {
                 (Ok(read), Ok(expect)) => assert_eq!(read, expect, "{text}"),
-                (Err(said), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
+                (Err(said), Err(part)) => assert!(said.contains(part) && !said.contains("s3cret"), "{text}: {said}"),
                 (got, expect) => panic!("{text}: {got:?}, expected {expect:?}"),
             }
         }

@@ -1,13 +1,16 @@
-//! An agent at work on this machine ([`serve`]): messages over standard input and output, loads
-//! with the engine of this program. It loads what its own list permits, and ends when whoever
-//! started it is gone.
+//! An agent at work on this machine ([`serve_session`]): loads with the engine of this program, for
+//! one coordinator. It loads what its own list permits. Over standard input and output
+//! ([`serve`]) it ends when its coordinator is gone.
 //!
-//! Not here: what it does with what it hears (`agent`), and which addresses it permits (`allow`).
+//! Not here: what it does with a message (`agent`), which addresses it permits (`allow`), and how
+//! it is reached over a bus (`nats_agent`).
 
 use crate::agent::{Agent, AgentAct};
 use crate::allow::{AllowList, is_on_this_machine};
-use crate::frame::{GREETING, MessageReader};
-use crate::message::{Hello, PartTask, Seal, ToAgent};
+use crate::frame::GREETING;
+use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use crate::message_stream::{StreamEnd, read_messages};
+use crate::task_key::TaskVerifier;
 use plimsoll_engine::{Aids, prepare_aided};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Ending, Injector, Interval, Ledger, LoadShape, Plan, Stop, Stripe};
@@ -15,25 +18,32 @@ use plimsoll_study::capacity::{self, Fixed, Limits};
 use plimsoll_study::grpc;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{process, system_text};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// How often it looks for what is due.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a target may take to accept the connection that is tried before a load.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a load may take to end that nobody wants any more.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What happens to an agent.
-enum ServiceEvent {
+pub enum ServiceEvent {
+    /// A coordinator takes the agent for the run of this name.
+    Claimed(String),
     /// Its coordinator says something; when that came.
     Message(u64, ToAgent),
     /// Nobody says anything any more, and why if not because all is over.
     Closed(Option<String>),
+    /// Intervals cannot be stored, and why.
+    Unstored(String),
     /// The connections of a load stand, or cannot.
     Prepared(u64, Result<(Injector, Vec<String>), String>),
     /// A tick of a load has passed.
@@ -42,59 +52,135 @@ enum ServiceEvent {
     Ended(u64, Seal),
 }
 
+/// How an agent's messages leave it.
+pub trait AgentCarrier {
+    /// Sends a message to the coordinator of the session.
+    fn send(&mut self, message: &ToCoordinator);
+
+    /// Whether an agent goes on without its coordinator, and waits for the next one.
+    fn outlives_coordinator(&self) -> bool;
+}
+
+/// What an agent permits.
+#[derive(Debug, Clone)]
+pub struct Permissions {
+    /// The addresses that it loads.
+    pub allow: AllowList,
+    /// Whose plans it takes; `None`: those of every coordinator that reaches it.
+    pub verifier: Option<TaskVerifier>,
+}
+
+/// Why a session is over.
+#[derive(Debug, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// The coordinator has no more work.
+    Left,
+    /// The coordinator has been silent for longer than its lease.
+    Deserted,
+    /// Nothing reaches the agent any more, and why if not because all is over.
+    Closed(Option<String>),
+}
+
 /// A load under way, as the loop sees it.
 struct LoadHandle {
     start: Sender<u64>,
     stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
 }
 
-/// Serves over standard input and output until the coordinator is gone. The error says why before
-/// its time.
-pub fn serve(allow: AllowList) -> Result<(), Failure> {
-    let (sender, events) = channel();
-    let events_of_input = sender.clone();
-    std::thread::spawn(move || listen(&mut io::stdin(), &events_of_input));
-    let (outgoing, queue) = channel::<Vec<u8>>();
-    std::thread::spawn(move || write_all(&mut io::stdout(), &queue));
-    let _ = outgoing.send(GREETING.to_vec());
-    let hello = Hello {
+/// Who this agent is.
+pub fn own_hello() -> Hello {
+    Hello {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
         cores: process::cores(),
         pid: std::process::id(),
         system: system(),
-    };
-    let allow = Arc::new(allow);
-    let (mut agent, mut load) = (Agent::new(hello, monotonic_ns()), None::<LoadHandle>);
-    loop {
+    }
+}
+
+/// Standard output as the way to the coordinator.
+struct StdoutCarrier {
+    outgoing: Sender<Vec<u8>>,
+}
+
+impl AgentCarrier for StdoutCarrier {
+    fn send(&mut self, message: &ToCoordinator) {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        let _ = self.outgoing.send(bytes);
+    }
+
+    fn outlives_coordinator(&self) -> bool {
+        false
+    }
+}
+
+/// Serves over standard input and output until the coordinator is gone. The error says why before
+/// its time.
+pub fn serve(permissions: Permissions) -> Result<(), Failure> {
+    let (sender, events) = channel();
+    let events_of_input = sender.clone();
+    std::thread::spawn(move || listen(&events_of_input));
+    let (outgoing, queue) = channel::<Vec<u8>>();
+    std::thread::spawn(move || write_all(&mut io::stdout(), &queue));
+    let _ = outgoing.send(GREETING.to_vec());
+    match serve_session("", &events, &sender, &mut StdoutCarrier { outgoing }, &Arc::new(permissions)) {
+        SessionEnd::Left | SessionEnd::Deserted | SessionEnd::Closed(None) => Ok(()),
+        SessionEnd::Closed(Some(why)) => Err(Failure::start(why)),
+    }
+}
+
+/// Serves one coordinator. `run` names the run that this is for, where the carrier has many.
+pub fn serve_session(
+    run: &str,
+    events: &Receiver<ServiceEvent>,
+    sender: &Sender<ServiceEvent>,
+    carrier: &mut dyn AgentCarrier,
+    permissions: &Arc<Permissions>,
+) -> SessionEnd {
+    let (mut agent, mut load) = (Agent::new(own_hello(), monotonic_ns()), None::<LoadHandle>);
+    let mut unstored = None::<String>;
+    let end = 'session: loop {
         let mut acts = Vec::new();
         match events.recv_timeout(LOOK).ok() {
             Some(ServiceEvent::Message(came_ns, message)) => agent.take(came_ns, message, &mut acts),
-            Some(ServiceEvent::Closed(why)) => return why.map_or(Ok(()), |why| Err(Failure::start(why))),
+            Some(ServiceEvent::Closed(why)) => break SessionEnd::Closed(why),
+            Some(ServiceEvent::Unstored(why)) => {
+                unstored = Some(why);
+                load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed));
+            }
             Some(ServiceEvent::Prepared(epoch, result)) => agent.take_preparation(epoch, result, &mut acts),
             Some(ServiceEvent::Tick(epoch, index, interval)) => {
                 agent.tick(monotonic_ns(), epoch, index, *interval, &mut acts);
             }
-            Some(ServiceEvent::Ended(epoch, seal)) => agent.take_end(monotonic_ns(), epoch, seal, &mut acts),
-            None => {}
+            Some(ServiceEvent::Ended(epoch, mut seal)) => {
+                seal.died = seal.died.or_else(|| unstored.clone());
+                agent.take_end(monotonic_ns(), epoch, seal, &mut acts);
+            }
+            // Of another run: the carrier has refused that.
+            Some(ServiceEvent::Claimed(_)) | None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
         for act in acts {
             match act {
-                AgentAct::Send(message) => {
-                    let mut bytes = Vec::new();
-                    message.encode(&mut bytes);
-                    let _ = outgoing.send(bytes);
-                }
-                AgentAct::Prepare(task) => load = Some(LoadHandle::begin(*task, &allow, &sender)),
+                AgentAct::Send(message) => carrier.send(&message),
+                AgentAct::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
                 AgentAct::Begin { origin_ns } => {
                     // A load that is gone says so by itself.
                     let _ = load.as_ref().map(|load| load.start.send(origin_ns));
                 }
                 AgentAct::End => load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed)),
-                AgentAct::Leave => return Ok(()),
+                AgentAct::Leave => break 'session SessionEnd::Left,
             }
         }
+        if carrier.outlives_coordinator() && agent.is_deserted(monotonic_ns()) {
+            break SessionEnd::Deserted;
+        }
+    };
+    if let Some(load) = load.filter(|_| carrier.outlives_coordinator()) {
+        load.end();
     }
+    end
 }
 
 /// This machine, and the processes that its numbers are of: a number means a process only where
@@ -109,27 +195,13 @@ pub fn system() -> String {
 }
 
 /// Passes on what the coordinator says, until its end.
-fn listen(input: &mut impl Read, events: &Sender<ServiceEvent>) {
-    let (mut reader, mut piece) = (MessageReader::default(), vec![0; 64 << 10]);
-    let why = 'stream: loop {
-        match input.read(&mut piece) {
-            Ok(0) => break None,
-            Ok(count) => reader.push(&piece[..count]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => break Some(system_text(&error)),
-        }
-        let came_ns = monotonic_ns();
-        loop {
-            match reader.read_next::<ToAgent>() {
-                Ok(None) => break,
-                Ok(Some(message)) => {
-                    if events.send(ServiceEvent::Message(came_ns, message)).is_err() {
-                        return;
-                    }
-                }
-                Err(error) => break 'stream Some(format!("the coordinator's message is not valid: {error}")),
-            }
-        }
+fn listen(events: &Sender<ServiceEvent>) {
+    let mut pass_on = |came_ns, message| events.send(ServiceEvent::Message(came_ns, message)).is_ok();
+    let why = match read_messages::<ToAgent>(&mut io::stdin(), &mut pass_on) {
+        StreamEnd::Unwanted => return,
+        StreamEnd::Closed => None,
+        StreamEnd::Unreadable(why) => Some(why),
+        StreamEnd::Invalid(error) => Some(format!("the coordinator's message is not valid: {error}")),
     };
     let _ = events.send(ServiceEvent::Closed(why));
 }
@@ -143,18 +215,28 @@ fn write_all(output: &mut impl Write, queue: &Receiver<Vec<u8>>) {
 
 impl LoadHandle {
     /// Has a thread make a task ready, and carry it out when it is told to begin.
-    fn begin(task: PartTask, allow: &Arc<AllowList>, events: &Sender<ServiceEvent>) -> LoadHandle {
+    fn begin(run: &str, task: PartTask, permissions: &Arc<Permissions>, events: &Sender<ServiceEvent>) -> LoadHandle {
         let (start, started) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let (allow, events, stopped) = (Arc::clone(allow), events.clone(), Arc::clone(&stop));
-        std::thread::spawn(move || {
+        let (run, permissions) = (run.to_owned(), Arc::clone(permissions));
+        let (events, stopped) = (events.clone(), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
             let epoch = task.epoch;
             let _watch = LoadWatch { epoch, events: events.clone() };
-            if let Err(why) = carry_out(&task, &allow, &started, &stopped, &events) {
+            if let Err(why) = carry_out(&run, &task, &permissions, &started, &stopped, &events) {
                 let _ = events.send(ServiceEvent::Prepared(epoch, Err(why)));
             }
         });
-        LoadHandle { start, stop }
+        LoadHandle { start, stop, thread }
+    }
+
+    /// Ends the load, so that nothing of it meets the next coordinator's.
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let deadline = Instant::now() + END_PATIENCE;
+        while !self.thread.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
@@ -178,14 +260,18 @@ impl Drop for LoadWatch {
 /// Makes a task ready and carries it out. The error says why it cannot be made ready: a sentence
 /// about "it", the agent.
 fn carry_out(
+    run: &str,
     task: &PartTask,
-    allow: &AllowList,
+    permissions: &Permissions,
     started: &Receiver<u64>,
     stopped: &AtomicBool,
     events: &Sender<ServiceEvent>,
 ) -> Result<(), String> {
+    if let Some(verifier) = &permissions.verifier {
+        verifier.check(run, task)?;
+    }
     let mut plan = Plan::from_bytes(&task.plan).map_err(|error| error.to_string())?;
-    allow.check(&plan)?;
+    permissions.allow.check(&plan)?;
     if task.preflight {
         reach(&plan)?;
     }

@@ -4,7 +4,7 @@
 
 use crate::agent::{Agent, AgentAct};
 use crate::bus::{Arrived, Bus};
-use crate::frame::{FleetMessage, GREETING, MessageReader};
+use crate::frame::{FleetMessage, decode_alone, encode_alone};
 use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_engine::ArrivalRoutes;
 use plimsoll_model::rng::{Rng, mix};
@@ -162,9 +162,7 @@ impl SimBus {
             let there = &mut self.agents[agent];
             match act {
                 AgentAct::Send(message) => {
-                    let mut bytes = GREETING.to_vec();
-                    message.encode(&mut bytes);
-                    self.post(false, agent, bytes);
+                    self.post(false, agent, encode_alone(|out| message.encode(out)));
                 }
                 AgentAct::Prepare(task) => {
                     there.load = Some(SimLoad::new(&task));
@@ -197,9 +195,7 @@ impl SimAgent {
 }
 
 fn read<M: FleetMessage>(bytes: &[u8]) -> M {
-    let mut reader = MessageReader::default();
-    reader.push(bytes);
-    reader.read_next().expect("a frame").expect("a whole one")
+    decode_alone(bytes.to_vec()).expect("a whole message")
 }
 
 impl Bus for SimBus {
@@ -208,9 +204,7 @@ impl Bus for SimBus {
     }
 
     fn send(&mut self, agent: usize, message: &ToAgent) {
-        let mut bytes = GREETING.to_vec();
-        message.encode(&mut bytes);
-        self.post(true, agent, bytes);
+        self.post(true, agent, encode_alone(|out| message.encode(out)));
     }
 
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {

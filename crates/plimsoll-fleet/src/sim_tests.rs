@@ -17,7 +17,7 @@ const STORM: Weather = Weather { lost: 0.1, doubled: 0.1, delay_ns: MS, jitter_n
 
 fn wishes(on_loss: OnLoss) -> FleetWishes {
     let (workers, spin, preflight) = (None, Spin::Auto, false);
-    FleetWishes { workers, spin, preflight, on_loss, skew_ns_max: 60 * MS, system: String::new() }
+    FleetWishes { workers, spin, preflight, on_loss, skew_ns_max: 60 * MS, system: String::new(), key: None }
 }
 
 /// 400 requests a second for 3 s after a warm-up of 0.5 s, on two routes.

@@ -1,6 +1,7 @@
 //! The index of a store ([`Index`]): a file of SQLite beside the run files. What is damaged is made
 //! anew, and where no file can be written the index is in memory: a store that is read-only or full
-//! is read all the same.
+//! is read all the same. So it is where another program has a database of this name: it stays as it
+//! is.
 //!
 //! Several processes write one index: each waits for the others, and writes what it read of the run
 //! files, which is the same. Not here: its rows (`rows`).
@@ -8,6 +9,7 @@
 use crate::rows;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +33,10 @@ impl Index {
         // SQLite follows no link at all, so that the folder itself may not lie behind one.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
         let path = folder.join(FILE);
+        // Another name of the same file is somebody else's: a copy of the store by hard links.
+        if with_suffixes(&path).any(|file| fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.nlink() > 1)) {
+            return Index::anew(path);
+        }
         match open_file(&path) {
             Ok(connection) => Ok(Index { connection, path: Some(path) }),
             Err(error) if is_damage(&error) => Index::anew(path),
@@ -47,9 +53,7 @@ impl Index {
 
     /// An empty index in the place of a damaged one.
     fn anew(path: PathBuf) -> Result<Index, Error> {
-        for suffix in ["", "-journal", "-wal", "-shm"] {
-            let mut beside = path.clone().into_os_string();
-            beside.push(suffix);
+        for beside in with_suffixes(&path) {
             // What is not there needs no removing; what cannot be removed is found when it is
             // opened.
             let _ = fs::remove_file(beside);
@@ -75,6 +79,15 @@ impl Index {
     }
 }
 
+/// The file of an index, and those that SQLite has beside it.
+fn with_suffixes(path: &Path) -> impl Iterator<Item = PathBuf> {
+    ["", "-journal", "-wal", "-shm"].into_iter().map(move |suffix| {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(suffix);
+        PathBuf::from(beside)
+    })
+}
+
 fn open_file(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -85,6 +98,10 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
     // The index can be made anew: it need not survive a loss of power.
     connection.pragma_update(None, "synchronous", "OFF")?;
     let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if rows::is_foreign(&connection)? {
+        let denied = rusqlite::ffi::Error { code: ErrorCode::PermissionDenied, extended_code: 3 };
+        return Err(Error::SqliteFailure(denied, Some("a database of another program".to_owned())));
+    }
     match schema {
         rows::SCHEMA => Ok(connection),
         0 => {

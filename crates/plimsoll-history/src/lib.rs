@@ -9,11 +9,13 @@
 
 mod folder;
 mod index;
+mod marks;
 mod names;
 mod rows;
 mod run_file;
 mod store;
 
+pub use marks::{RunMarks, remove_run};
 pub use names::{NameError, RunName};
 pub use run_file::read_run;
 pub use store::{RunFilter, Store};

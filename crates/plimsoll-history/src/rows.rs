@@ -8,7 +8,7 @@ use rusqlite::{Connection, Error, Row, Transaction, params};
 use std::collections::BTreeMap;
 
 /// The number of this layout; an index of another one is made anew.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA: i64 = 2;
 
 /// Makes the table of an empty index.
 pub fn create(connection: &Connection) -> Result<(), Error> {
@@ -35,6 +35,12 @@ pub fn create(connection: &Connection) -> Result<(), Error> {
          PRAGMA user_version = {SCHEMA};
          COMMIT;"
     ))
+}
+
+/// Whether a database holds what no index ever held: then another program has made it.
+pub fn is_foreign(connection: &Connection) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE tbl_name NOT IN ('runs', 'unreadable'))";
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 fn stamp(row: &Row) -> Result<(String, FileStamp), Error> {

@@ -2,6 +2,7 @@
 //!
 //! Not here: what lies between (`plimsoll_model::codec::decode`).
 
+use crate::marks::RunMarks;
 use plimsoll_analysis::conclude;
 use plimsoll_analysis::history::{HistoryRun, RunState, study_summary};
 use plimsoll_model::codec::{self, FileError};
@@ -30,7 +31,8 @@ pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
         None if is_being_written(path) => RunState::UnderWay,
         None => RunState::BrokenOff,
     };
-    Ok(HistoryRun::new(name, &head, end, state))
+    let RunMarks { is_pinned, tags } = RunMarks::read(path);
+    Ok(HistoryRun::new(name, &head, end, state).marked(is_pinned, tags))
 }
 
 /// The same with a summary that is computed from the whole file, for a file without one. That takes

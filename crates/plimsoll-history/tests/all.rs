@@ -145,6 +145,48 @@ fn a_store_that_cannot_be_written_is_read() {
 }
 
 #[test]
+fn a_database_of_another_program_stays_as_it_is() {
+    let folder = folder("foreign");
+    (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
+    let index = folder.join("index.sqlite");
+    for version in [0, 1, 7] {
+        let database = rusqlite::Connection::open(&index).expect("a database");
+        let sql = format!(
+            "CREATE TABLE photos (name TEXT); INSERT INTO photos VALUES ('a'); PRAGMA user_version = {version};"
+        );
+        database.execute_batch(&sql).expect("written");
+        drop(database);
+        let before = fs::read(&index).expect("there");
+        assert_eq!(count(&mut refreshed(&folder)), 3, "{version}");
+        assert!(fs::read(&index).is_ok_and(|after| after == before), "{version}");
+        fs::remove_file(&index).expect("removed");
+    }
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn nothing_is_written_into_another_name_of_the_index() {
+    let folder = folder("linked");
+    (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
+    for name in ["index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm"] {
+        let other = folder.join("precious");
+        for is_symbolic in [false, true] {
+            fs::write(&other, "precious").expect("written");
+            let linked = folder.join(name);
+            let _ = fs::remove_file(&linked);
+            match is_symbolic {
+                true => std::os::unix::fs::symlink(&other, &linked).expect("a link"),
+                false => fs::hard_link(&other, &linked).expect("another name"),
+            }
+            assert_eq!(count(&mut refreshed(&folder)), 3, "{name}");
+            assert_eq!(fs::read_to_string(&other).expect("there"), "precious", "{name} {is_symbolic}");
+            let _ = fs::remove_file(&linked);
+        }
+    }
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
 fn several_writers_write_one_index() {
     let folder = folder("writers");
     (0..40).for_each(|number| _ = write(&folder, number, 2000.0));

@@ -30,7 +30,7 @@ const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
 const ROUTES_MAX: usize = 1 << 16;
 /// Most machines of one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
-/// Longest text that says where a fleet is, in bytes.
+/// Longest text that says where other machines are, in bytes.
 const PLACE_BYTES_MAX: usize = 1 << 16;
 /// Most workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
@@ -155,10 +155,14 @@ impl Terms<Redacted> {
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
             && self.injector.workers.is_none_or(|workers| workers <= WORKERS_ASKED_MAX)
             && is_time(self.builds.start_ns_max)
-            && self
-                .fleet
-                .as_ref()
-                .is_none_or(|fleet| is_time(fleet.skew_ns_max) && fleet.place.len() <= PLACE_BYTES_MAX)
+            && self.fleet.as_ref().is_none_or(|fleet| {
+                let is_text = |text: &str| text.len() <= PLACE_BYTES_MAX;
+                is_time(fleet.skew_ns_max)
+                    && fleet.wait_ns.is_none_or(is_time)
+                    && is_text(&fleet.place)
+                    && fleet.agents.as_deref().is_none_or(is_text)
+            })
+            && self.probes.watch.as_ref().is_none_or(|watch| watch.place.len() <= PLACE_BYTES_MAX)
     }
 }
 

@@ -12,7 +12,7 @@ pub mod exit {
     pub const CROSSED: u8 = 1;
     /// Bad use, or cannot start.
     pub const USAGE: u8 = 2;
-    /// What was asked could not be told: no verdict (`prove`). The answer says what would tell.
+    /// What was asked could not be told: no verdict, or a gate that could not decide. The answer says what would tell.
     pub const UNKNOWN: u8 = 3;
     /// Interrupted, after reporting.
     pub const INTERRUPTED: u8 = 130;

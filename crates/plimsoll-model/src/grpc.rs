@@ -116,17 +116,20 @@ pub enum CallFault {
     Compressed = 4,
     /// One is compressed in a way that the client has not said it takes.
     Encoding = 5,
+    /// The head says that the content is of another type than gRPC's.
+    Content = 6,
 }
 
 impl CallFault {
     /// Every fault, in the order of its number.
-    pub const ALL: [CallFault; 6] = [
+    pub const ALL: [CallFault; 7] = [
         CallFault::NoMessage,
         CallFault::SeveralMessages,
         CallFault::Cut,
         CallFault::Prefix,
         CallFault::Compressed,
         CallFault::Encoding,
+        CallFault::Content,
     ];
 
     /// What clients make of the call.
@@ -146,6 +149,7 @@ impl CallFault {
             CallFault::Prefix => "prefix",
             CallFault::Compressed => "compressed",
             CallFault::Encoding => "encoding",
+            CallFault::Content => "content",
         }
     }
 
@@ -160,6 +164,7 @@ impl CallFault {
             CallFault::Encoding => {
                 "the status is OK, but a message has a compression that the client does not accept (grpc-encoding)"
             }
+            CallFault::Content => "the server says OK, but the content-type is not application/grpc",
         }
     }
 }

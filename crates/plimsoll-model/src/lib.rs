@@ -35,7 +35,9 @@ pub mod json_path;
 pub mod ledger;
 pub mod listed;
 pub mod load;
+pub mod machine_facts;
 pub mod measures;
+pub mod pattern_budget;
 pub mod plan;
 pub mod plan_bytes;
 pub mod probes;
@@ -48,6 +50,7 @@ pub mod rng;
 pub mod run;
 pub mod sampled;
 pub mod schedule;
+pub mod series_table;
 pub mod session;
 pub mod shell;
 pub mod steering;
@@ -96,6 +99,9 @@ pub use sampled::{SampledFunctions, SampledStack, SampledStretch};
 pub use schedule::{Schedule, Stripe};
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
-pub use terms::{BodyFrom, ChangeTerms, FleetTerms, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind};
+pub use terms::{
+    BodyFrom, ChangeTerms, FleetTerms, OnInconclusive, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind,
+    WatchTerms,
+};
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{AskedAround, OnceAsked, Origin, Request, Route, StatusSet, Traffic};

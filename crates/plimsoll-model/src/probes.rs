@@ -1,5 +1,8 @@
 //! What was seen of the target while a load ran: time series on the load's own clock ([`Probes`]).
 //!
+//! Where the server runs on another machine and is watched there, its readings have the usual
+//! names, and those of the machine that makes the load begin with [`GENERATOR`].
+//!
 //! Plain data and its arithmetic. How a reading is taken, and what it means, is for others.
 
 use crate::sampled::SampledFunctions;
@@ -66,6 +69,9 @@ pub struct ServerSeen {
 /// so that parts written one after the other add up to the whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Probes {
+    /// The machine on which the server was watched, by the name under which it is logged in to;
+    /// `None`: the one that makes the load.
+    pub host: Option<String>,
     /// Series by name, such as `server.cpu`.
     pub series: BTreeMap<String, Series>,
     /// The processes watched, by time: more than one where the server was restarted.
@@ -187,6 +193,14 @@ impl Series {
     }
 }
 
+/// How names of series begin that were read on the machine that makes the load, where the server is
+/// watched on another.
+pub const GENERATOR: &str = "generator.";
+/// What a server tells of itself is its own, whichever machine asks it.
+const METRICS: &str = "metrics.";
+/// Whether the machine of these readings is the server's, too: 1 or 0.
+const TARGET_LOCAL: &str = "target.local";
+
 /// A total order of readings: by time, then by value.
 fn order(sample: &SeriesSample) -> (i64, u64) {
     (sample.at_ns, sample.value.to_bits())
@@ -211,6 +225,46 @@ impl Probes {
         *self == Probes::default()
     }
 
+    /// The same as what was read on the machine that makes the load, beside a server that is
+    /// watched elsewhere: who the server is, and what of it cannot be seen, is known there.
+    pub fn of_generator(self) -> Probes {
+        let renamed = |(name, series): (String, Series)| match name.starts_with(METRICS) {
+            true => (name, series),
+            false => (format!("{GENERATOR}{name}"), series),
+        };
+        let series = self.series.into_iter().map(renamed).collect();
+        Probes { series, cpu_ns: self.cpu_ns, wall_ns: self.wall_ns, ..Probes::default() }
+    }
+
+    /// A series of the machine that makes the load.
+    pub fn generator_series(&self, name: &str) -> Option<&Series> {
+        match self.host {
+            None => self.series.get(name),
+            Some(_) => self.series.get(&format!("{GENERATOR}{name}")),
+        }
+    }
+
+    /// Whether the load is made on the machine on which the server is watched, so that both share
+    /// its cores.
+    pub fn is_shared(&self) -> bool {
+        let is_one = |series: &Series| series.samples.last().is_some_and(|sample| sample.value > 0.0);
+        self.host.is_none() || self.generator_series(TARGET_LOCAL).is_some_and(is_one)
+    }
+
+    /// Nothing more is read of what was read so far, from `from_ns` to `to_ns`: each of these
+    /// series (name, kind, unit) has a gap there.
+    pub fn gaps_in<'a>(
+        &mut self,
+        series: impl Iterator<Item = (&'a str, SeriesKind, &'a str)>,
+        (from_ns, to_ns): (i64, i64),
+        reason: &str,
+    ) {
+        for (name, kind, unit) in series {
+            let series = self.series.entry(name.to_owned()).or_insert_with(|| Series::new(kind, unit));
+            series.push_gap(Gap { from_ns, to_ns, reason: reason.to_owned() });
+        }
+    }
+
     /// Share of one core that the readings took, 0..; 0 when nothing was read.
     pub fn cost_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.wall_ns as f64 }
@@ -229,6 +283,8 @@ impl Probes {
 
     /// Adds what was seen at another time or from another machine.
     pub fn merge(&mut self, other: &Probes) {
+        // One study watches on one machine: of two names one is kept, whichever came first.
+        self.host = [self.host.take(), other.host.clone()].into_iter().flatten().min();
         for (name, theirs) in &other.series {
             match self.series.get_mut(name) {
                 Some(mine) => mine.merge(theirs),
@@ -295,6 +351,32 @@ mod tests {
         assert_eq!((faults.drawn()[0].value, faults.drawn_unit().as_str()), (10.0, "1/s"));
         let rss = series(SeriesKind::Gauge, "bytes", &[(0, 7.0)]);
         assert_eq!((rss.drawn(), rss.drawn_unit().as_str()), (rss.samples.clone(), "bytes"));
+    }
+
+    #[test]
+    fn readings_of_two_machines_stay_apart() {
+        let cpu = series(SeriesKind::Counter, "ns", &[(0, 1.0)]);
+        let local = |value| series(SeriesKind::Gauge, "", &[(0, value)]);
+        let read = |names: &[(&str, &Series)]| Probes {
+            series: names.iter().map(|(name, series)| ((*name).to_owned(), (*series).clone())).collect(),
+            unseen: vec!["nobody listens".into()],
+            cpu_ns: 5,
+            ..Probes::default()
+        };
+        let here = read(&[("client.cpu", &cpu), ("target.local", &local(0.0)), ("metrics.up", &local(1.0))]);
+        assert!(here.is_shared() && here.generator_series("client.cpu").is_some());
+        let mut both = Probes { host: Some("server1".into()), ..read(&[("client.cpu", &cpu), ("host.load_1m", &cpu)]) };
+        assert!(!both.is_shared() && both.generator_series("client.cpu").is_none());
+        both.merge(&here.of_generator());
+        let names: Vec<&str> = both.series.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["client.cpu", "generator.client.cpu", "generator.target.local", "host.load_1m", "metrics.up"]
+        );
+        assert_eq!((both.host.as_deref(), both.cpu_ns, both.unseen.len()), (Some("server1"), 10, 1));
+        assert!(!both.is_shared());
+        let one = read(&[("target.local", &local(1.0))]).of_generator();
+        assert!(Probes { host: Some("box".into()), ..one }.is_shared());
     }
 
     #[test]

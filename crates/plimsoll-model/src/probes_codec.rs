@@ -2,7 +2,7 @@
 //! sampled are a frame of their own (`codec`), which readers that do not know it pass over.
 //!
 //! ```text
-//! probes = length of JSON (varint)  JSON {servers, unseen, cpu_ns, wall_ns, series[{name, kind, unit, gaps}]}
+//! probes = length of JSON (varint)  JSON {host, servers, unseen, cpu_ns, wall_ns, series[{name, kind, unit, gaps}]}
 //!          for each series: count (varint), count x reading
 //! reading = step in time since the one before (varint, zigzag)  bits of the value, changed against the one before
 //!           (exclusive or, bytes swapped, varint): a value that stays takes one byte
@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
 struct ProbesHead {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
     servers: Vec<ServerSeen>,
     unseen: Vec<String>,
     cpu_ns: u64,
@@ -47,6 +49,7 @@ pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
         gaps: series.gaps.clone(),
     });
     let head = ProbesHead {
+        host: probes.host.clone(),
         servers: probes.servers.clone(),
         unseen: probes.unseen.clone(),
         cpu_ns: probes.cpu_ns,
@@ -72,6 +75,7 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
     let length = reader.length()?;
     let head: ProbesHead = serde_json::from_slice(reader.take(length)?).ok()?;
     let mut probes = Probes {
+        host: head.host,
         servers: head.servers,
         unseen: head.unseen,
         cpu_ns: head.cpu_ns,

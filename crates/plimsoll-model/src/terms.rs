@@ -7,6 +7,7 @@
 //! Not here: which text is a secret ([`crate::redact`]), how what was left out is given again ([`crate::completion`]), flags.
 
 use crate::addresses::AddressRange;
+use crate::failure::exit;
 use crate::grpc::GrpcStatusSet;
 use crate::injector::Spin;
 use crate::redact::{self, Redact};
@@ -180,8 +181,32 @@ pub struct Terms<T> {
     pub builds: BuildsTerms<T>,
     /// The outcome that is a failure, as conditions are written.
     pub fail_if: Option<String>,
+    /// What it means where nothing can be decided; `None`: it has an exit code of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_inconclusive: Option<OnInconclusive>,
     /// Where results go.
     pub output: OutputTerms<T>,
+}
+
+/// What a gate that cannot decide means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInconclusive {
+    /// The gate passes.
+    Pass,
+    /// The gate fails.
+    Fail,
+}
+
+impl OnInconclusive {
+    /// The exit code where nothing could be decided.
+    pub fn code(chosen: Option<OnInconclusive>) -> u8 {
+        match chosen {
+            Some(OnInconclusive::Pass) => exit::DONE,
+            Some(OnInconclusive::Fail) => exit::CROSSED,
+            None => exit::UNKNOWN,
+        }
+    }
 }
 
 /// How a target is named.
@@ -331,6 +356,12 @@ pub struct FleetTerms {
     pub on_loss: OnLoss,
     /// The most that a clock may be off, ns.
     pub skew_ns_max: u64,
+    /// Which agents of a bus, as it was written: `3` or `a1,a2`; `None`: all that are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<String>,
+    /// How long they are waited for, ns; `None`: the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ns: Option<u64>,
 }
 
 /// The most that a clock may be off, where nothing else is said.
@@ -350,6 +381,20 @@ pub struct ProbesTerms<T> {
     pub metrics: Option<Served<T>>,
     /// This control group; `None`: that of the process.
     pub cgroup: Option<T>,
+    /// The machine that the server runs on, which is logged in to; `None`: what this machine sees
+    /// of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<WatchTerms>,
+}
+
+/// A server that is watched on the machine that it runs on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchTerms {
+    /// How that machine is reached, as it was written: `ssh://server1`.
+    pub place: String,
+    /// Whether this program is copied there for the time of the study.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copied: bool,
 }
 
 /// Where something is served.
@@ -510,11 +555,12 @@ impl<T> Default for Terms<T> {
             connections_max: None,
             injector: InjectorTerms::default(),
             fleet: None,
-            probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None },
+            probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None, watch: None },
             profiles: None,
             changes: ChangeTerms::default(),
             builds: BuildsTerms::default(),
             fail_if: None,
+            on_inconclusive: None,
             output: OutputTerms {
                 json: false,
                 json_lines: false,
@@ -611,6 +657,7 @@ impl<T> Terms<T> {
                     None => None,
                 },
                 cgroup: optional(each, TextKind::Cgroup, &self.probes.cgroup)?,
+                watch: self.probes.watch.clone(),
             },
             profiles: match &self.profiles {
                 Some(ProfilesTerms { served: at, seconds }) => {
@@ -641,6 +688,7 @@ impl<T> Terms<T> {
                 record_commands: self.builds.record_commands,
             },
             fail_if: self.fail_if.clone(),
+            on_inconclusive: self.on_inconclusive,
             output: OutputTerms {
                 json: self.output.json,
                 json_lines: self.output.json_lines,

@@ -5,6 +5,7 @@ use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, Holders};
 use plimsoll_sys::probe::process::look_at;
+use plimsoll_sys::probe::sockets::{Asker, Filter, SocketRow, Version, states};
 use plimsoll_sys::probe::unix;
 use plimsoll_sys::system_text;
 use std::collections::BTreeSet;
@@ -29,6 +30,16 @@ enum ServerBy {
     Name(String),
 }
 
+impl ServerBy {
+    fn named(terms: &ProbesTerms<String>) -> ServerBy {
+        match (terms.pid, &terms.process) {
+            (Some(pid), _) => ServerBy::Pid(pid),
+            (None, Some(name)) => ServerBy::Name(name.clone()),
+            (None, None) => ServerBy::Listener,
+        }
+    }
+}
+
 /// How to find the server, also again after it was restarted.
 #[derive(Debug, Clone)]
 pub struct Finder {
@@ -37,6 +48,9 @@ pub struct Finder {
     /// The unix socket in the place of addresses.
     unix: Option<String>,
     local: bool,
+    /// The addresses are those of another machine that loads the server: here it may have others,
+    /// and its port tells.
+    by_port: bool,
     /// What was found at the start, or why nothing was.
     first: Result<FoundServer, String>,
 }
@@ -44,18 +58,24 @@ pub struct Finder {
 impl Finder {
     /// Looks for the server. That a named process is not there is an error; that nobody is seen to listen is not.
     pub fn new(terms: &ProbesTerms<String>, watched: &Watched) -> Result<Finder, Failure> {
-        let wanted = match (terms.pid, &terms.process) {
-            (Some(pid), _) => ServerBy::Pid(pid),
-            (None, Some(name)) => ServerBy::Name(name.clone()),
-            (None, None) => ServerBy::Listener,
-        };
-        let mut finder = Finder::wanting(wanted, watched);
-        finder.first = finder.look();
-        match (&finder.wanted, &finder.first) {
+        Finder::wanting(ServerBy::named(terms), watched).with_first_look()
+    }
+
+    /// Looks for a server of this machine that is loaded from another one, where it has these
+    /// `addresses`.
+    pub fn at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
+        let (wanted, addresses) = (ServerBy::named(terms), addresses.to_vec());
+        Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
+            .with_first_look()
+    }
+
+    fn with_first_look(mut self) -> Result<Finder, Failure> {
+        self.first = self.look();
+        match (&self.wanted, &self.first) {
             (ServerBy::Listener, _) | (_, Ok(_)) => {}
             (_, Err(reason)) => return Err(Failure::start(reason.clone())),
         }
-        Ok(finder)
+        Ok(self)
     }
 
     /// Looks for who listens on the target's address.
@@ -69,7 +89,7 @@ impl Finder {
         let (addresses, unix) = (watched.plan.carriage.addresses.clone(), watched.plan.carriage.unix.clone());
         // A unix socket is always of this machine.
         let local = watched.local || unix.is_some();
-        Finder { wanted, addresses, unix, local, first: Err(String::new()) }
+        Finder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }
     }
 
     /// What was found at the start.
@@ -87,12 +107,12 @@ impl Finder {
                     Ok(FoundServer { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
                 }
                 Ok(_) => Err(format!(
-                    "--pid {pid}: that process has ended; leave --pid out to watch the process that listens on \
-                     the target's address"
+                    "--pid {pid}: that process has ended; leave --pid out to watch the process that listens \
+                    on the target's address"
                 )),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(format!(
-                    "--pid {pid}: there is no such process; leave --pid out to watch the process that listens on \
-                     the target's address"
+                    "--pid {pid}: there is no such process; leave --pid out to watch the process that \
+                    listens on the target's address"
                 )),
                 Err(error) => Err(format!("--pid {pid}: the process cannot be read: {}", system_text(&error))),
             },
@@ -113,12 +133,17 @@ impl Finder {
     fn by_listener(&self) -> Result<FoundServer, String> {
         let shown = match &self.unix {
             Some(path) => format!("the unix socket {path}"),
+            None if self.by_port => {
+                format!("port {}", self.ports().map(|port| port.to_string()).collect::<Vec<_>>().join(" or "))
+            }
             None => self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or "),
         };
         if !self.local {
-            return Err("the target does not seem to be on this machine. --metrics URL reads its own metrics; for a \
-                 container, give --pid or run plimsoll as root"
-                .into());
+            return Err(
+                "the target does not seem to be on this machine. --watch ssh://HOST watches it there, and --metrics URL reads its \
+                 own metrics. For a container, give --pid or run plimsoll as root"
+                    .into(),
+            );
         }
         let blocked = |error: std::io::Error| {
             format!("the process that listens on {shown} cannot be found: {}", system_text(&error))
@@ -137,10 +162,18 @@ impl Finder {
                         sockets.extend(listener::listening_on(&mut asker, *address).map_err(blocked)?);
                     }
                 }
+                if sockets.is_empty() && self.by_port {
+                    sockets = self.listeners_at_ports().map_err(blocked)?;
+                }
                 let user = sockets.first().map(|socket| socket.user);
                 (sockets.iter().map(|socket| socket.inode).collect::<BTreeSet<u32>>(), user)
             }
         };
+        if inodes.is_empty() && self.by_port {
+            return Err(format!(
+                "no process listens on {shown}: start the server there, or name its process with --pid or --process"
+            ));
+        }
         if inodes.is_empty() {
             return Err(format!(
                 "no socket of this network namespace listens on {shown}: for a server in a container, give --pid"
@@ -160,13 +193,13 @@ impl Finder {
             return Err(if denied > 0 {
                 let of = user.map_or_else(String::new, |user| format!(" is of user {user} and"));
                 format!(
-                    "the files of the process that listens on {shown}{of} cannot be read: run plimsoll as its \
-                     user or as root, or give --pid"
+                    "the files of the process that listens on {shown}{of} cannot be read: run plimsoll as \
+                    its user or as root, or give --pid"
                 )
             } else {
                 format!(
-                    "no visible process owns the socket that listens on {shown}: for a server in a container, \
-                     give --pid"
+                    "no visible process owns the socket that listens on {shown}: for a server in a \
+                    container, give --pid"
                 )
             });
         }
@@ -176,12 +209,27 @@ impl Finder {
         let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
         if name == "docker-proxy" {
             return Err(format!(
-                "docker-proxy listens on {shown}, not the server: give --pid of the container's process (docker \
-                 inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
+                "docker-proxy listens on {shown}, not the server: give --pid of the container's process \
+                (docker inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
             ));
         }
         let name = with_interpreter(root, name);
         Ok(FoundServer { roots, name, found_by: format!("it listens on {shown}") })
+    }
+
+    /// The ports of the addresses, each once.
+    fn ports(&self) -> impl Iterator<Item = u16> {
+        self.addresses.iter().map(SocketAddr::port).collect::<BTreeSet<u16>>().into_iter()
+    }
+
+    /// Sockets that listen on these ports, at whatever address.
+    fn listeners_at_ports(&self) -> std::io::Result<Vec<SocketRow>> {
+        let (mut asker, mut found) = (Asker::open()?, Vec::new());
+        for port in self.ports() {
+            let filter = Filter::LocalPort(port);
+            asker.each(Version::BOTH, states::LISTEN, filter, false, &mut |socket| found.push(*socket))?;
+        }
+        Ok(found)
     }
 
     fn by_name(&self, wanted: &str) -> Result<FoundServer, String> {

@@ -50,13 +50,16 @@ const NETSTAT: [(&str, &str); 10] = [
 ];
 
 impl Host {
-    /// `server`: the process whose network is of interest, if one is known.
-    pub fn new(server: Option<u32>, addresses: &[SocketAddr]) -> Host {
+    /// `server`: the process whose network is of interest, if one is known. `from_elsewhere`: the
+    /// load comes from another machine.
+    pub fn new(server: Option<u32>, addresses: &[SocketAddr], from_elsewhere: bool) -> Host {
         let net = server
             .map(|pid| format!("/proc/{pid}/net"))
             .filter(|folder| ProcFile::open(format!("{folder}/dev")).is_ok());
         let net = net.unwrap_or_else(|| "/proc/net".into());
-        let interface = addresses.first().and_then(|address| match address.ip() {
+        // From elsewhere it comes through an interface that the server's address does not tell.
+        let reached = addresses.first().filter(|_| !from_elsewhere);
+        let interface = reached.and_then(|address| match address.ip() {
             own if is_local(&own) => Some("lo".to_owned()),
             IpAddr::V4(v4) => host::route_interface(&std::fs::read("/proc/net/route").ok()?, v4),
             IpAddr::V6(_) => None,

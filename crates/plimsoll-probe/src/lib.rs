@@ -2,7 +2,7 @@
 //! server's processes, the host, control groups and sockets ([`Watcher`]).
 //!
 //! A reading that fails is a gap with its reason, never a failed run. What the readings cost is part of them. What is asked of a
-//! server over HTTP beside any load is here, too ([`client`], [`fetch`]).
+//! server over HTTP beside any load is here, too ([`client`], [`fetch`]), and what this machine brings to a load ([`machine_facts`]).
 //!
 //! This crate does not know what readings mean, which load runs and how it is carried out, nor how anything looks.
 
@@ -17,6 +17,7 @@ mod functions;
 mod host;
 mod kernel;
 mod machine;
+pub mod machine_facts;
 mod metrics;
 mod metrics_text;
 mod optional_file;
@@ -27,6 +28,7 @@ mod probe;
 mod server;
 mod sink;
 mod sockets;
+mod source;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -37,15 +39,17 @@ pub use machine::MachineSeen;
 pub use metrics::served_by;
 pub use probe::LiveServer;
 pub use sink::Effort;
+pub use source::ReadingSource;
 pub use watched::Watched;
 
 use metrics::Metrics;
 use plimsoll_model::Failure;
+use plimsoll_model::Probes;
 use plimsoll_model::terms::ProbesTerms;
-use plimsoll_model::{Probes, Served};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 use probe::Probe;
 use sink::Sink;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -53,7 +57,7 @@ use std::time::Duration;
 
 /// Time from one sample to the next.
 const PERIOD_NS: u64 = 100_000_000;
-/// Samples that are handed over together.
+/// Samples that are handed over together, where nobody waits for each.
 const SAMPLES_TOGETHER: u32 = 10;
 /// Longest wait for a sample that was asked for: a late one is not worth holding the load up.
 const SAMPLE_WAIT: Duration = Duration::from_millis(200);
@@ -105,6 +109,18 @@ pub struct Watcher {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What of this machine is watched.
+struct WatchSite {
+    /// Finds the server; `None`: it is watched elsewhere.
+    finder: Option<Finder>,
+    cgroup: Option<cgroup::Folder>,
+    addresses: Vec<SocketAddr>,
+    /// Whether the server is on this machine.
+    local: bool,
+    /// Whether the load comes from another machine.
+    from_elsewhere: bool,
+}
+
 impl Watcher {
     /// Begins to watch what was asked for: the process that listens on the target's address, or what is named.
     /// `None` where nothing is wanted. What is named must be there.
@@ -113,43 +129,64 @@ impl Watcher {
             return Ok(None);
         }
         let finder = Finder::new(terms, watched)?;
-        let cgroup = terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?;
-        let named = terms.metrics.as_ref().map(|served| match served {
-            Served::ByTarget => None,
-            Served::At(urls) => urls.first().map(String::as_str),
-        });
-        let metrics = named.map(|named| Metrics::new(named, watched)).transpose()?;
+        // Where its process is seen here, it is on this machine, whatever the address says.
+        let local = watched.local || finder.first().is_ok();
+        let site = WatchSite {
+            finder: Some(finder),
+            cgroup: terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?,
+            addresses: watched.plan.carriage.addresses.clone(),
+            local,
+            from_elsewhere: false,
+        };
+        Watcher::start(site, Metrics::of_terms(terms, watched)?, effort, SAMPLES_TOGETHER).map(Some)
+    }
+
+    /// Begins to watch the server of this machine that listens on the port of `addresses`, which
+    /// are those of another machine that loads it, or what is named. It must be there.
+    pub fn begin_for_others(
+        terms: &ProbesTerms<String>,
+        addresses: &[SocketAddr],
+        effort: Effort,
+    ) -> Result<Watcher, Failure> {
+        let finder = Finder::at_port(terms, addresses)?;
+        finder.first().clone().map_err(Failure::start)?;
+        let site = WatchSite {
+            finder: Some(finder),
+            cgroup: terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?,
+            addresses: addresses.to_vec(),
+            local: true,
+            from_elsewhere: true,
+        };
+        // Each sample leaves at once.
+        Watcher::start(site, None, effort, 1)
+    }
+
+    /// Begins to watch what plimsoll and others use of this machine, beside a server that is
+    /// watched elsewhere, and what the server tells of itself. `shared`: whether "elsewhere" is
+    /// this very machine, as with containers.
+    pub fn begin_at_generator(
+        terms: &ProbesTerms<String>,
+        watched: &Watched,
+        shared: bool,
+    ) -> Result<Watcher, Failure> {
+        let site =
+            WatchSite { finder: None, cgroup: None, addresses: Vec::new(), local: shared, from_elsewhere: false };
+        Watcher::start(site, Metrics::of_terms(terms, watched)?, Effort::Little, SAMPLES_TOGETHER)
+    }
+
+    fn start(site: WatchSite, metrics: Option<Metrics>, effort: Effort, together: u32) -> Result<Watcher, Failure> {
         let live = LiveServer::unseen();
         let shared = Arc::new(Shared { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();
         let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
         {
-            let (shared, live, addresses) =
-                (Arc::clone(&shared), live.clone(), watched.plan.carriage.addresses.clone());
-            // Where its process is seen here, it is on this machine, whatever the address says.
-            let local = watched.local || finder.first().is_ok();
+            let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {
                 // Its own table of files: thousands of threads' files must not be taken from the load's connections.
                 // Refused in some containers: then the table is shared, which is no reason not to look.
                 let _ = plimsoll_sys::process::copy_file_table();
-                let port = addresses.first().filter(|_| local).map(std::net::SocketAddr::port);
-                let server = server::ServerProbe::new(finder, live, port);
-                let mut probes: Vec<Box<dyn Probe>> = Vec::new();
-                let (roots, tables, asked) = (server.roots().to_vec(), server.tables(), server.asked());
-                probes.push(Box::new(server));
-                probes.push(Box::new(machine::MachineProbe::with(local, Arc::clone(&shared.ours))));
-                probes.push(Box::new(host::Host::new(roots.first().copied(), &addresses)));
-                if let Some(group) = cgroup.or_else(|| roots.first().and_then(|pid| cgroup::Folder::of(*pid))) {
-                    probes.push(Box::new(group));
-                }
-                if effort == Effort::Thorough {
-                    probes.push(Box::new(functions::FunctionSampling::of(Arc::clone(&tables))));
-                }
-                if local && let Some(address) = addresses.first() {
-                    let root = roots.first().copied();
-                    probes.push(Box::new(sockets::Sockets::new(address.port(), root, tables, asked)));
-                }
-                sample_all(&shared, &mut probes, PERIOD_NS, effort, SAMPLES_TOGETHER, true);
+                let mut probes = site.probes(live, &shared, effort);
+                sample_all(&shared, &mut probes, PERIOD_NS, effort, together, true);
             };
             threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
         }
@@ -160,21 +197,45 @@ impl Watcher {
                 move || sample_all(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, Effort::Little, 1, false);
             threads.push(std::thread::Builder::new().name("metrics".into()).spawn(watch).map_err(cannot)?);
         }
-        Ok(Some(Watcher { shared, live, threads }))
+        Ok(Watcher { shared, live, threads })
     }
+}
 
-    /// What can be shown while it runs.
-    pub fn live(&self) -> LiveServer {
+impl WatchSite {
+    /// What is read here.
+    fn probes(self, live: LiveServer, shared: &Shared, effort: Effort) -> Vec<Box<dyn Probe>> {
+        let WatchSite { finder, cgroup, addresses, local, from_elsewhere } = self;
+        let machine = Box::new(machine::MachineProbe::with(local, Arc::clone(&shared.ours)));
+        let Some(finder) = finder else { return vec![machine] };
+        let port = addresses.first().filter(|_| local).map(SocketAddr::port);
+        let server = server::ServerProbe::new(finder, live, port);
+        let (roots, tables, asked) = (server.roots().to_vec(), server.tables(), server.asked());
+        let root = roots.first().copied();
+        let mut probes: Vec<Box<dyn Probe>> = vec![Box::new(server), machine];
+        probes.push(Box::new(host::Host::new(root, &addresses, from_elsewhere)));
+        if let Some(group) = cgroup.or_else(|| root.and_then(cgroup::Folder::of)) {
+            probes.push(Box::new(group));
+        }
+        if effort == Effort::Thorough {
+            probes.push(Box::new(functions::FunctionSampling::of(Arc::clone(&tables))));
+        }
+        if let Some(port) = port {
+            probes.push(Box::new(sockets::Sockets::new(port, root, tables, asked)));
+        }
+        probes
+    }
+}
+
+impl ReadingSource for Watcher {
+    fn live(&self) -> LiveServer {
         self.live.clone()
     }
 
-    /// What this process does is plimsoll's doing as well, from now on.
-    pub fn watch_as_ours(&self, pid: u32) {
+    fn watch_as_ours(&self, pid: u32) {
         self.shared.ours.store(pid, Ordering::Relaxed);
     }
 
-    /// Takes a sample now, and waits for it within reason: at the edges of a load.
-    pub fn sample_now(&self) {
+    fn sample_now(&self) {
         let mut state = self.shared.lock();
         state.asked += 1;
         let asked = state.asked;
@@ -184,8 +245,7 @@ impl Watcher {
         drop(wait);
     }
 
-    /// What was seen since the last call; times are of the monotonic clock.
-    pub fn take(&self) -> Probes {
+    fn take(&self) -> Probes {
         std::mem::take(&mut self.shared.lock().seen)
     }
 }
@@ -201,7 +261,8 @@ impl Drop for Watcher {
     }
 }
 
-/// Samples until told to stop. `answers`: whether this thread answers to [`Watcher::sample_now`].
+/// Samples until told to stop. `answers`: whether this thread answers to
+/// [`ReadingSource::sample_now`].
 fn sample_all(
     shared: &Shared,
     probes: &mut [Box<dyn Probe>],

@@ -8,7 +8,8 @@ use crate::fetch::{BytesLeft, FetchTarget, Fetched, fetch};
 use crate::watched::Watched;
 use plimsoll_model::Failure;
 use plimsoll_model::redact::{self, Redact};
-use plimsoll_model::{Plan, SeriesKind};
+use plimsoll_model::terms::ProbesTerms;
+use plimsoll_model::{Plan, SeriesKind, Served};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -29,8 +30,17 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// What the terms ask for, if they do.
+    pub fn of_terms(terms: &ProbesTerms<String>, watched: &Watched) -> Result<Option<Metrics>, Failure> {
+        let named = terms.metrics.as_ref().map(|served| match served {
+            Served::ByTarget => None,
+            Served::At(urls) => urls.first().map(String::as_str),
+        });
+        named.map(|named| Metrics::new(named, watched)).transpose()
+    }
+
     /// Asks once: what is named must be there; without a name it is the target of the load `plan`.
-    pub fn new(named: Option<&str>, watched: &Watched) -> Result<Metrics, Failure> {
+    fn new(named: Option<&str>, watched: &Watched) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
         let url = named.map_or_else(|| format!("{}/", watched.plan.traffic.origin), str::to_owned);
         let url = url.as_str();

@@ -2,6 +2,7 @@
 //! text only what tells of a runtime, of pools, queues and garbage collection is taken, unless there is nothing of that.
 
 use plimsoll_model::SeriesKind;
+use plimsoll_model::redact::{REDACTED, is_secret_name};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -86,8 +87,11 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
         if name.ends_with("_bucket") || (take == Take::Runtime && !wanted(name)) || !value.is_finite() {
             continue;
         }
-        let whole = format!("{name}{labels}");
-        if whole.len() <= NAME_BYTES_MAX {
+        let shown = without_secrets(labels);
+        let whole = format!("{name}{}", shown.as_deref().unwrap_or(labels));
+        // Without their secrets several may have one name: the first stands.
+        let is_again = || shown.is_some() && metrics.iter().any(|metric: &ServerMetric| metric.name == whole);
+        if whole.len() <= NAME_BYTES_MAX && !is_again() {
             metrics.push(ServerMetric { kind: kind_of(name, &kinds), name: whole, value });
         }
     }
@@ -124,6 +128,37 @@ fn sample(line: &str) -> Option<(&str, &str, f64)> {
         number => number.parse().ok()?,
     };
     Some((name, labels, value))
+}
+
+/// Labels without the values of those whose names are of secrets, and of those that are long and random; `None`: there are none.
+fn without_secrets(labels: &str) -> Option<String> {
+    /// Values with so many letters and digits in one word are keys.
+    const KEY_CHARS_MIN: usize = 16;
+    let (mut out, mut rest, mut is_changed) = (String::new(), labels, false);
+    while let Some((before, after)) = rest.split_once('"') {
+        let mut is_escaped = false;
+        let end = after.find(|c| match (is_escaped, c) {
+            (false, '"') => true,
+            (before, c) => {
+                is_escaped = !before && c == '\\';
+                false
+            }
+        })?;
+        let name = before.trim_matches(['{', ',', '=', ' ']);
+        let is_key = |word: &str| {
+            word.len() >= KEY_CHARS_MIN
+                && word.contains(|c: char| c.is_ascii_digit())
+                && word.contains(|c: char| c.is_alphabetic())
+        };
+        let has_key = after[..end].split(|c: char| !c.is_alphanumeric()).any(is_key);
+        let is_secret = is_secret_name(name) || has_key;
+        is_changed |= is_secret;
+        out.push_str(before);
+        out.extend(["\"", if is_secret { REDACTED } else { &after[..end] }, "\""]);
+        rest = &after[end + 1..];
+    }
+    out.push_str(rest);
+    is_changed.then_some(out)
 }
 
 /// Where `{...}` ends: a brace inside quotes is part of a value.
@@ -191,6 +226,19 @@ mod tests {
             ("go_info{version=\"go1.26\"}", SeriesKind::Gauge, 1.0),
         ];
         assert_eq!(got, expect.map(|(name, kind, value)| (name.to_owned(), kind, value)));
+    }
+
+    #[test]
+    fn labels_keep_no_secret() {
+        let text = "go_a{token=\"s3cret\",db=\"a\\\"}b\"} 1\ngo_a{token=\"other\",db=\"a\\\"}b\"} 2\n\
+                    go_b{user=\"k Zq7xK2mW9vLp4TnR8sYd\"} 3\ngo_c{pool=\"http-nio-8080\",version=\"go1.26\"} 4\n";
+        let got: Vec<String> = parse(text.as_bytes(), Take::All).expect("text").into_iter().map(|m| m.name).collect();
+        let expect = [
+            "go_a{token=\"[redacted]\",db=\"a\\\"}b\"}",
+            "go_b{user=\"[redacted]\"}",
+            "go_c{pool=\"http-nio-8080\",version=\"go1.26\"}",
+        ];
+        assert_eq!(got, expect);
     }
 
     #[test]

@@ -22,7 +22,8 @@ impl LiveServer {
         LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
     }
 
-    pub(super) fn set(&self, cores: Option<f64>) {
+    /// It used so many cores of late; `None`: it is not seen.
+    pub fn set(&self, cores: Option<f64>) {
         self.0.store(cores.map_or(Self::UNSEEN, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
     }
 

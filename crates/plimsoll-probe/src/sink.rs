@@ -1,6 +1,7 @@
 //! Where probes put what they read, series by name on the monotonic clock, and how much they may read: a budget of CPU
 //! time that no server, however large, makes them exceed for long.
 
+use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
 use plimsoll_model::{Gap, Probes, SampledStretch, Series, SeriesKind, SeriesSample, ServerSeen};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
@@ -107,6 +108,7 @@ impl Sink {
     fn series(&mut self, name: &str, kind: SeriesKind, unit: &str) -> &mut Series {
         // Looked up first: the name is only copied for a series that is new.
         if !self.seen.series.contains_key(name) {
+            debug_assert!(is_in_table(name, kind, unit), "{name} ({kind:?}, '{unit}') is not in the table of series");
             self.seen.series.insert(name.to_owned(), Series::new(kind, unit));
         }
         self.seen.series.get_mut(name).unwrap_or_else(|| unreachable!("put in above"))
@@ -193,6 +195,12 @@ impl Sink {
         seen.unseen.sort_unstable();
         seen
     }
+}
+
+/// Whether a series is such as the table says.
+fn is_in_table(name: &str, kind: SeriesKind, unit: &str) -> bool {
+    let is_such = |row: &SeriesRow| row.subject == SeriesSubject::Metrics || (row.kind, row.unit) == (kind, unit);
+    series_row(name).is_some_and(is_such)
 }
 
 /// CPU time for readings: a share of a core that adds up while it is not used, to a limit.

@@ -11,6 +11,7 @@ use crate::server::add_server;
 use plimsoll_analysis::finding::{HeldBy, LadderFinding, ProveFinding, RunFinding, SearchFinding};
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
+use plimsoll_model::series_table as table;
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
 /// Columns of charts over time: no more than can be told apart.
@@ -72,11 +73,15 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
 
 /// Panels of what was watched: title, unit, and the series in it. The server's own metrics have a panel each besides.
 const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
-    ("cores in use", AxisUnit::Count, &["server.cpu", "server.fullest_thread", "cgroup.cpu"]),
-    ("threads that waited for a core", AxisUnit::Count, &["server.run_queue_wait"]),
-    ("memory", AxisUnit::Bytes, &["server.rss"]),
-    ("threads and open files", AxisUnit::Count, &["server.threads", "server.files_open"]),
-    ("connections that waited to be accepted", AxisUnit::Count, &["listen.queue"]),
+    (
+        "cores in use",
+        AxisUnit::Count,
+        &[table::SERVER_CPU.name, table::SERVER_FULLEST_THREAD.name, table::CGROUP_CPU.name],
+    ),
+    ("threads that waited for a core", AxisUnit::Count, &[table::SERVER_RUN_QUEUE_WAIT.name]),
+    ("memory", AxisUnit::Bytes, &[table::SERVER_RSS.name]),
+    ("threads and open files", AxisUnit::Count, &[table::SERVER_THREADS.name, table::SERVER_FILES_OPEN.name]),
+    ("connections that waited to be accepted", AxisUnit::Count, &[table::LISTEN_QUEUE.name]),
 ];
 
 /// What was seen of the server during one load, over time; empty where nothing was.
@@ -97,7 +102,7 @@ fn watched(run: &Run) -> Report {
         panel(title, *unit, names.iter().filter_map(|&name| line(name, shown(names, name))).collect())
     };
     let mut panels: Vec<Panel> = WATCHED.iter().map(of).filter(|panel| !panel.lines.is_empty()).collect();
-    for name in run.probes.series.keys().filter(|name| name.starts_with("metrics.")) {
+    for name in run.probes.series.keys().filter(|name| table::METRICS.label(name).is_some()) {
         panels.extend(line(name, name.clone()).map(|line| panel(name, AxisUnit::Count, vec![line])));
     }
     match panels.is_empty() {

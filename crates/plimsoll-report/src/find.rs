@@ -43,7 +43,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
     {
         let then = match &stalls.forbids {
-            Some(bound) => format!("no rate holds {bound}"),
+            Some(bound) => format!("no rate meets {bound}"),
             None => format!("no rate was shown to meet {slo} nevertheless"),
         };
         return format!("no load line: {}: {then}{disturbed}", stalls.text());

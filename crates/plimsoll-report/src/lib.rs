@@ -9,6 +9,7 @@
 pub mod block;
 pub mod chart;
 pub mod csv;
+pub mod doctor;
 pub mod event_lines;
 pub mod flame;
 pub mod history;

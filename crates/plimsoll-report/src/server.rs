@@ -50,7 +50,8 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     let mut facts: Vec<(String, String)> = Vec::new();
     match &view.used {
         Ok(used) => {
-            let who = used.servers.last().map(|server| format!("{} (pid {}): ", server.name, server.pid));
+            let host = view.host().map_or_else(String::new, |host| format!(" on {host}"));
+            let who = used.servers.last().map(|server| format!("{} (pid {}){host}: ", server.name, server.pid));
             facts.push(("server".into(), format!("{}{}", who.unwrap_or_default(), used_text(used))));
             let size = size_text(used);
             if !size.is_empty() {
@@ -80,6 +81,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
 /// The member `server` of a document.
 #[derive(Serialize)]
 pub(crate) struct ServerFields<'a> {
+    host: Option<&'a str>,
     pid: Option<u32>,
     name: Option<String>,
     found_by: Option<String>,
@@ -135,6 +137,7 @@ impl<'a> ServerFields<'a> {
         };
         let thread = used.and_then(|used| used.fullest_thread.as_ref());
         ServerFields {
+            host: view.host(),
             pid: present.map(|server| server.pid),
             name: present.map(|server| server.name.clone()),
             found_by: present.map(|server| server.found_by.clone()),

@@ -7,8 +7,8 @@ use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
 use plimsoll_model::units::{SECOND, exact_duration};
 use plimsoll_model::{
-    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape, OnLoss,
-    PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
+    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape,
+    OnInconclusive, OnLoss, PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
 };
 use plimsoll_traffic::target_url::default_port;
 
@@ -71,6 +71,8 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
     generator(&mut words, &first.load, asked, terms);
     watched(&mut words, asked, terms);
     words.optional("--fail-if", terms.fail_if.as_ref());
+    words.switch("--on-inconclusive=pass", terms.on_inconclusive == Some(OnInconclusive::Pass));
+    words.switch("--on-inconclusive=fail", terms.on_inconclusive == Some(OnInconclusive::Fail));
     output(&mut words, terms);
     let beside = matches!(asked, Asked::Overload(overload) if overload.against.is_some());
     if let Some(replay) = &terms.replay {
@@ -307,6 +309,8 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<
         words.value("--fleet", &fleet.place);
         words.switch("--fleet-copy", fleet.copied);
         words.switch("--on-loss=stop", fleet.on_loss == OnLoss::Stop);
+        words.optional("--agents", fleet.agents.as_deref());
+        words.optional("--wait", fleet.wait_ns.map(exact_duration));
         words.optional("--max-skew", Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration));
     }
     let arrivals = match asked {
@@ -332,6 +336,10 @@ fn watched(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
     }
     words.text("--cgroup", &probes.cgroup);
     words.switch("--no-probes", probes.none);
+    if let Some(watch) = &probes.watch {
+        words.value("--watch", &watch.place);
+        words.switch("--watch-copy", watch.copied);
+    }
     if let Some(profiles) = &terms.profiles {
         words.served("--pprof", &profiles.served);
         let usual = if matches!(asked, Asked::Prove(_)) { 5 } else { 10 };

@@ -11,7 +11,7 @@ use crate::text::broken;
 use crate::visible::visible;
 use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, LoadUnit};
-use plimsoll_analysis::{FailedKind, ServerUse, series};
+use plimsoll_analysis::{FailedKind, ServerUse, Summary, series};
 use plimsoll_model::Experiment;
 
 /// Most levels whose latencies are drawn beside each other: as many as there are colours.
@@ -61,20 +61,29 @@ fn error_cell(error: Option<f64>) -> String {
     error.map_or_else(|| "-".into(), |error| format!("{:.1} %", error * 100.0))
 }
 
+/// Mean response time and success rate of a level; neither is known where no request ended.
+fn ended_cells(summary: &Summary) -> [String; 2] {
+    match summary.requests {
+        0 => ["-".into(), "-".into()],
+        _ => [duration(summary.whole.response.mean_ns), share(summary.success_rate)],
+    }
+}
+
 /// The row of one level; why one was not measured stands in its place, in lines of `columns`.
 pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
     let concurrency = count(level.concurrency);
     let [cores, cpu] = server_cells(level);
     match &level.outcome {
         Ok(SweepFigures { summary, error, .. }) => {
+            let [mean, success] = ended_cells(summary);
             let cells = [
                 concurrency.as_str(),
                 &rate(summary.throughput_rps),
                 &error_cell(*error),
-                &duration(summary.whole.response.mean_ns),
+                &mean,
                 &summary.whole.response.quantiles.p50.to_string(),
                 &summary.whole.response.quantiles.p99.to_string(),
-                &share(summary.success_rate),
+                &success,
                 &cores,
                 &cpu,
             ];
@@ -229,16 +238,17 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
     report.heading("Evidence");
     let rows = levels.iter().map(|level| {
         let [cores, cpu] = server_cells(level);
+        let [mean, success] = level.figures().map_or_else(Default::default, |it| ended_cells(&it.summary));
         match &level.outcome {
             Ok(SweepFigures { summary: s, error, .. }) => vec![
                 count(level.concurrency),
                 rate(s.throughput_rps),
                 error_cell(*error),
-                duration(s.whole.response.mean_ns),
+                mean,
                 s.whole.response.quantiles.p50.to_string(),
                 s.whole.response.quantiles.p99.to_string(),
                 duration(s.whole.response.max_ns as f64),
-                share(s.success_rate),
+                success,
                 cores,
                 cpu,
                 percent(s.generator.work_share),

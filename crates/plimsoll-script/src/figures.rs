@@ -3,8 +3,6 @@
 //! Not here: where the values come from. What wrk gets wrong is right: the hundredth percentile is the largest value, and nothing
 //! is changed afterwards.
 
-use mlua::{Error, MetaMethod, Result, UserData, UserDataMethods, Value};
-
 /// Values that were seen, each with how often.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScriptFigures {
@@ -60,6 +58,16 @@ impl ScriptFigures {
         self.max
     }
 
+    /// The smallest; 0 without any.
+    pub fn min(&self) -> u64 {
+        self.min
+    }
+
+    /// How many distinct values.
+    pub fn distinct(&self) -> usize {
+        self.values.len()
+    }
+
     /// Their mean.
     pub fn mean(&self) -> f64 {
         self.mean
@@ -97,46 +105,9 @@ impl ScriptFigures {
     }
 
     /// The i-th distinct value from 1, and how often it was seen; zeroes beyond the last.
-    fn nth(&self, i: f64) -> (f64, f64) {
+    pub(crate) fn nth(&self, i: f64) -> (f64, f64) {
         let at = (i >= 1.0).then(|| i as usize - 1);
         at.and_then(|at| self.values.get(at)).map_or((0.0, 0.0), |(value, count)| (*value as f64, *count as f64))
-    }
-}
-
-/// Figures in the hands of a script.
-#[derive(Debug, Clone)]
-pub(crate) struct FiguresHandle {
-    pub(crate) figures: ScriptFigures,
-    /// `#latency` is the number of all values, as with wrk2, and not of those that differ.
-    pub(crate) counts_all: bool,
-}
-
-impl UserData for FiguresHandle {
-    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        methods.add_method("percentile", |_, this, percent: f64| {
-            if percent.is_nan() {
-                return Err(Error::runtime("percentile() wants a number from 0 to 100"));
-            }
-            Ok(this.figures.percentile(percent) as f64)
-        });
-        methods.add_meta_method(MetaMethod::Call, |_, this, i: f64| Ok(this.figures.nth(i)));
-        methods.add_meta_method(MetaMethod::Len, |_, this, ()| {
-            Ok(if this.counts_all { this.figures.count as f64 } else { this.figures.values.len() as f64 })
-        });
-        methods.add_meta_method(MetaMethod::Index, |_, this, key: Value| -> Result<Value> {
-            let figures = &this.figures;
-            if let Some(i) = key.as_f64().or_else(|| key.as_integer().map(|i| i as f64)) {
-                return Ok(Value::Number(figures.nth(i).0));
-            }
-            let Some(key) = key.as_string() else { return Ok(Value::Nil) };
-            Ok(match &*key.as_bytes() {
-                b"min" => Value::Number(figures.min as f64),
-                b"max" => Value::Number(figures.max as f64),
-                b"mean" => Value::Number(figures.mean),
-                b"stdev" => Value::Number(figures.stdev),
-                _ => Value::Nil,
-            })
-        });
     }
 }
 

@@ -6,25 +6,33 @@
 //! the command line, how a load is carried out, and how anything looks.
 
 #![deny(unsafe_code)]
+// What only Lua calls has no caller without it.
+#![cfg_attr(not(feature = "lua"), allow(dead_code))]
 
-mod address;
 mod failure;
 mod figures;
 pub mod messages;
 mod program;
 mod pulse;
+mod reach;
 pub mod run_figures;
-mod script;
-mod state;
-mod thread;
-mod transfer;
+mod summary;
 
-pub use address::Reach;
+// Twins: the same items with Lua and without it.
+#[cfg(feature = "lua")]
+#[path = "lua/mod.rs"]
+mod script;
+#[cfg(not(feature = "lua"))]
+#[path = "no_lua.rs"]
+mod script;
+
 pub use failure::{HookName, ScriptError};
 pub use figures::ScriptFigures;
 pub use program::{Dialect, Program};
 pub use pulse::{Hanging, PulseWatch};
-pub use script::{Script, ScriptAuthor, ScriptSummary};
+pub use reach::Reach;
+pub use script::{Script, ScriptAuthor};
+pub use summary::ScriptSummary;
 
 /// Memory that one state of a script may take unless it is said otherwise, bytes.
 pub const MEMORY_BYTES_MAX: usize = 2 << 30;

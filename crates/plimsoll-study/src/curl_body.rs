@@ -56,14 +56,15 @@ pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
     let boundaries = (0u32..).map(|number| format!("------------------------plimsoll{number:08}"));
     let boundary = boundaries.take(1000).find(|boundary| !stands(boundary)).unwrap_or_default();
     let mut bytes = Vec::new();
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace(['\r', '\n'], " ");
+    // As curl does since 7.81, and browsers do.
+    let quoted = |text: &str| text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
     for (part, content) in form.iter().zip(&contents) {
         let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(&part.name));
         if let Some(name) = &part.file_name {
             head.push_str(&format!("; filename=\"{}\"", quoted(name)));
         }
         if let Some(kind) = &part.content_type {
-            head.push_str(&format!("\r\nContent-Type: {}", quoted(kind)));
+            head.push_str(&format!("\r\nContent-Type: {}", kind.replace(['\r', '\n'], " ")));
         }
         bytes.extend_from_slice(head.as_bytes());
         bytes.extend_from_slice(b"\r\n\r\n");
@@ -99,7 +100,7 @@ mod tests {
         let text = String::from_utf8(bytes).expect("text");
         assert_eq!(
             text,
-            format!("--{other}\r\nContent-Disposition: form-data; name=\"a\\\"b\"\r\n\r\n{first}\r\n--{other}--\r\n")
+            format!("--{other}\r\nContent-Disposition: form-data; name=\"a%22b\"\r\n\r\n{first}\r\n--{other}--\r\n")
         );
     }
 

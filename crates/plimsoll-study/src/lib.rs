@@ -33,6 +33,7 @@ pub mod recording;
 pub mod result_store;
 pub mod runner;
 pub mod script_run;
+pub mod self_measurement;
 mod self_process;
 pub mod setup_teardown;
 pub mod side_profiles;

@@ -42,8 +42,12 @@ pub fn folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
 /// What a flag of regular expressions says.
 pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let compile = |pattern: &String| {
-        Regex::new(pattern)
-            .map_err(|error| Failure::usage(format!("{name} '{pattern}' is not a regular expression: {error}")))
+        Regex::new(pattern).map_err(|error| {
+            // The whole message draws the pattern over several lines; the last one says what is wrong.
+            let text = error.to_string();
+            let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Failure::usage(format!("{name} '{pattern}' is no regular expression: {why}"))
+        })
     };
     texts.iter().map(compile).collect()
 }

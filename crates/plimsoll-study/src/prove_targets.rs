@@ -33,7 +33,8 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
             continue;
         }
         let finder = Finder::of_listener(&base.watched(&base.resolver()));
-        if let (Criterion::Cpu, Err(reason)) = (criterion, finder.first()) {
+        // Who watches it where it runs finds it there.
+        if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.first(), &terms.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }
         targets.push(BuildTarget { base, command: None, finder: Some(finder), authoring });

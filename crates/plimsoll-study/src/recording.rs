@@ -234,6 +234,11 @@ impl Recording {
         self.experiment.remarks.push(remark);
     }
 
+    /// Its run file, as long as that is whole.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().filter(|file| !file.failed).map(|file| file.path.as_path())
+    }
+
     /// Leaves the experiment as it is: what was measured is kept, with the reason in place of the mark of a whole
     /// recording.
     pub fn break_off(mut self, reason: &str) -> (Experiment, Option<String>) {

@@ -2,7 +2,7 @@
 //!
 //! What is removed was made by plimsoll under a name that it chose itself: a run file `COMMAND-TIME-PROCESS.plimsoll`, told
 //! by its name and its first bytes, and the page, profiles and logs of the same name beside it. Nothing else is ever touched:
-//! no folder, no link, no file with a name of the user's (`-o`, `sweep --name`), no run with a tag. A store that the user named
+//! no folder, no link, no file with a name of the user's (`-o`, `sweep --name`), no run with a tag or a pin. A store that the user named
 //! (`--store`, a variable) is left as it is: only `clean` removes runs there.
 
 use plimsoll_model::terms::OutputTerms;
@@ -17,6 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Runs that are kept there.
 pub const RUNS_KEPT: usize = 50;
+/// Marks that were given to a run later.
+const MARKS: &str = ".marks";
 /// The variable that names the store where no flag does.
 pub const STORE_VARIABLE: &str = "PLIMSOLL_STORE";
 
@@ -71,7 +73,7 @@ fn chosen(stem: &str) -> Option<(u64, u32)> {
 /// Whether a file of that name lies beside a run file that is called `stem`, and was made with it.
 fn belongs(name: &str, stem: &str) -> bool {
     let Some(rest) = name.strip_prefix(stem) else { return false };
-    rest == ".html" || (rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log")))
+    rest == ".html" || rest == MARKS || (rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log")))
 }
 
 fn is_run_file(path: &Path) -> bool {
@@ -121,10 +123,14 @@ fn is_tagged(run_file: &Path) -> bool {
 }
 
 /// Those of `runs` (the latest first) that are too many. A run whose process is still there may be under way: it stays. So does a run
-/// with a tag.
+/// with a tag or a pin.
 pub fn surplus(runs: Vec<KeptRun>, keep: usize) -> Vec<KeptRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
-    let is_old = |run: &KeptRun| !under_way(run.process) && !run.files.first().is_some_and(|file| is_tagged(file));
+    let is_marked = |run: &KeptRun| {
+        let has_marks = run.files.iter().any(|file| file.to_string_lossy().ends_with(MARKS));
+        has_marks || run.files.first().is_some_and(|file| is_tagged(file))
+    };
+    let is_old = |run: &KeptRun| !under_way(run.process) && !is_marked(run);
     runs.into_iter().skip(keep).filter(is_old).collect()
 }
 

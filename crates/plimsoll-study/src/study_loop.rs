@@ -17,6 +17,7 @@ use plimsoll_model::{
 };
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// Of what went wrong beside the loads so much is said.
 const WARNINGS_MAX: usize = 3;
@@ -184,6 +185,9 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     fn end_load(&mut self, study: &Study) {
+        for news in self.runner.take_news() {
+            self.display.note(&format!("warning: {news}"));
+        }
         let state = state(&self.recording, self.runner);
         if let Some(trial) = state.history.trials.last() {
             self.outputs.iter_mut().for_each(|output| output.load_ends(study, trial, &state));
@@ -217,11 +221,17 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         let finished = self.runner.finish();
         let mut warnings = self.runner.take_warnings();
         warnings.dedup();
+        let path = self.recording.path().map(Path::to_owned);
         let (experiment, note) = match broken {
             Some(reason) => self.recording.break_off(reason),
             None => self.recording.end(self.runner.elapsed_ns()),
         };
         let mut display = self.display;
+        match path.map_or(Ok(None), |path| self.runner.store_file(&path)) {
+            Ok(None) => {}
+            Ok(Some(how)) => display.note(&how),
+            Err(why) => display.note(&format!("warning: {why}")),
+        }
         // Of many loads the first tell enough.
         for warning in warnings.iter().take(WARNINGS_MAX) {
             display.note(&format!("warning: {warning}"));

@@ -3,6 +3,7 @@
 //! Not here: what is asked of each target (`file_traffic`).
 
 use crate::grpc;
+use plimsoll_engine::PatternCache;
 use plimsoll_model::Plan;
 use plimsoll_model::data::Pick;
 use plimsoll_model::failure::Failure;
@@ -24,7 +25,7 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
 
 /// What a file of this text, in this folder, lacks to be asked: variables of the environment and files. An error is of another kind.
 pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
-    let beside = Beside { folder: folder.to_owned(), shows_variables: false };
+    let beside = Beside::new(folder, false);
     let mut asked = LackFinder { beside, lacks: Vec::new() };
     let file = TrafficFile::read(text, TrafficFormat::Toml, &mut asked);
     match file {
@@ -41,7 +42,7 @@ fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure>
     let bytes =
         files::read(path, Use::Traffic).map_err(|why| Failure::start(format!("-f: the file '{named}' {why}")))?;
     let text = text_of(bytes, &named.to_string())?;
-    let mut beside = Beside { folder: path.parent().unwrap_or(Path::new("")).to_owned(), shows_variables };
+    let mut beside = Beside::new(path.parent().unwrap_or(Path::new("")), shows_variables);
     let format = TrafficFormat::of_name(&path.to_string_lossy());
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
 }
@@ -100,6 +101,13 @@ pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
 struct Beside {
     folder: PathBuf,
     shows_variables: bool,
+    patterns: PatternCache,
+}
+
+impl Beside {
+    fn new(folder: &Path, shows_variables: bool) -> Beside {
+        Beside { folder: folder.to_owned(), shows_variables, patterns: PatternCache::default() }
+    }
 }
 
 /// The same, remembering what is not there.
@@ -151,7 +159,7 @@ impl Surroundings for Beside {
     }
 
     fn pattern(&mut self, text: &str) -> Result<(), String> {
-        plimsoll_engine::pattern(text).map(|_| ()).map_err(|error| error.to_string())
+        self.patterns.compile(text).map(|_| ()).map_err(|error| error.to_string())
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

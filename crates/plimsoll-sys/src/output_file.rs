@@ -6,7 +6,7 @@
 use crate::file::{WriteMode, is_link, open};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -68,6 +68,14 @@ pub fn create(path: &Path) -> io::Result<File> {
         file.set_len(0)?;
     }
     Ok(file)
+}
+
+/// Writes a new file that only its owner can read. One that is there is an error.
+pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    make_folder(path)?;
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// Writes a whole file: beside its place, and then into it, so that what was there is there until the new one is whole.

@@ -34,7 +34,8 @@ service Items {
 }
 "#;
 
-const MONEY: &str = "syntax = \"proto3\"; package shop.v1; message Money { string currency = 1; int64 cents = 2; }";
+const MONEY: &str =
+    "\u{feff}syntax = \"proto3\"; package shop.v1; message Money { string currency = 1; int64 cents = 2; }";
 
 fn text(name: &str) -> Option<Result<String, String>> {
     match name {

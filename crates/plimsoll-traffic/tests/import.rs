@@ -535,6 +535,16 @@ fn collections_say_who_asks() {
             &["/a?access_token=t"],
             "",
         ),
+        (
+            r#"{"url": "http://h/a", "header": [{"key": "authorization", "value": "own"}], "auth": {"type": "bearer", "bearer": [{"key": "token", "value": "t"}]}}"#,
+            &["headers = { Authorization = \"Bearer t\" }"],
+            "",
+        ),
+        (
+            r#"{"url": {"host": "h", "path": "a", "query": [{"key": "y", "value": ""}, {"key": "z", "value": null}]}}"#,
+            &["/a?y=&z\""],
+            "",
+        ),
         (r#"{"url": "http://h/a?x={{missing}}"}"#, &["{{ env.missing | url }}"], "is not in the collection"),
         (r#"{"url": "http://h/a", "method": "CONNECT"}"#, &[], ""),
         (
@@ -621,6 +631,14 @@ fn test_plans_keep_scopes_and_defaults() {
             ask("/a", &property("HTTPSampler.contentEncoding", "UTF-16"), ""),
             vec![],
             "HTTPSampler.contentEncoding = UTF-16",
+        ),
+        (ask("/a?x=${__RandomString(3,ab)}", "", ""), vec!["{{ text(3)"], "__RandomString draws letters and digits"),
+        (
+            element("DNSCacheManager", "<boolProp name='DNSCacheManager.isCustomResolver'>true</boolProp>", "")
+                + &element("DNSCacheManager", "", "")
+                + &ask("/a", "", ""),
+            vec!["get = \"/a\""],
+            "DNSCacheManager",
         ),
         (ask("/a?${never}", "", ""), vec!["{{ env.never }}"], "nothing sets the variable never"),
     ] {

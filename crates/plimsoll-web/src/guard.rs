@@ -19,7 +19,8 @@ pub fn headers() -> [(HeaderName, HeaderValue); 6] {
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        // Not `no-referrer`: with it a browser sends `Origin: null` with the forms of these pages, too.
+        (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     ]
@@ -34,6 +35,8 @@ pub struct Access {
     token: String,
     /// Whether reading needs it, too.
     token_to_read: bool,
+    /// Whether the pages are served over TLS.
+    is_secure: bool,
     port: u16,
 }
 
@@ -77,7 +80,12 @@ impl Access {
         let mut names: Vec<String> = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")).into();
         names.push(listens.to_string());
         names.extend(name.map(|name| if name.contains(':') { name.to_owned() } else { format!("{name}:{port}") }));
-        Access { names, token, token_to_read: !listens.ip().is_loopback(), port }
+        Access { names, token, token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
+    }
+
+    /// The same over TLS: the cookie goes over nothing else.
+    pub fn over_tls(self) -> Access {
+        Access { is_secure: true, ..self }
     }
 
     /// Whether `given` is the token; as long as it takes tells nothing of where it differs.
@@ -90,7 +98,8 @@ impl Access {
     /// The cookie that holds the token. Cookies are of a host, not of a port: its name has the
     /// port.
     pub fn cookie(&self) -> String {
-        format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), self.token)
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        format!("{}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie_name(), self.token)
     }
 
     fn cookie_name(&self) -> String {

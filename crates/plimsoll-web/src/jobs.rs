@@ -103,9 +103,17 @@ impl StartedStudies {
         let said = self.folder.join(format!(".{study}-{started_unix_s}.messages"));
         let (events, errors) =
             (output_file::create(&pending).map_err(cannot)?, output_file::create(&said).map_err(cannot)?);
+        let words = match &form.traffic {
+            Some(traffic) => {
+                let path = self.folder.join(format!("{study}-{started_unix_s}.{}", traffic.suffix));
+                output_file::write(&path, traffic.text.as_bytes()).map_err(cannot)?;
+                form.words_with(&path.display().to_string())
+            }
+            None => form.words.clone(),
+        };
         let mut command = Command::new(&self.program);
-        command.args(&form.words[..1]).arg("--json-lines").arg(format!("--store={}", self.store.display()));
-        command.args(&form.words[1..]).stdin(Stdio::null()).stdout(events).stderr(errors);
+        command.args(&words[..1]).arg("--json-lines").arg(format!("--store={}", self.store.display()));
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(events).stderr(errors);
         // ^C for the server is none for the study.
         let mut child = command.process_group(0).spawn().map_err(cannot)?;
         let pid = child.id();

@@ -7,18 +7,22 @@
 
 #![forbid(unsafe_code)]
 
+mod again;
 mod api;
 mod guard;
 mod jobs;
 mod layout;
+mod marking;
 mod metrics;
 mod problem;
 mod query;
 mod server;
 mod start_form;
 mod state;
+mod tls;
 mod views;
 
 pub use guard::Access;
 pub use server::{WebSettings, serve};
 pub use state::Renderers;
+pub use tls::{WebTls, WebTlsError};

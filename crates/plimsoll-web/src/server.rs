@@ -6,11 +6,12 @@ use crate::api;
 use crate::guard::{Access, headers};
 use crate::jobs::StartedStudies;
 use crate::layout::{APP_SCRIPT, app_style, problem_page};
+use crate::marking;
 use crate::metrics;
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
-use crate::start_form::StudyForm;
 use crate::state::{Renderers, WebState};
+use crate::tls::WebTls;
 use crate::views;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -30,7 +31,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// Bytes of a body that are read.
-const BODY_BYTES_MAX: usize = 64 << 10;
+const BODY_BYTES_MAX: usize = 192 << 10;
 /// Threads that read run files: a load on this machine needs the cores.
 const READERS_MAX: usize = 2;
 /// The largest run file that is sent.
@@ -46,6 +47,10 @@ pub struct WebSettings {
     pub access: Access,
     /// What shows a run.
     pub renderers: Renderers,
+    /// The certificate; `None`: plain HTTP.
+    pub tls: Option<WebTls>,
+    /// Whether a page may give commands for a shell, and name files.
+    pub allows_commands: bool,
 }
 
 type App = Arc<WebState>;
@@ -53,16 +58,28 @@ type App = Arc<WebState>;
 /// Serves until the process ends.
 pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::start(format!("the pages cannot be served: {error}"));
-    let WebSettings { store: folder, program, access, renderers } = settings;
+    let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
     let store = Mutex::new(Store::open(&folder)?);
     let jobs = StartedStudies::new(&folder, program);
-    let app = Arc::new(WebState { folder, store, jobs, renderers, access, style: app_style() });
+    let app = Arc::new(WebState {
+        folder,
+        store,
+        jobs,
+        renderers,
+        access,
+        style: app_style(),
+        marking: Mutex::default(),
+        allows_commands,
+    });
     listener.set_nonblocking(true).map_err(cannot)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_io().enable_time().max_blocking_threads(READERS_MAX).build().map_err(cannot)?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
-        axum::serve(listener, router(app)).await.map_err(cannot)
+        match tls {
+            Some(tls) => axum::serve(tls.listener(listener), router(app)).await.map_err(cannot),
+            None => axum::serve(listener, router(app)).await.map_err(cannot),
+        }
     })
 }
 
@@ -75,15 +92,16 @@ fn router(app: App) -> Router {
             get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::history(it, &parse_query(query)))),
         )
         .route("/runs", get(|State(app): State<App>| html(app, views::runs)))
-        .route(
-            "/runs/{file}",
-            get(|State(app): State<App>, Path(file): Path<String>| html(app, move |it| views::run(it, &file))),
-        )
+        .route("/runs/{file}", get(run_page))
         .route("/runs/{file}/page.html", get(whole_page))
         .route("/runs/{file}/summary.md", get(summary))
         .route("/runs/{file}/document.json", get(document))
         .route("/runs/{file}/file", get(run_file))
         .route("/runs/{file}/picture", get(picture))
+        .route("/runs/{file}/marks", post(mark))
+        .route("/runs/{file}/delete", post(delete))
+        .route("/api/v1/runs/{file}/marks", post(mark_json))
+        .route("/api/v1/runs/{file}/delete", post(delete_json))
         .route(
             "/compare",
             get(|State(app): State<App>, query: RawQuery| html(app, move |it| views::compare(it, &parse_query(query)))),
@@ -279,16 +297,26 @@ async fn login(State(app): State<App>, query: RawQuery) -> Response {
     }
 }
 
+async fn run_page(State(app): State<App>, headers: HeaderMap, Path(file): Path<String>) -> Response {
+    let may_act = app.access.has_token(&headers);
+    html(app, move |it| views::run(it, &file, may_act)).await
+}
+
 async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery) -> Response {
     let may_act = app.access.has_token(&headers);
     html(app, move |it| views::start(it, &parse_query(query), may_act)).await
 }
 
 async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
-    read_files(app, move |it| Ok(it.jobs.start(&StudyForm::parse(&Query::parse(&body))?)?.name)).await
+    read_files(app, move |it| Ok(it.jobs.start(&views::form(it, &Query::parse(&body))?)?.name)).await
 }
 
 async fn start(State(app): State<App>, body: Bytes) -> Response {
+    let asked = Query::parse(&body);
+    if asked.get("show").is_some() {
+        // Who sends a form has the token.
+        return html(app, move |it| views::start(it, &asked, true)).await;
+    }
     match start_study(app, body).await {
         Ok(name) => see(&format!("/studies/{}", encoded(&name))),
         Err(problem) => problem_answer(&problem),
@@ -300,6 +328,39 @@ async fn start_json(State(app): State<App>, body: Bytes) -> Response {
         Ok(name) => json(app, move |it| api::job(it, &name)).await,
         Err(problem) => json_problem(&problem),
     }
+}
+
+async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem> {
+    read_files(app, move |it| marking::mark(it, &file, &Query::parse(&body)).map(|()| file)).await
+}
+
+async fn mark(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
+    match mark_run(app, file, body).await {
+        Ok(file) => see(&format!("/runs/{}", encoded(&file))),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
+    match mark_run(Arc::clone(&app), file, body).await {
+        Ok(file) => json(app, move |it| api::listed_run(it, &file)).await,
+        Err(problem) => json_problem(&problem),
+    }
+}
+
+async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
+    match read_files(app, move |it| marking::delete(it, &file)).await {
+        Ok(()) => see("/runs"),
+        Err(problem) => problem_answer(&problem),
+    }
+}
+
+async fn delete_json(State(app): State<App>, Path(file): Path<String>) -> Response {
+    json(app, move |it| {
+        marking::delete(it, &file)?;
+        Ok(serde_json::json!({ "schema": "plimsoll.deleted/1", "file": file }))
+    })
+    .await
 }
 
 async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<String>) -> Response {

@@ -1,13 +1,15 @@
 //! What the form of a study says ([`StudyForm`]), as the words of a command line. Every value
-//! follows its flag in one word, so that none of them is taken for a flag; commands for a shell,
-//! files and public targets cannot be given.
+//! follows its flag in one word, so that none of them is taken for a flag. Commands for a shell and
+//! files of this machine are for a server that allows them; public targets cannot be given.
 //!
-//! Not here: running the command line (`jobs`), and whether its values can be used (the command
-//! that is started says so).
+//! Not here: running the command line (`jobs`), what a run file recorded (`again`), and whether
+//! values can be used (the command that is started says so).
 
 use crate::problem::Problem;
 use crate::query::Query;
 use plimsoll_model::shell;
+use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use plimsoll_traffic::import::curl::{CurlData, CurlRequest, words};
 
 /// Studies that a form starts, with what each finds out.
 pub const STUDIES: [(&str, &str); 5] = [
@@ -18,52 +20,39 @@ pub const STUDIES: [(&str, &str); 5] = [
     ("prove", "compare two addresses"),
 ];
 
+const ALL: &str = "find explain run overload prove";
+
 /// Fields, with the flag that each becomes, the studies that take it, and a placeholder.
 pub const FIELDS: [FormField; 10] = [
-    FormField {
-        name: "slo",
-        flag: "--slo",
-        label: "SLO",
-        of: "find explain overload",
-        example: "success>=99.9%, p99<=500ms",
-    },
-    FormField { name: "budget", flag: "--budget", label: "Budget", of: "find explain overload prove", example: "60s" },
-    FormField { name: "max_rate", flag: "--max-rate", label: "Highest rate", of: "find explain", example: "5000" },
-    FormField { name: "rate", flag: "--rate", label: "Rate, 1/s", of: "run", example: "1000" },
-    FormField { name: "concurrency", flag: "--concurrency", label: "Users", of: "run", example: "50" },
-    FormField { name: "duration", flag: "--duration", label: "Duration", of: "run", example: "10s" },
-    FormField {
-        name: "measure",
-        flag: "--measure",
-        label: "Measure",
-        of: "prove",
-        example: "goodput, p50, p99 or cpu",
-    },
-    FormField {
-        name: "method",
-        flag: "--method",
-        label: "Method",
-        of: "find explain run overload prove",
-        example: "GET",
-    },
-    FormField {
-        name: "header",
-        flag: "--header",
-        label: "Header",
-        of: "find explain run overload prove",
-        example: "Accept: text/html",
-    },
-    FormField {
-        name: "tag",
-        flag: "--tag",
-        label: "Tag",
-        of: "find explain run overload prove",
-        example: "release=1.4",
-    },
+    FormField::new("slo", "--slo", "SLO", "find explain overload", "success>=99.9%, p99<=500ms"),
+    FormField::new("budget", "--budget", "Budget", "find explain overload prove", "60s"),
+    FormField::new("max_rate", "--max-rate", "Highest rate", "find explain", "5000"),
+    FormField::new("rate", "--rate", "Rate, 1/s", "run", "1000"),
+    FormField::new("concurrency", "--concurrency", "Users", "run", "50"),
+    FormField::new("duration", "--duration", "Duration", "run", "10s"),
+    FormField::new("measure", "--measure", "Measure", "prove", "goodput, p50, p99 or cpu"),
+    FormField::new("method", "--method", "Method", ALL, "GET"),
+    FormField::new("header", "--header", "Header", ALL, "Accept: text/html"),
+    FormField::new("tag", "--tag", "Tag", ALL, "release=1.4"),
+];
+
+/// Fields of a server that allows commands.
+pub const COMMAND_FIELDS: [FormField; 5] = [
+    FormField::new("a", "--a", "Start A", "prove", "./old --port 8080"),
+    FormField::new("b", "--b", "Start B", "prove", "./new --port 8080"),
+    FormField::new("before_block", "--before-block", "Before each block", "prove", "./reset-data"),
+    FormField::new("vary", "--vary", "Change a setting", "explain", "./set-pool {n}"),
+    FormField::new("values", "--values", "To these values", "explain", "4,8,16"),
 ];
 
 /// The longest value of a field.
 const VALUE_BYTES_MAX: usize = 2000;
+/// The longest line of curl: browsers copy cookies, too.
+const CURL_BYTES_MAX: usize = 16 << 10;
+/// The longest file of traffic.
+pub const TRAFFIC_BYTES_MAX: usize = 48 << 10;
+/// The word that stands for the file, until it is written.
+const TRAFFIC_STEM: &str = "traffic";
 
 /// A field of the form.
 #[derive(Debug, Clone, Copy)]
@@ -80,28 +69,97 @@ pub struct FormField {
     pub example: &'static str,
 }
 
+impl FormField {
+    const fn new(
+        name: &'static str,
+        flag: &'static str,
+        label: &'static str,
+        of: &'static str,
+        example: &'static str,
+    ) -> FormField {
+        FormField { name, flag, label, of, example }
+    }
+
+    fn is_of(&self, study: &str) -> bool {
+        self.of.split(' ').any(|of| of == study)
+    }
+}
+
 /// A study that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyForm {
     /// The words after `plimsoll`.
     pub words: Vec<String>,
+    /// A file of traffic that was sent along.
+    pub traffic: Option<TrafficText>,
+}
+
+/// A file of traffic that came with a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrafficText {
+    /// What its name ends with: `toml`, `yaml` or `json`.
+    pub suffix: &'static str,
+    /// Its content.
+    pub text: String,
+}
+
+impl TrafficText {
+    /// The word by which a form names it before it has a place.
+    fn word(&self) -> String {
+        format!("--file={TRAFFIC_STEM}.{}", self.suffix)
+    }
 }
 
 impl StudyForm {
-    /// What a form says.
-    pub fn parse(query: &Query) -> Result<StudyForm, Problem> {
+    /// What a form says. `allows_commands`: it may give commands for a shell, and name files.
+    pub fn parse(query: &Query, allows_commands: bool) -> Result<StudyForm, Problem> {
         let study = query.get("study").unwrap_or("find");
         if !STUDIES.iter().any(|(known, _)| *known == study) {
             return Err(Problem::bad("study: expected find, explain, run, overload or prove"));
         }
         let mut words = vec![study.to_owned()];
-        for field in FIELDS.iter().filter(|field| field.of.split(' ').any(|of| of == study)) {
-            for value in query.all(field.name) {
-                words.push(format!("{}={}", field.flag, check_value(field.name, value)?));
+        let mut push = |fields: &[FormField]| -> Result<usize, Problem> {
+            let before = words.len();
+            for field in fields.iter().filter(|field| field.is_of(study)) {
+                for value in query.all(field.name) {
+                    words.push(format!("{}={}", field.flag, check_value(field.name, value)?));
+                }
             }
+            Ok(words.len() - before)
+        };
+        push(&FIELDS)?;
+        if let Some(field) = COMMAND_FIELDS.iter().find(|field| query.get(field.name).is_some())
+            && !allows_commands
+        {
+            let name = field.name;
+            return Err(Problem::bad(format!("{name}: commands need plimsoll serve --allow-commands")));
         }
-        for (name, needed) in [("url", true), ("url2", study == "prove")] {
-            match query.get(name).filter(|_| needed) {
+        let commands = push(&COMMAND_FIELDS)?;
+        let curl = query.get("curl");
+        let traffic = query.get("traffic").map(|text| traffic_text(text, allows_commands)).transpose()?;
+        match (curl, &traffic) {
+            (Some(_), Some(_)) => return Err(Problem::bad("curl and traffic: give one of the two")),
+            (Some(_), None) if query.get("url").is_some() => {
+                return Err(Problem::bad("curl: the line has the address: leave the address out"));
+            }
+            (Some(_), None) if study == "prove" => {
+                return Err(Problem::bad("curl: prove compares two addresses, and the line has one"));
+            }
+            (Some(line), None) => words.push(format!("--curl={}", check_curl(line, allows_commands)?)),
+            (None, Some(traffic)) => words.push(traffic.word()),
+            (None, None) => {}
+        }
+        let needs_url = curl.is_none() && traffic.is_none();
+        // Where commands start the sides, one address is enough.
+        let needs_second = study == "prove" && commands == 0;
+        for (name, needed, is_used) in
+            [("url", needs_url || needs_second, curl.is_none()), ("url2", needs_second, study == "prove")]
+        {
+            match query.get(name).filter(|_| is_used) {
+                // What stands in a file is asked there instead.
+                Some(url) if traffic.is_some() && study != "prove" => {
+                    words.push(format!("--target={}", target(name, url)?));
+                }
                 Some(url) => words.push(target(name, url)?),
                 None if needed => {
                     return Err(Problem::bad(format!("{name}: give the address, such as http://localhost:8080/")));
@@ -109,7 +167,14 @@ impl StudyForm {
                 None => {}
             }
         }
-        Ok(StudyForm { words })
+        Ok(StudyForm { words, traffic })
+    }
+
+    /// The words, where the file of traffic is at `path`.
+    pub fn words_with(&self, path: &str) -> Vec<String> {
+        let own = self.traffic.as_ref().map(TrafficText::word);
+        let word = |word: &String| if Some(word) == own.as_ref() { format!("--file={path}") } else { word.clone() };
+        self.words.iter().map(word).collect()
     }
 
     /// The command line that does the same.
@@ -127,7 +192,7 @@ fn check_value<'a>(name: &str, value: &'a str) -> Result<&'a str, Problem> {
 }
 
 /// An address; nothing that a command line takes for a flag.
-fn target(name: &str, url: &str) -> Result<String, Problem> {
+pub fn target(name: &str, url: &str) -> Result<String, Problem> {
     let is_url = ["http://", "https://", "grpc://", "grpcs://"].iter().any(|scheme| url.starts_with(scheme));
     match is_url {
         true => Ok(check_value(name, url)?.to_owned()),
@@ -137,12 +202,91 @@ fn target(name: &str, url: &str) -> Result<String, Problem> {
     }
 }
 
+/// A line of curl in one line. It names no file of this machine, unless that is allowed.
+fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
+    let wrong = |why: String| Problem::bad(format!("curl: {why}"));
+    if line.len() > CURL_BYTES_MAX || line.chars().any(|c| c.is_control() && !"\r\n\t".contains(c)) {
+        return Err(wrong(format!("at most {CURL_BYTES_MAX} bytes of text")));
+    }
+    let request = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(error.to_string()))?;
+    let is_text = |data: &CurlData| matches!(data, CurlData::Text(_));
+    let names_files = !request.data.iter().all(is_text)
+        || !request.form.iter().all(|part| is_text(&part.data))
+        || [&request.unix, &request.issuers, &request.certificate, &request.key].iter().any(|path| path.is_some());
+    if names_files && !allows_files {
+        return Err(wrong("it names files of this machine: paste their content, or serve --allow-commands".to_owned()));
+    }
+    // A line that goes on behind a backslash is one.
+    Ok(line.replace("\r\n", "\n").replace("\\\n", " ").trim().to_owned())
+}
+
+/// A file of traffic as it was pasted. It names no other file and no variable of the environment,
+/// unless that is allowed.
+fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> {
+    if text.len() > TRAFFIC_BYTES_MAX {
+        return Err(Problem::bad(format!("traffic: at most {TRAFFIC_BYTES_MAX} bytes")));
+    }
+    let text = text.replace("\r\n", "\n");
+    let (suffix, format) = match text.trim_start().chars().next() {
+        Some('{') => ("json", TrafficFormat::of_name("traffic.json")),
+        _ if is_toml(&text) => ("toml", TrafficFormat::of_name("traffic.toml")),
+        _ => ("yaml", TrafficFormat::of_name("traffic.yaml")),
+    };
+    let mut sealed = SealedSurroundings { allows_files };
+    match TrafficFile::read(&text, format, &mut sealed) {
+        Ok(_) => Ok(TrafficText { suffix, text }),
+        // What stands beside the file is read by the command, with its own message.
+        Err(_) if allows_files => Ok(TrafficText { suffix, text }),
+        Err(error) => Err(Problem::bad(format!("traffic: line {error}"))),
+    }
+}
+
+/// Whether a file of traffic is TOML: its first line that says something is a table or `key = value`.
+fn is_toml(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .next()
+        .is_some_and(|line| line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| !key.contains(':')))
+}
+
+/// The surroundings of a file that came over the network: none.
+struct SealedSurroundings {
+    allows_files: bool,
+}
+
+impl SealedSurroundings {
+    fn refusal(&self) -> String {
+        match self.allows_files {
+            true => "is read when the study starts".to_owned(),
+            false => "is named by a page, which may name none: serve --allow-commands".to_owned(),
+        }
+    }
+}
+
+impl Surroundings for SealedSurroundings {
+    fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
+        Err(self.refusal())
+    }
+
+    fn rows(&mut self, _: &str) -> Result<String, String> {
+        Err(self.refusal())
+    }
+
+    fn pattern(&mut self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn variable(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(form: &str) -> Result<String, String> {
-        StudyForm::parse(&Query::parse(form.as_bytes()))
+    fn words(form: &str, allows_commands: bool) -> Result<String, String> {
+        StudyForm::parse(&Query::parse(form.as_bytes()), allows_commands)
             .map(|form| form.words.join(" "))
             .map_err(|problem| problem.text)
     }
@@ -158,14 +302,25 @@ mod tests {
             ),
             ("study=prove&url=http://h/a&url2=http://h/b", Ok("prove http://h/a http://h/b")),
             ("study=find&url=http://h/&slo=--allow-public", Ok("find --slo=--allow-public http://h/")),
+            ("study=find&curl=curl+-H+%27A%3A+b%27+http%3A%2F%2Fh%2F", Ok("find --curl=curl -H 'A: b' http://h/")),
+            ("study=find&curl=curl+http%3A%2F%2Fh%2F+%5C%0D%0A++-X+PUT", Ok("find --curl=curl http://h/    -X PUT")),
             ("study=prove&url=http://h/", Err("url2: give the address")),
             ("study=find", Err("url: give the address")),
             ("study=find&url=--allow-public", Err("url: an address begins")),
             ("study=find&url=-o/etc/x", Err("url: an address begins")),
             ("study=clean&url=http://h/", Err("study: expected")),
             ("study=find&url=http://h/&slo=a%0Ab", Err("slo: at most")),
+            ("study=find&curl=wget+http://h/", Err("curl: it is no command line of curl")),
+            ("study=find&curl=curl+http://h/&url=http://h/", Err("curl: the line has the address")),
+            ("study=prove&curl=curl+http://h/", Err("curl: prove compares two addresses")),
+            ("study=find&curl=curl+-d+%40/etc/passwd+http://h/", Err("curl: it names files")),
+            ("study=find&curl=curl+-F+a%3D%40/etc/passwd+http://h/", Err("curl: it names files")),
+            ("study=find&curl=curl+--cert+/x.pem+https://h/", Err("curl: it names files")),
+            ("study=find&curl=curl+--unix-socket+/run/x+http://h/", Err("curl: it names files")),
+            ("study=prove&url=http://h/&a=./x&b=./y", Err("a: commands need")),
+            ("study=explain&url=http://h/&vary=rm+-rf+x", Err("vary: commands need")),
         ] {
-            match (words(form), expect) {
+            match (words(form, false), expect) {
                 (Ok(words), Ok(expect)) => assert_eq!(words, expect, "{form}"),
                 (Err(text), Err(part)) => assert!(text.contains(part), "{form}: {text}"),
                 (got, expect) => panic!("{form}: {got:?}, expected {expect:?}"),
@@ -173,7 +328,56 @@ mod tests {
         }
     }
 
-    /// No field of the form runs a command, reads or writes a file, or lifts a guard.
+    #[test]
+    fn a_file_of_traffic_comes_with_the_form_and_names_no_other() {
+        let form = |text: &str, rest: &str| {
+            let text: String = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
+            let form = format!("study=find&traffic={text}{rest}");
+            StudyForm::parse(&Query::parse(form.as_bytes()), rest.contains("allowed")).map_err(|problem| problem.text)
+        };
+        let toml = "base = \"http://127.0.0.1:1\"\r\n[[request]]\r\nget = \"/a\"\r\n";
+        let found = form(toml, "").expect("a form");
+        assert_eq!(found.words, ["find", "--file=traffic.toml"]);
+        assert_eq!(found.words_with("s/x.toml"), ["find", "--file=s/x.toml"]);
+        assert!(found.traffic.is_some_and(|it| it.suffix == "toml" && !it.text.contains('\r')));
+        let yaml = "base: http://127.0.0.1:1\nrequest:\n  - get: /a\n";
+        let found = form(yaml, "&url=http://h/").expect("a form");
+        assert_eq!(found.words, ["find", "--file=traffic.yaml", "--target=http://h/"]);
+        let json = "{\"base\": \"http://127.0.0.1:1\", \"request\": [{\"get\": \"/a\"}]}";
+        assert_eq!(form(json, "").expect("a form").words[1], "--file=traffic.json");
+        for (text, part) in [
+            ("[[request]]\nget = \"/a\"\nbody = \"@/etc/passwd\"\nbase=1", "traffic: line"),
+            ("base = \"http://h\"\n[[request]]\npost = \"/a\"\nbody = \"@/etc/passwd\"\n", "may name none"),
+            (
+                "base = \"http://h\"\n[[request]]\nget = \"/{{ u.a }}\"\n[data.u]\nfile = \"/etc/passwd\"\n",
+                "may name none",
+            ),
+            ("base = \"http://h\"\n[[request]]\nget = \"/{{ env.HOME }}\"\n", "traffic: line"),
+            ("nonsense", "traffic: line"),
+            (&"#".repeat(TRAFFIC_BYTES_MAX + 1), "traffic: at most"),
+        ] {
+            let error = form(text, "").expect_err("refused");
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        let named = "base = \"http://h\"\n[[request]]\npost = \"/a\"\nbody = \"@x\"\n";
+        assert!(form(named, "&allowed=1").is_ok());
+    }
+
+    #[test]
+    fn commands_are_for_servers_that_allow_them() {
+        for (form, expect) in [
+            ("study=prove&url=http://h/&a=./x&b=./y", "prove --a=./x --b=./y http://h/"),
+            (
+                "study=explain&url=http://h/&vary=./set+%7Bn%7D&values=4,8",
+                "explain --vary=./set {n} --values=4,8 http://h/",
+            ),
+            ("study=find&curl=curl+-d+%40x+http://h/", "find --curl=curl -d @x http://h/"),
+        ] {
+            assert_eq!(words(form, true).as_deref(), Ok(expect));
+        }
+    }
+
+    /// No field that every server has runs a command, reads or writes a file, or lifts a guard.
     #[test]
     fn no_field_reaches_a_file_or_a_shell() {
         for field in FIELDS {

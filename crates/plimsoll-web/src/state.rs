@@ -29,6 +29,8 @@ pub struct Renderers {
     pub summary: fn(&path::Path) -> Result<String, Failure>,
     /// Its chart as a picture.
     pub picture: fn(&path::Path) -> Result<Vec<u8>, Failure>,
+    /// The words of the command that made it, without secrets.
+    pub command: fn(&path::Path) -> Result<Vec<String>, Failure>,
 }
 
 /// What all answers share.
@@ -45,6 +47,10 @@ pub struct WebState {
     pub access: Access,
     /// The style of all pages.
     pub style: String,
+    /// Held while marks are changed.
+    pub marking: Mutex<()>,
+    /// Whether a page may give commands for a shell, and name files.
+    pub allows_commands: bool,
 }
 
 impl WebState {

@@ -4,21 +4,24 @@
 //! Not here: what stands around a page (`layout`), and how findings and charts look
 //! (`plimsoll-report`).
 
+use crate::again::again;
 use crate::jobs::{StartedStudy, StudyProgress};
 use crate::layout::{capitalised, page, text};
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
-use crate::start_form::{FIELDS, STUDIES, StudyForm};
+use crate::start_form::{COMMAND_FIELDS, FIELDS, STUDIES, StudyForm};
 use crate::state::WebState;
 use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};
-use plimsoll_history::RunFilter;
+use plimsoll_history::{RunFilter, RunMarks};
 use plimsoll_report::format::{change, date, duration, rate, share};
 use plimsoll_report::history::lane_page;
 use plimsoll_report::page::render_body;
-use plimsoll_report::{Report, Tone};
+use plimsoll_report::{Report, ReportBlock, Tone};
 use std::fmt::Write;
 use std::path::PathBuf;
 
+/// Runs that are compared at a time.
+const COMPARED_MAX: usize = 6;
 /// Runs that the list shows.
 const RUNS_SHOWN: usize = 200;
 /// Loads of a running study that are shown.
@@ -180,7 +183,7 @@ pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
         }
         let mut report = lane_page(lane, order);
         // The rows follow, with links.
-        report.blocks.retain(|block| !matches!(block, plimsoll_report::ReportBlock::Table(..)));
+        report.blocks.retain(|block| !matches!(block, ReportBlock::Table(..)));
         let html = render_body(&report);
         body.push_str(&if number == 0 { html } else { html.replace("<h1>", "<h2>").replace("</h1>", "</h2>") });
         if number == 0 {
@@ -191,7 +194,7 @@ pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
     Ok(page(service, "/history", &body, None))
 }
 
-/// A list of runs, of which two can be chosen to be compared.
+/// A list of runs, of which some can be chosen to be compared.
 fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
     let rows: Vec<Vec<String>> = runs
         .iter()
@@ -203,7 +206,9 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
                 (None, Some(void)) => format!("<span class=\"aside\">void: {}</span>", text(void)),
                 (None, None) => String::new(),
             };
-            let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let pinned = run.is_pinned.then(|| "pinned".to_owned());
+            let tags = run.tags.iter().map(|(key, value)| format!("{key}={value}"));
+            let tags: Vec<String> = pinned.into_iter().chain(tags).collect();
             let verdict = summary.and_then(|it| it.verdict.clone());
             let found = match (run.line(), run.followed_rps(), verdict) {
                 (Some(line), ..) => {
@@ -220,9 +225,9 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
                     text(&run.file)
                 ),
                 run_link(&run.file, &day(run)),
+                text(&found),
                 text(&run.study),
                 text(&run.commit_short().unwrap_or_else(|| "-".to_owned())),
-                text(&found),
                 text(summary.and_then(|it| it.cause.as_deref()).unwrap_or("-")),
                 text(&summary.and_then(|it| it.p99_ns).map_or_else(|| "-".to_owned(), duration)),
                 text(&summary.and_then(|it| it.cpu_us).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
@@ -231,9 +236,9 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
             ]
         })
         .collect();
-    let headings = ["", "made", "study", "commit", "found", "cause", "p99", "CPU a request", "tags", ""];
+    let headings = ["", "made", "found", "study", "commit", "cause", "p99", "CPU a request", "tags", ""];
     format!(
-        "<form action=\"/compare\" method=\"get\">\n{}<p class=\"actions\"><button>Compare two</button></p>\n</form>\n",
+        "<form action=\"/compare\" method=\"get\">\n{}<p class=\"actions\"><button>Compare</button> <span class=\"aside\">two to six runs</span></p>\n</form>\n",
         table(&headings, &rows)
     )
 }
@@ -263,8 +268,9 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     Ok(page("Runs", "/runs", &body, None))
 }
 
-/// One run: what `plimsoll report` writes, with what can be done with it.
-pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
+/// One run: what `plimsoll report` writes, with what can be done with it. `may_act`: the browser has
+/// the token.
+pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
     let path = run_path(shared, file)?;
     let all = shared.runs(&RunFilter::default())?;
     let listed = all.iter().find(|run| run.file == file);
@@ -296,49 +302,203 @@ pub fn run(shared: &WebState, file: &str) -> Result<String, Problem> {
          <a href=\"{address}/summary.md\">summary</a> <a href=\"{address}/picture\">picture</a> \
          <a href=\"{address}/document.json\">document</a> <a href=\"{address}/file\" download>run file</a></p>"
     );
+    if let Some(run) = listed.filter(|_| may_act) {
+        body.push_str(&marks_form(run, &RunMarks::read(&path)));
+    }
     let report = (shared.renderers.report)(&path)?;
-    let body = format!("{}{body}", render_body(&report));
+    // What can be done stands below the answer, above the figures.
+    let html = render_body(&report);
+    let body = match html.split_once("</h1>") {
+        Some((answer, figures)) => format!("{answer}</h1>\n{body}{figures}"),
+        None => format!("{body}{html}"),
+    };
     Ok(page(file, "/runs/", &body, None))
 }
 
-/// Two runs beside each other; what must not be compared says why.
-pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
-    let chosen: Vec<&str> = query.all("run").collect();
-    let [first, second] = chosen[..] else {
-        return Err(Problem::bad("choose two runs to compare"));
+/// What changes the marks of a run, and removes it.
+fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
+    let address = run_address(&run.file);
+    let button = |name: &str, value: &str, shown: &str| {
+        format!(
+            "<form action=\"{address}/marks\" method=\"post\">\
+             <button name=\"{name}\" value=\"{}\">{}</button></form> ",
+            text(value),
+            text(shown)
+        )
     };
+    // Tags of the run file stay: it is never changed.
+    let untag = marks.tags.iter().map(|(key, value)| button("untag", key, &format!("Remove {key}={value}")));
+    let untag: String = untag.collect();
+    let pin = match run.is_pinned {
+        true => button("pin", "no", "Unpin"),
+        false => button("pin", "yes", "Pin"),
+    };
+    let delete = match run.is_pinned {
+        true => "<span class=\"aside\">Pinned: nothing removes it.</span>".to_owned(),
+        false => format!(
+            "<details><summary>Delete</summary><form action=\"{address}/delete\" method=\"post\">\
+             <button>Delete this run for good</button></form></details>"
+        ),
+    };
+    format!(
+        "<div class=\"actions\">Marks: <form action=\"{address}/marks\" method=\"post\">\
+         <label for=\"tag\" class=\"aside\">Tag</label> \
+         <input id=\"tag\" name=\"tag\" class=\"short\" placeholder=\"release=1.4\" required> <button>Add</button></form> \
+         {untag}{pin}{delete}</div>\n"
+    )
+}
+
+/// Runs beside each other, the oldest as A; what must not be compared says why.
+pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
+    let chosen: Vec<&str> = query.all("run").take(COMPARED_MAX + 1).collect();
+    if !(2..=COMPARED_MAX).contains(&chosen.len()) {
+        return Err(Problem::bad(format!("choose two to {COMPARED_MAX} runs to be compared")));
+    }
     let all = shared.runs(&RunFilter::default())?;
-    let find = |file: &str| {
-        let found = all.iter().find(|run| run.file == file).cloned();
+    let find = |file: &&str| {
+        let found = all.iter().find(|run| run.file == **file).cloned();
         found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     };
-    let (mut a, mut b) = (find(first)?, find(second)?);
-    // The older one is A, in whichever order they were chosen.
-    if a.started_unix_ms > b.started_unix_ms {
-        std::mem::swap(&mut a, &mut b);
-    }
+    let mut runs = chosen.iter().map(find).collect::<Result<Vec<HistoryRun>, Problem>>()?;
+    // The oldest one is A, in whichever order they were chosen.
+    runs.sort_by_key(|run| run.started_unix_ms);
     let mut body = String::from("<h1>Comparison</h1>\n");
-    let _ = writeln!(
-        body,
-        "<p class=\"actions\">A: {} B: {}</p>",
-        run_link(&a.file, &format!("{} {}", a.commit_short().unwrap_or_default(), day(&a))),
-        run_link(&b.file, &format!("{} {}", b.commit_short().unwrap_or_default(), day(&b)))
-    );
-    let reasons = incomparability(&a, &b);
-    if !reasons.is_empty() {
-        let mut report = Report::default();
-        report.text(
-            Tone::Warning,
-            "these runs are not comparable: a difference could have another cause \
-            than the server",
-        );
-        reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
-        body.push_str(&render_body(&report));
-        return Ok(page("Comparison", "/compare", &body, None));
+    if runs.len() > 2 {
+        body.push_str(&compared_lines(&runs));
     }
-    let report = (shared.renderers.compare)(&run_path(shared, &a.file)?, &run_path(shared, &b.file)?)?;
-    body.push_str(&render_body(&report).replace("<h1>", "<h2>").replace("</h1>", "</h2>"));
+    let first = &runs[0];
+    for (letter, run) in ('B'..).zip(&runs[1..]) {
+        let _ = writeln!(
+            body,
+            "<p class=\"actions\">A: {} {letter}: {}</p>",
+            run_link(&first.file, &run_name(first)),
+            run_link(&run.file, &run_name(run))
+        );
+        let reasons = incomparability(first, run);
+        let html = match reasons.is_empty() {
+            true => {
+                let (a, b) = (run_path(shared, &first.file)?, run_path(shared, &run.file)?);
+                render_body(&(shared.renderers.compare)(&a, &b)?)
+            }
+            false => {
+                let mut report = Report::default();
+                let why = "these runs are not comparable: a difference could have another cause than the server";
+                report.text(Tone::Warning, why);
+                reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
+                render_body(&report)
+            }
+        };
+        body.push_str(&html.replace("<h1>", "<h2>").replace("</h1>", "</h2>"));
+    }
     Ok(page("Comparison", "/compare", &body, None))
+}
+
+/// A commit, where one is known, and when the run was made.
+fn run_name(run: &HistoryRun) -> String {
+    format!("{} {}", run.commit_short().unwrap_or_default(), day(run)).trim().to_owned()
+}
+
+/// Several runs: their lines in one picture, and a table of differences from the oldest.
+fn compared_lines(runs: &[HistoryRun]) -> String {
+    let mut out = String::new();
+    for lane in lanes(runs, LaneOrder::Time).iter().filter(|lane| lane.points.len() > 2) {
+        let mut report = lane_page(lane, LaneOrder::Time);
+        report.blocks.retain(|block| matches!(block, ReportBlock::Chart(_)));
+        out.push_str(&render_body(&report));
+    }
+    let first = &runs[0];
+    let cell = |ratio: Option<f64>, lower_is_better: bool| match ratio {
+        Some(ratio) if (ratio - 1.0).abs() < 0.0005 => "0 %".to_owned(),
+        Some(ratio) => {
+            let class = if (ratio < 1.0) == lower_is_better { "better" } else { "worse" };
+            format!("<span class=\"{class}\">{}</span>", change(ratio - 1.0))
+        }
+        None => "-".to_owned(),
+    };
+    let ratio = |of: &dyn Fn(&HistoryRun) -> Option<f64>, run: &HistoryRun| {
+        of(run).zip(of(first)).filter(|(_, before)| *before > 0.0).map(|(after, before)| after / before)
+    };
+    let rows = ('A'..).zip(runs).map(|(letter, run)| {
+        let rps = |run: &HistoryRun| run.line().map(|line| line.rps).or_else(|| run.followed_rps());
+        let found = match run.line() {
+            Some(line) => {
+                let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
+                format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
+            }
+            None => run.followed_rps().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
+        };
+        let is_first = letter == 'A';
+        let may = !is_first && incomparability(first, run).is_empty();
+        let p99 = |run: &HistoryRun| run.summary.as_ref().and_then(|it| it.p99_ns);
+        let cpu = |run: &HistoryRun| run.summary.as_ref().and_then(|it| it.cpu_us);
+        vec![
+            letter.to_string(),
+            run_link(&run.file, &run_name(run)),
+            text(&found),
+            if may { cell(ratio(&rps, run), false) } else { String::new() },
+            text(match (is_first, may) {
+                (true, _) => "",
+                (false, true) => apart(first, run),
+                (false, false) => "must not be compared",
+            }),
+            text(&p99(run).map_or_else(|| "-".to_owned(), duration)),
+            if may { cell(ratio(&p99, run), true) } else { String::new() },
+            text(&cpu(run).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
+            if may { cell(ratio(&cpu, run), true) } else { String::new() },
+        ]
+    });
+    let headings = ["", "run", "line or goodput", "change", "intervals", "p99", "change", "CPU a request", "change"];
+    out + &table(&headings, &rows.collect::<Vec<_>>())
+        + "<p class=\"aside\">Separate runs: <code>plimsoll prove</code> says whether a difference is real.</p>\n"
+}
+
+/// Whether the intervals of two lines overlap, in words.
+fn apart(a: &HistoryRun, b: &HistoryRun) -> &'static str {
+    let (Some(a), Some(b)) = (a.line(), b.line()) else { return "no intervals" };
+    if b.upper.is_some_and(|upper| upper < a.lower) {
+        "lower than A"
+    } else if a.upper.is_some_and(|upper| upper < b.lower) {
+        "higher than A"
+    } else {
+        "overlap"
+    }
+}
+
+/// What a form asks for, or the run that it asks for again.
+pub fn form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
+    match query.get("again") {
+        Some(file) => recorded_form(shared, file),
+        None => StudyForm::parse(query, shared.allows_commands),
+    }
+}
+
+fn recorded_form(shared: &WebState, file: &str) -> Result<StudyForm, Problem> {
+    again(file, &(shared.renderers.command)(&run_path(shared, file)?)?, shared.allows_commands)
+}
+
+/// A command line that can be copied.
+fn command_line(line: &str) -> String {
+    format!(
+        "<pre><code id=\"line\">{}</code></pre>\n\
+         <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>\n",
+        text(line)
+    )
+}
+
+/// The form that starts the study of a run again, with its command line; or why a page cannot.
+fn again_form(shared: &WebState, run: &HistoryRun) -> String {
+    match recorded_form(shared, &run.file) {
+        Ok(form) => format!(
+            "<h2>Again, as recorded</h2>\n{}<form action=\"/start\" method=\"post\">\n\
+             <input type=\"hidden\" name=\"again\" value=\"{}\">\n\
+             <p class=\"actions\"><button class=\"first\">Run again</button> \
+             <span class=\"aside\">The same seed: the same requests in the same order.</span></p>\n</form>\n\
+             <h2>Or with changes</h2>\n",
+            command_line(&form.command_line()),
+            text(&run.file)
+        ),
+        Err(problem) => format!("<p class=\"warning\" role=\"note\">{}.</p>\n", text(&capitalised(&problem.text))),
+    }
 }
 
 /// The form of a study. `may_act`: the browser has the token.
@@ -356,6 +516,9 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
              open the link that plimsoll serve printed.</p>\n",
         );
     }
+    if let Some(run) = &again {
+        body.push_str(&again_form(shared, run));
+    }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
     let url = query.get("url").or(again.as_ref().map(|run| run.service.as_str())).unwrap_or_default();
     body.push_str(
@@ -369,14 +532,19 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     let _ = writeln!(
         body,
         "</select>\n<label for=\"url\">Address</label>\
-         <input id=\"url\" name=\"url\" required placeholder=\"http://localhost:8080/\" \
+         <input id=\"url\" name=\"url\" placeholder=\"http://localhost:8080/\" \
          value=\"{}\">\n<label for=\"url2\" data-of=\"prove\">Address of B</label>\
          <input id=\"url2\" name=\"url2\" data-of=\"prove\" placeholder=\"http://localhost:8081/\">",
         text(url)
     );
-    for field in FIELDS {
+    let commands = COMMAND_FIELDS.iter().filter(|_| shared.allows_commands);
+    // What a run was made with is what its repetition begins with.
+    let recorded = again.as_ref().and_then(|run| recorded_form(shared, &run.file).ok());
+    let recorded = recorded.map(|form| form.words).unwrap_or_default();
+    for field in FIELDS.iter().chain(commands) {
         let own = again.as_ref().filter(|_| field.name == "slo").and_then(|run| run.slo.clone());
-        let value = query.get(field.name).map(str::to_owned).or(own).unwrap_or_default();
+        let made_with = recorded.iter().find_map(|word| word.strip_prefix(field.flag)?.strip_prefix('='));
+        let value = query.get(field.name).or(made_with).map(str::to_owned).or(own).unwrap_or_default();
         let _ = writeln!(
             body,
             "<label for=\"{0}\" data-of=\"{1}\">{2}</label>\
@@ -388,25 +556,76 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
             text(&value)
         );
     }
+    body.push_str(&in_place_of_an_address(query));
     body.push_str(
-        "<p class=\"wide actions\"><button class=\"first\">Start</button> \
-         <button formaction=\"/start\" formmethod=\"get\">Show the command line</button></p>\n</form>\n",
+        "<p class=\"whole actions\"><button class=\"first\">Start</button> \
+         <button name=\"show\" value=\"line\">Show the command line</button></p>\n</form>\n",
     );
-    if let (Some(_), Ok(form)) = (query.get("url"), StudyForm::parse(query)) {
-        let _ = writeln!(
-            body,
-            "<h2>The command line that does the same</h2>\n<pre><code id=\"line\">{}</code></pre>\n\
-             <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>",
-            text(&form.command_line())
-        );
+    if ["url", "curl", "traffic"].iter().any(|name| query.get(name).is_some()) {
+        match StudyForm::parse(query, shared.allows_commands) {
+            Ok(form) => {
+                body.push_str("<h2>The command line that does the same</h2>\n");
+                body.push_str(&command_line(&form.command_line()));
+                if let Some(traffic) = &form.traffic {
+                    let _ = writeln!(
+                        body,
+                        "<p class=\"aside\">Save the requests above as <code>traffic.{}</code>.</p>",
+                        traffic.suffix
+                    );
+                }
+            }
+            Err(problem) => {
+                let why = text(&capitalised(&problem.text));
+                let _ = writeln!(body, "<p class=\"warning\" role=\"alert\">{why}.</p>");
+            }
+        }
     }
-    body.push_str(
-        "<p class=\"aside\">Load goes to this machine and private networks only. Commands, \
-         files and public targets are for the command \
-         line.</p>\n",
-    );
+    body.push_str(match shared.allows_commands {
+        true => {
+            "<p class=\"aside\">Load goes to this machine and private networks only. \
+             This server runs commands and reads files that a form names.</p>\n"
+        }
+        false => {
+            "<p class=\"aside\">Load goes to this machine and private networks only. Commands, \
+             files and public targets are for the command line.</p>\n"
+        }
+    });
     body.push_str(&running(shared));
     Ok(page("Start", "/start", &body, None))
+}
+
+/// What may stand in place of an address: a line of curl, or a file of traffic.
+fn in_place_of_an_address(query: &Query) -> String {
+    let area = |name: &str, label: &str, of: &str, rows: usize, example: &str| {
+        let value = query.get(name).unwrap_or_default();
+        format!(
+            "<label for=\"{name}\" data-of=\"{of}\">{label}</label>\
+             <textarea id=\"{name}\" name=\"{name}\" data-of=\"{of}\" rows=\"{rows}\" spellcheck=\"false\" \
+             placeholder=\"{}\">\n{}</textarea>\n",
+            text(example),
+            text_lines(value)
+        )
+    };
+    let is_open = ["curl", "traffic"].iter().any(|name| query.get(name).is_some());
+    format!(
+        "<details class=\"whole\"{}><summary>Requests from a curl line or a file, in place of an address</summary>\n\
+         <div class=\"fields\">\n{}{}</div></details>\n",
+        if is_open { " open" } else { "" },
+        area(
+            "curl",
+            "curl line",
+            "find explain run overload",
+            3,
+            "curl http://localhost:8080/items -H 'Accept: application/json'"
+        ),
+        area(
+            "traffic",
+            "File of traffic",
+            "find explain run overload prove",
+            8,
+            "base = \"http://localhost:8080\"\n[[request]]\nget = \"/items\""
+        )
+    )
 }
 
 /// A study that was started: how far it is, and what became of it.
@@ -414,12 +633,7 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let is_running = job.is_running();
     let mut body = format!("<h1>{}</h1>\n", if is_running { "A study is running" } else { "The study has ended" });
-    let _ = writeln!(
-        body,
-        "<pre><code id=\"line\">{}</code></pre>\n\
-         <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>",
-        text(&job.command)
-    );
+    body.push_str(&command_line(&job.command));
     if is_running && may_act {
         let _ = writeln!(
             body,

@@ -36,10 +36,11 @@ pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option
         }
         (_, body) => (curl.url.clone(), body),
     };
+    let url = if curl.query.is_empty() { url } else { with_query(&url, &curl.query.join("&")) };
     if curl.json {
         add(&mut headers, &curl, "Content-Type", "application/json");
         add(&mut headers, &curl, "Accept", "application/json");
-    } else if body.is_some() && curl.form.is_empty() {
+    } else if body.is_some() && curl.form.is_empty() && !curl.upload {
         add(&mut headers, &curl, "Content-Type", "application/x-www-form-urlencoded");
     }
     if let Some(user) = &curl.user {

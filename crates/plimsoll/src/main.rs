@@ -9,6 +9,7 @@ mod curl;
 mod event_stream;
 #[cfg(test)]
 mod examples;
+mod gate;
 mod live;
 mod pictures;
 mod plan_from_args;
@@ -78,7 +79,8 @@ fn ended(result: Result<u8, Failure>) -> u8 {
     }
     match (told_unwritten(), code) {
         (true, _) => exit::USAGE,
-        (false, exit::INTERRUPTED) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,
+        // What serves until it is told to end has done all it should.
+        (false, exit::INTERRUPTED | exit::DONE) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,
         (false, code) => code,
     }
 }
@@ -121,6 +123,10 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Baseline(args) => {
             plimsoll_sys::signal::catch_interrupts();
             commands::baseline::run(args)
+        }
+        Command::Doctor(args) => {
+            plimsoll_sys::signal::catch_interrupts();
+            commands::doctor::run(args)
         }
         Command::Fleet(args) => {
             plimsoll_sys::signal::catch_interrupts();

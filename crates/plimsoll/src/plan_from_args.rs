@@ -7,18 +7,19 @@
 
 use crate::args::redaction;
 use crate::args::{
-    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
-    ScriptArgs, StoreArgs,
+    ConnectionArgs, FleetArgs, GeneratorArgs, GrpcArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs,
+    RequestArgs, SchemaArgs, ScriptArgs, StoreArgs, WatchArgs,
 };
 use crate::curl;
 use crate::quantity::{flag, path_text, positive, positive_time};
-use plimsoll_fleet::Place;
+use plimsoll_fleet::{Place, watched_host};
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnLoss, Origin,
-    Plan, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
+    AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnInconclusive,
+    OnLoss, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic,
+    WatchTerms, completion, redact,
 };
 use plimsoll_study::fields::{body, header};
 use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
@@ -304,7 +305,15 @@ pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
         process: args.process.clone(),
         metrics: args.metrics.as_deref().map(|place| served(place, false)),
         cgroup: args.cgroup.clone(),
+        watch: watch(&args.elsewhere)?,
     })
+}
+
+/// The machine on which the server is watched, if that is another one.
+pub fn watch(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
+    let Some(place) = &args.watch else { return Ok(None) };
+    flag("--watch", watched_host(place))?;
+    Ok(Some(WatchTerms { place: place.clone(), copied: args.watch_copy }))
 }
 
 /// Profiles of one target.
@@ -325,11 +334,19 @@ pub fn served(place: &str, two: bool) -> Served<String> {
 /// The machines that make the load in place of this one, if there are any.
 pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
     let Some(place) = &args.fleet else { return Ok(None) };
-    flag("--fleet", Place::parse(place))?;
     plimsoll_fleet::refuse(plan, terms)?;
     let on_loss = if args.on_loss == "stop" { OnLoss::Stop } else { OnLoss::Go };
     let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
-    Ok(Some(FleetTerms { place: place.clone(), copied: args.fleet_copy, on_loss, skew_ns_max }))
+    let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
+    let (place, copied, agents) = (place.clone(), args.fleet_copy, args.agents.clone());
+    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max, agents, wait_ns };
+    plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
+    Ok(Some(fleet))
+}
+
+/// What a gate means where nothing can be decided.
+pub fn on_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusive> {
+    args.on_inconclusive.as_deref().map(|word| if word == "pass" { OnInconclusive::Pass } else { OnInconclusive::Fail })
 }
 
 /// What is printed, and where the run file goes.

@@ -76,7 +76,10 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
         ErrorKind::UnknownArgument => {
             let which = match arg.contains("://") {
                 true => format!("'{}' is", redact::url(&arg, redact::Redact::All)),
-                false => format!("an argument of {} characters is", arg.chars().count()),
+                false => match arg.chars().count() {
+                    1 => "a word of 1 character is".to_owned(),
+                    count => format!("a word of {count} characters is"),
+                },
             };
             format!("{which} one too many: put a value with blanks in quotation marks, and one target at the end")
         }

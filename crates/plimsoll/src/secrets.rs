@@ -45,8 +45,12 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("gate", "against") => Class::Plain,
         ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
-        (_, "fleet" | "on_loss" | "max_skew") | ("agent", "allow") | ("fleet", "what" | "place") => Class::Plain,
-        (_, "fleet_copy" | "stdio") => Class::Switch,
+        (_, "fleet" | "on_loss" | "max_skew" | "agents" | "wait" | "watch") => Class::Plain,
+        ("agent", "allow" | "join" | "name" | "trust") => Class::Plain,
+        ("fleet", "what" | "place" | "word" | "local" | "bus" | "allow") => Class::Plain,
+        ("agent", "creds" | "bus_ca") => Class::Path,
+        ("agent", "spool") => Class::Place,
+        (_, "fleet_copy" | "watch_copy" | "watch_only" | "stdio") => Class::Switch,
         ("profile", "source" | "diff") | ("import", "source") => Class::Url,
         ("import", "kind" | "host") => Class::Plain,
         ("model", "verify") => Class::Switch,
@@ -62,8 +66,8 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "words") => Class::Argument,
         (
             _,
-            "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "cgroup" | "proto" | "proto_path"
-            | "descriptor_set",
+            "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "tls_cert" | "tls_key" | "cgroup" | "proto"
+            | "proto_path" | "descriptor_set",
         ) => Class::Path,
         (_, "output" | "dir" | "name" | "store") => Class::Place,
         (
@@ -74,6 +78,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             | "no_resumption"
             | "no_preflight"
             | "allow_public"
+            | "allow_commands"
             | "no_probes"
             | "json"
             | "json_lines"
@@ -102,11 +107,12 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
             "method" | "follow" | "timeout" | "ok_status" | "ok_grpc" | "max_connections" | "connect_to" | "source_ip"
             | "resolve_every" | "close" | "http" | "streams" | "redact" | "threads" | "spin" | "seed" | "arrivals"
             | "pprof_seconds" | "pid" | "process" | "concurrency" | "rate" | "requests" | "duration" | "warmup"
-            | "stop_if" | "fail_if" | "slo" | "line" | "retries" | "budget" | "headroom" | "need" | "soak" | "max_rate"
-            | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin" | "blocks" | "load_time"
-            | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore" | "by" | "top" | "sort"
-            | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold" | "pool" | "values" | "speed"
-            | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags" | "branch" | "last",
+            | "stop_if" | "fail_if" | "on_inconclusive" | "slo" | "line" | "retries" | "budget" | "headroom" | "need"
+            | "soak" | "max_rate" | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin"
+            | "blocks" | "load_time" | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore"
+            | "by" | "top" | "sort" | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold"
+            | "pool" | "values" | "speed" | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags" | "branch"
+            | "last",
         ) => Class::Plain,
         _ => return None,
     })

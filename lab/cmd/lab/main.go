@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"syscall"
 	"text/tabwriter"
@@ -42,7 +44,7 @@ func main() {
 
 // said is the command line.
 type said struct {
-	cache, home, bin      string
+	cache, home, bin, as  string
 	minFreeMiB            uint64
 	limitRate, limitBurst int
 	purge, json           bool
@@ -56,6 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fs.StringVar(&s.cache, "cache", "", "folder for everything the lab keeps (default: plimsoll-lab in the user's cache)")
 	fs.StringVar(&s.home, "home", ".", "the lab's folder of sources")
 	fs.StringVar(&s.bin, "bin", "", "folder of the lab's built programs (default: that of this one)")
+	fs.StringVar(&s.as, "as", "", "up: name of this copy of the case, so that copies with different flags run side by side")
 	fs.Uint64Var(&s.minFreeMiB, "min-free", 0, "MiB of free disk that a new data folder needs (default 1024)")
 	fs.IntVar(&s.limitRate, "limit-rate", 0, "up cards: requests a second that the proxy lets each client make (default 1000)")
 	fs.IntVar(&s.limitBurst, "limit-burst", 0, "up cards: requests beyond the rate that pass at once (default 200)")
@@ -101,7 +104,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var err error
 	switch words[0] {
 	case "up":
-		err = up(ctx, lab, words[1], rig.Options{Flags: serviceFlags, LimitRate: s.limitRate, LimitBurst: s.limitBurst}, stdout)
+		err = up(ctx, lab, words[1], s.as, rig.Options{Flags: serviceFlags, LimitRate: s.limitRate, LimitBurst: s.limitBurst}, stdout)
 	case "down":
 		if err = lab.Down(words[1]); err == nil && s.purge {
 			err = lab.Purge()
@@ -117,6 +120,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	return 0
 }
+
+// A copy's name becomes a part of the names of its logs.
+var nameForm = regexp.MustCompile(`^[a-z0-9-]{0,32}$`)
 
 // checkWords refuses a command line that makes no sense.
 func checkWords(words, serviceFlags []string, s said) error {
@@ -137,6 +143,10 @@ func checkWords(words, serviceFlags []string, s said) error {
 		return errors.New("--limit-rate and --limit-burst go with `up cards`")
 	case s.limitRate < 0 || s.limitBurst < 0:
 		return errors.New("--limit-rate and --limit-burst are above 0")
+	case s.as != "" && (command != "up" || words[1] == "all"):
+		return errors.New("--as goes with `up` of one case")
+	case !nameForm.MatchString(s.as):
+		return fmt.Errorf("--as %q: a name has at most 32 of a-z, 0-9 and '-'", s.as)
 	case s.purge && (command != "down" || words[1] != "all"):
 		return errors.New("--purge goes with `down all`")
 	}
@@ -161,7 +171,7 @@ func (s *said) defaults() (err error) {
 }
 
 // up prints one line of JSON a case.
-func up(ctx context.Context, lab *rig.Rig, name string, o rig.Options, stdout io.Writer) error {
+func up(ctx context.Context, lab *rig.Rig, name, as string, o rig.Options, stdout io.Writer) error {
 	names := []string{name}
 	if name == "all" {
 		names = nil
@@ -170,7 +180,7 @@ func up(ctx context.Context, lab *rig.Rig, name string, o rig.Options, stdout io
 		}
 	}
 	for _, name := range names {
-		addresses, err := lab.Up(ctx, name, o)
+		addresses, err := lab.UpAs(ctx, cmp.Or(as, name), name, o)
 		if err != nil {
 			return err
 		}

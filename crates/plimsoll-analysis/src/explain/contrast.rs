@@ -12,6 +12,7 @@ use super::thresholds::{
 use crate::find::{FailingHow, Findings, StoppedBy};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
+use plimsoll_model::series_table as table;
 use plimsoll_model::{Purpose, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ pub struct Loads<'a> {
 
 /// How many they were in some loads, in their order. Of another group, that of a server that was started again, it is counted anew.
 pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
-    let series = runs.filter_map(|run| run.probes.series.get("cgroup.oom_kills"));
+    let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
         series.flat_map(|series| series.between(i64::MIN, i64::MAX)).map(|sample| sample.value).collect();
     (!counts.is_empty()).then(|| counts.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum())

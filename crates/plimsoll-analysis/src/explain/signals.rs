@@ -11,6 +11,7 @@ use crate::profile::sampled_ns;
 use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
 use crate::summary::Summary;
+use plimsoll_model::series_table::{self as table, SeriesRow};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
 use serde::{Deserialize, Serialize};
@@ -238,6 +239,9 @@ pub struct LoadSignals {
     pub fullest_thread: Option<String>,
     /// The server's process.
     pub server: Option<String>,
+    /// The machine that it was watched on, where that is another than the one that makes the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Whether it collects garbage beside its work, as far as is known: not with threads for which all others may have to stop.
     pub collects_beside: bool,
     /// Why the generator was the limit.
@@ -323,7 +327,8 @@ impl LoadSignals {
         let carriage = &run.plan.carriage;
         let under_way_max = f64::from(carriage.connections_max) * f64::from(carriage.streams_max.max(1));
         let unseen = run.probes.unseen.clone();
-        let mut sight = LoadSignals { seconds, under_way_max, unseen, ..LoadSignals::default() };
+        let host = run.probes.host.clone();
+        let mut sight = LoadSignals { seconds, under_way_max, unseen, host, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);
         sight.watched(&run.probes, from_ns, to_ns, answered);
         sight
@@ -413,8 +418,11 @@ impl LoadSignals {
         }
         if covered_ns > 0 {
             self.put(Signal::InFlight, in_flight_ns / covered_ns as f64);
-            self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
-            self.looked_cores = looked_ns as f64 / covered_ns as f64;
+            // On a machine of its own plimsoll takes no cores from the server.
+            if run.probes.is_shared() {
+                self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
+                self.looked_cores = looked_ns as f64 / covered_ns as f64;
+            }
             self.put(Signal::BytesIn, bytes as f64 * SECOND as f64 / covered_ns as f64);
         }
         self.put(Signal::Dispersion, dispersion(&answers));
@@ -457,79 +465,79 @@ impl LoadSignals {
         let per_answer = |value: Option<f64>| value.filter(|_| answered >= 1.0).map(|value| value / answered);
         self.server = probes.servers.last().map(|server| server.name.clone());
 
-        let server_cores = cores("server.cpu");
+        let server_cores = cores(table::SERVER_CPU.name);
         self.put(Signal::ServerCores, server_cores);
-        self.put(Signal::CoresAllowed, mean("server.cores_allowed"));
-        self.put(Signal::ServerCpu, per_answer(change("server.cpu")));
+        self.put(Signal::CoresAllowed, mean(table::SERVER_CORES_ALLOWED.name));
+        self.put(Signal::ServerCpu, per_answer(change(table::SERVER_CPU.name)));
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         self.fullest_thread = fullest.map(|thread| thread.name.clone());
         // Without a busy thread there is none to be told of, and none is full.
-        self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean("server.fullest_thread")));
+        self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)));
         if server_cores.is_some() {
             self.put(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
         }
-        self.put(Signal::Threads, most("server.threads"));
-        self.put(Signal::Processes, most("server.processes"));
-        self.put(Signal::RunQueue, cores("server.run_queue_wait"));
-        self.put(Signal::Switches, per_answer(change("server.switches_voluntary")));
-        self.put(Signal::Blocked, mean("server.threads_blocked"));
-        self.put(Signal::MajorFaults, per_second("server.major_faults"));
+        self.put(Signal::Threads, most(table::SERVER_THREADS.name));
+        self.put(Signal::Processes, most(table::SERVER_PROCESSES.name));
+        self.put(Signal::RunQueue, cores(table::SERVER_RUN_QUEUE_WAIT.name));
+        self.put(Signal::Switches, per_answer(change(table::SERVER_SWITCHES_VOLUNTARY.name)));
+        self.put(Signal::Blocked, mean(table::SERVER_THREADS_BLOCKED.name));
+        self.put(Signal::MajorFaults, per_second(table::SERVER_MAJOR_FAULTS.name));
         let of = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b);
-        self.put(Signal::Files, of(most("server.files_open"), most("server.files_max")));
-        self.put(Signal::ListenQueue, of(most("listen.queue"), most("listen.backlog")));
-        self.put(Signal::Unaccepted, mean("listen.queue"));
-        self.put(Signal::ListenOverflows, per_second("tcp.listen_overflows"));
-        self.put(Signal::Accepted, most("accepted.connections"));
-        self.put(Signal::SendQueue, mean("accepted.send_queue"));
-        self.put(Signal::WindowLimited, mean("accepted.window_limited"));
-        self.put(Signal::WindowWaiting, mean("accepted.window_waiting"));
-        self.read_by_others = mean("accepted.by_others").is_some_and(|share| share > 0.5);
-        let of_peers = |what: &str| {
-            let of_one = |name: &&String| name.strip_prefix("peer.").is_some_and(|rest| rest.ends_with(what));
+        self.put(Signal::Files, of(most(table::SERVER_FILES_OPEN.name), most(table::SERVER_FILES_MAX.name)));
+        self.put(Signal::ListenQueue, of(most(table::LISTEN_QUEUE.name), most(table::LISTEN_BACKLOG.name)));
+        self.put(Signal::Unaccepted, mean(table::LISTEN_QUEUE.name));
+        self.put(Signal::ListenOverflows, per_second(table::TCP_LISTEN_OVERFLOWS.name));
+        self.put(Signal::Accepted, most(table::ACCEPTED_CONNECTIONS.name));
+        self.put(Signal::SendQueue, mean(table::ACCEPTED_SEND_QUEUE.name));
+        self.put(Signal::WindowLimited, mean(table::ACCEPTED_WINDOW_LIMITED.name));
+        self.put(Signal::WindowWaiting, mean(table::ACCEPTED_WINDOW_WAITING.name));
+        self.read_by_others = mean(table::ACCEPTED_BY_OTHERS.name).is_some_and(|share| share > 0.5);
+        let of_peers = |row: SeriesRow| {
+            let of_one = |name: &&String| row.label(name).is_some();
             probes.series.keys().filter(of_one).filter_map(|name| mean(name)).collect::<Vec<f64>>().into_iter()
         };
-        self.put(Signal::PeerUnread, of_peers(".unread").reduce(|a, b| a + b));
-        self.put(Signal::PeerUnsent, of_peers(".unsent").reduce(f64::max));
-        self.put(Signal::PeerOnTheWay, of_peers(".on_the_way").reduce(f64::max));
-        let peers = || probes.series.keys().filter_map(|name| name.strip_prefix("peer.")?.strip_suffix(".coming"));
+        self.put(Signal::PeerUnread, of_peers(table::PEER_UNREAD).reduce(|a, b| a + b));
+        self.put(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
+        self.put(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
+        let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
         // Of answers at once some came just now as well: each is one of those for as long as it is looked back.
         let for_long = |peer: &str| {
-            let by_chance = rate(&format!("peer.{peer}.segments_sent"))? * JUST_CAME_NS / 1e9;
-            Some((mean(&format!("peer.{peer}.coming"))? - by_chance).max(0.0))
+            let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * JUST_CAME_NS / 1e9;
+            Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
         };
         self.put(Signal::PeerComing, peers().filter_map(for_long).reduce(f64::max));
-        let received = peers().filter_map(|peer| rate(&format!("peer.{peer}.received")));
+        let received = peers().filter_map(|peer| rate(&table::PEER_RECEIVED.name_with(peer)));
         self.put(Signal::PeerReceived, received.reduce(f64::max));
-        let alike = probes.series.keys().filter_map(|name| Some((name.strip_prefix("threads.")?, most(name)?)));
+        let alike = probes.series.keys().filter_map(|name| Some((table::THREADS.label(name)?, most(name)?)));
         self.alike.extend(alike.map(|(stem, count)| (stem.to_owned(), count)));
-        self.put(Signal::DownstreamCores, cores("downstream.cpu"));
-        self.put(Signal::DownstreamOnItsCores, cores("downstream.cpu_on_its_cores"));
-        self.put(Signal::DownstreamProcesses, most("downstream.processes"));
-        self.put(Signal::DownstreamInLock, mean("downstream.in_lock"));
-        self.put(Signal::DownstreamThreadsWaiting, mean("downstream.threads_waiting"));
-        let groups = probes.series.keys().filter_map(|name| name.strip_prefix("downstream.periods."));
+        self.put(Signal::DownstreamCores, cores(table::DOWNSTREAM_CPU.name));
+        self.put(Signal::DownstreamOnItsCores, cores(table::DOWNSTREAM_CPU_ON_ITS_CORES.name));
+        self.put(Signal::DownstreamProcesses, most(table::DOWNSTREAM_PROCESSES.name));
+        self.put(Signal::DownstreamInLock, mean(table::DOWNSTREAM_IN_LOCK.name));
+        self.put(Signal::DownstreamThreadsWaiting, mean(table::DOWNSTREAM_THREADS_WAITING.name));
+        let groups = probes.series.keys().filter_map(|name| table::DOWNSTREAM_PERIODS.label(name));
         let held_back = groups.filter_map(|name| {
-            let throttled = change(&format!("downstream.periods_throttled.{name}"));
-            Some((name, of(throttled, change(&format!("downstream.periods.{name}")))?))
+            let throttled = change(&table::DOWNSTREAM_PERIODS_THROTTLED.name_with(name));
+            Some((name, of(throttled, change(&table::DOWNSTREAM_PERIODS.name_with(name)))?))
         });
         if let Some((name, share)) = held_back.max_by(|a, b| a.1.total_cmp(&b.1)) {
             self.put(Signal::DownstreamThrottled, Some(share));
-            self.put(Signal::DownstreamQuota, mean(&format!("downstream.quota.{name}")));
+            self.put(Signal::DownstreamQuota, mean(&table::DOWNSTREAM_QUOTA.name_with(name)));
             self.held_back_behind = Some(name.to_owned());
         }
         for name in probes.series.keys() {
-            let peer = name.strip_prefix("peer.").and_then(|rest| rest.strip_suffix(".connections"));
+            let peer = table::PEER_CONNECTIONS.label(name);
             if let Some((peer, count)) = peer.zip(most(name)) {
                 self.peers.insert(peer.to_owned(), count);
-                let sent = rate(&format!("peer.{peer}.segments_sent"));
+                let sent = rate(&table::PEER_SEGMENTS_SENT.name_with(peer));
                 self.sent_to_peers.extend(sent.map(|sent| (peer.to_owned(), sent)));
-                let calls = mean(&format!("peer.{peer}.waiting"));
+                let calls = mean(&table::PEER_WAITING.name_with(peer));
                 self.calls_to_peers.extend(calls.map(|calls| (peer.to_owned(), calls)));
-                let queued = mean(&format!("peer.{peer}.queued"));
+                let queued = mean(&table::PEER_QUEUED.name_with(peer));
                 self.queued_at_peers.extend(queued.map(|queued| (peer.to_owned(), queued)));
             }
-            let named = name.strip_prefix("peer.").and_then(|rest| rest.split_once(".process."));
+            let named = table::PEER_PROCESS.labels(name);
             self.peer_names.extend(named.map(|(peer, process)| (peer.to_owned(), process.to_owned())));
         }
         self.put(Signal::PeerWaiting, self.calls_to_peers.values().copied().reduce(f64::max));
@@ -540,26 +548,31 @@ impl LoadSignals {
         self.put(Signal::Spinning, of(spinning, server_cores.filter(|cores| *cores > 0.05)));
         self.runtime(probes, &threads, (span_ns, collecting), (&change, &mean), server_cores);
 
-        self.put(Signal::Cores, most("host.cores"));
-        let idle = cores("host.cpu_idle").map(|idle| idle + cores("host.cpu_iowait").unwrap_or(0.0));
+        self.put(Signal::Cores, most(table::HOST_CORES.name));
+        let idle =
+            cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
         // What plimsoll's threads look around in vain they give to whoever needs it.
         self.put(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
-        self.put(Signal::IoPressure, cores("host.pressure_io_some"));
-        self.put(Signal::MemoryPressure, cores("host.pressure_memory_some"));
-        self.put(Signal::Throttled, of(change("cgroup.periods_throttled"), change("cgroup.periods")));
-        self.put(Signal::Quota, mean("cgroup.quota"));
-        self.put(Signal::GroupMemory, of(most("cgroup.memory"), most("cgroup.memory_max")));
-        self.put(Signal::Retransmits, of(change("tcp.retransmits"), change("tcp.segments_out")));
-        let ports = inside("tcp.local_ports").and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
+        self.put(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
+        self.put(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
+        self.put(
+            Signal::Throttled,
+            of(change(table::CGROUP_PERIODS_THROTTLED.name), change(table::CGROUP_PERIODS.name)),
+        );
+        self.put(Signal::Quota, mean(table::CGROUP_QUOTA.name));
+        self.put(Signal::GroupMemory, of(most(table::CGROUP_MEMORY.name), most(table::CGROUP_MEMORY_MAX.name)));
+        self.put(Signal::Retransmits, of(change(table::TCP_RETRANSMITS.name), change(table::TCP_SEGMENTS_OUT.name)));
+        let ports =
+            inside(table::TCP_LOCAL_PORTS.name).and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
         self.local_ports = ports;
-        self.ports_behind = mean("tcp.time_wait_behind").is_some_and(|share| share > 0.5);
-        self.put(Signal::TimeWait, of(most("tcp.time_wait_pair"), ports).map(|share| share.min(1.0)));
-        self.put(Signal::InLock, mean("server.in_lock"));
-        self.put(Signal::InSameLock, mean("server.in_same_lock"));
-        self.put(Signal::InSleep, mean("server.in_sleep"));
-        self.put(Signal::InRead, mean("server.in_read"));
-        self.put(Signal::InWrite, mean("server.in_write"));
-        self.put(Signal::InDisk, mean("server.in_disk"));
+        self.ports_behind = mean(table::TCP_TIME_WAIT_BEHIND.name).is_some_and(|share| share > 0.5);
+        self.put(Signal::TimeWait, of(most(table::TCP_TIME_WAIT_PAIR.name), ports).map(|share| share.min(1.0)));
+        self.put(Signal::InLock, mean(table::SERVER_IN_LOCK.name));
+        self.put(Signal::InSameLock, mean(table::SERVER_IN_SAME_LOCK.name));
+        self.put(Signal::InSleep, mean(table::SERVER_IN_SLEEP.name));
+        self.put(Signal::InRead, mean(table::SERVER_IN_READ.name));
+        self.put(Signal::InWrite, mean(table::SERVER_IN_WRITE.name));
+        self.put(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
     }
 
     /// What the runtime tells of itself, the names of its threads, and the cores that its functions for it used.
@@ -579,14 +592,14 @@ impl LoadSignals {
         // Counters of any labels, added up.
         let counted = |starts: &[&str]| {
             let of = |name: &&String| {
-                let name = name.strip_prefix("metrics.").unwrap_or_default();
+                let name = table::METRICS.label(name).unwrap_or_default();
                 starts.iter().any(|start| name.strip_prefix(start).is_some_and(|r| r.is_empty() || r.starts_with('{')))
             };
             probes.series.keys().filter(of).filter_map(|name| change(name)).reduce(|a, b| a + b)
         };
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
-        let by_memstats = mean("metrics.memstats.GCCPUFraction");
+        let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
         // Only of a runtime whose collector has threads of that name does it say something that none is busy.
         let has_threads = self.server.as_deref().is_some_and(|name| COLLECTED.iter().any(|it| name.starts_with(it)));
         let by_threads = used.map(|cores| named(&COLLECTORS) / cores).filter(|share| has_threads || *share > 0.0);
@@ -602,7 +615,8 @@ impl LoadSignals {
             "nodejs_gc_duration_seconds_sum",
             "go_gc_duration_seconds_sum",
         ]);
-        let paused_s = paused_s.or_else(|| change("metrics.memstats.PauseTotalNs").map(|ns| ns / 1e9));
+        let paused_s =
+            paused_s.or_else(|| change(&table::METRICS.name_with("memstats.PauseTotalNs")).map(|ns| ns / 1e9));
         self.put(Signal::GcPauses, paused_s.map(|seconds| seconds * 1e9 / span_ns));
     }
 }

@@ -13,18 +13,21 @@ use crate::judge::{TrialOutcome, Verdict};
 use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
 
-/// A trial is disturbed with this probability by something that no probe saw, and with this one where probes saw interference; such
-/// a trial makes anything between this share of the capacity and the whole.
+/// A trial is disturbed with this probability by something that no probe saw, and with this one
+/// where probes saw interference. Such a trial makes anything between nothing and the capacity, each
+/// as probable: with a least share, a trial below it would pull the capacity down to itself.
 const DISTURBED: f64 = 0.1;
 const DISTURBED_SEEN: f64 = 0.5;
-const DISTURBED_LEAST: f64 = 0.5;
-/// Of those, so many are faster instead, by up to this factor: the server was another one then.
+/// Of those, so many are faster instead: the server was another one then. By how much has no end
+/// either (Pareto's distribution with exponent 1).
 const FASTER: f64 = 0.2;
-const FASTER_MOST: f64 = 1.5;
 /// Where more trials than this are set aside, it is the server that differs, and the interval holds them all.
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
+/// Where trials were set aside, others were disturbed by less than can be seen: the error grows by
+/// this multiple of their share.
+const UNSEEN: f64 = 0.5;
 /// Fewer trials than this tell nothing of how a server wanders between them: then it is taken to wander by this share, as usual ones
 /// do (docs/explanation/how-find-searches.md).
 const FEW: usize = 4;
@@ -71,13 +74,10 @@ impl SaturatedBlock {
         let error = (self.error_rps.powi(2) + extra).sqrt();
         let z = |at: f64| (self.rps - at) / error;
         let quiet = (-z(rps).powi(2) / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
-        // Evenly between the least share and the whole, or between the whole and the most, blurred by the error.
-        let evenly = |from: f64, to: f64| {
-            let between = upper_tail(z(to)) - upper_tail(z(from));
-            between.max(0.0) / (to - from).max(1e-12)
-        };
-        let slower = evenly(DISTURBED_LEAST * rps, rps);
-        let faster = evenly(rps, FASTER_MOST * rps);
+        // Below the capacity or above it, blurred by the error.
+        let above = upper_tail(-z(rps));
+        let slower = (upper_tail(z(rps)) - upper_tail(z(0.0))).max(0.0) / rps.max(1e-12);
+        let faster = above * rps / self.rps.max(rps / 2.0).powi(2).max(1e-12);
         let disturbed = (1.0 - FASTER) * slower + FASTER * faster;
         ((1.0 - self.disturbed) * quiet, self.disturbed * disturbed)
     }
@@ -156,6 +156,7 @@ impl Capacity {
         if blocks.len() < FEW {
             error_rps = error_rps.hypot(WANDER_USUAL * rps / (blocks.len() as f64).sqrt());
         }
+        error_rps *= 1.0 + UNSEEN * (blocks.len() - kept.len()) as f64 / blocks.len() as f64;
         let each_s = seconds / blocks.len() as f64;
         Some(Capacity {
             rps,
@@ -239,8 +240,10 @@ mod tests {
         // sqrt(I C / T) over all.
         check(&[1000.0; 4], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
         check(&[1000.0, 1010.0, 990.0, 1000.0], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
-        // One that was disturbed.
-        check(&[1000.0, 1000.0, 1000.0, 700.0], 1.0, (1000.0, (1000.0f64 / 6.0).sqrt(), 1));
+        // One that was disturbed, however much.
+        for other in [700.0, 400.0, 20.0, 2000.0] {
+            check(&[1000.0, 1000.0, 1000.0, other], 1.0, (1000.0, (1000.0f64 / 6.0).sqrt(), 1));
+        }
         assert_eq!(Capacity::pool(&[]), None);
     }
 }

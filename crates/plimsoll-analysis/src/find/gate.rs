@@ -4,7 +4,7 @@ use super::findings::Findings;
 use crate::condition::{Op, duration_syntax, format_number};
 use crate::format;
 use crate::sentence::{Remedy, Sentence};
-use plimsoll_model::units::{UnitError, parse_duration_ns, parse_number};
+use plimsoll_model::units::{SECOND, UnitError, parse_duration_ns, parse_number};
 use std::fmt;
 
 /// A figure of a search.
@@ -29,6 +29,18 @@ pub struct Demand {
     op: Op,
     value: f64,
 }
+
+/// A demand that a search does not decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndecidedDemand {
+    /// Why: a sentence without a full stop.
+    pub why: String,
+    /// The budget of a search that would probably decide it; `None`: not an hour, or more time does not help.
+    pub budget_ns: Option<u64>,
+}
+
+/// Who waits longer chooses another value.
+const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
 
 /// Why a demand could not be read.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -87,6 +99,40 @@ impl Demand {
     /// Whether it is of a log, from which loads are drawn.
     pub fn is_of_log(&self) -> bool {
         self.figure == DemandFigure::Scale
+    }
+
+    /// Why the search cannot decide it; `None`: it is decided. A line is known as an interval: a value inside decides
+    /// nothing, whichever side the estimate is on. `budget_ns`: that of the search.
+    pub fn undecided(&self, findings: &Findings, cpu_ns: Option<f64>, budget_ns: u64) -> Option<UndecidedDemand> {
+        let line = &findings.load_line_rps;
+        let unmeasured = || Some(UndecidedDemand { why: "nothing was measured".to_owned(), budget_ns: None });
+        let unit = match self.figure {
+            // Without a line no demand on it is met, and that is known.
+            DemandFigure::Line | DemandFigure::Scale if line.rps <= 0.0 => return None,
+            DemandFigure::Line => 1.0,
+            DemandFigure::Scale => match findings.log {
+                Some(log) => log.times(1.0),
+                None => return unmeasured(),
+            },
+            DemandFigure::Peak if findings.peak.is_none() => return unmeasured(),
+            DemandFigure::Knee if findings.knee.is_none() => return unmeasured(),
+            DemandFigure::Cpu if cpu_ns.is_none() => return unmeasured(),
+            DemandFigure::Peak | DemandFigure::Knee | DemandFigure::Cpu => return None,
+        };
+        let (lower, upper) = (line.lower * unit, line.upper.map(|upper| upper * unit));
+        if self.op.holds(lower, self.value) == self.op.holds(upper.unwrap_or(f64::INFINITY), self.value) {
+            return None;
+        }
+        let upper_text = upper.map_or_else(|| "no upper end that was tried".to_owned(), format::rate);
+        let (from, value) = (format::rate(lower), format::rate(self.value));
+        let why = format!("the line lies between {from} and {upper_text}, with {value} inside");
+        // The interval narrows with the square root of the time.
+        let needed = upper.map(|upper| {
+            let distance = (self.value - (lower + upper) / 2.0).abs().max((upper - lower) / 100.0);
+            budget_ns as f64 * ((upper - lower) / 2.0 / distance).powi(2).max(2.0)
+        });
+        let budget_ns = needed.filter(|ns| *ns <= DECIDING_BUDGET_NS_MAX).map(|ns| (ns / 1e9).round() as u64 * SECOND);
+        Some(UndecidedDemand { why, budget_ns })
     }
 
     /// Whether it is true of what was found, and the figure in words. What was not found or seen is true of it: a gate that
@@ -173,6 +219,25 @@ mod tests {
             let demand = Demand::parse(text).expect("read");
             assert_eq!((demand.crossed(&found, None).as_deref(), demand.is_of_log()), (expect, true), "{text}");
         }
+        // A value inside the interval decides nothing; outside of it the estimate does.
+        found.load_line_rps.lower = 3900.0;
+        found.load_line_rps.upper = Some(4100.0);
+        for (text, undecided, budget_s) in [
+            ("line<3800", false, None),
+            ("line<5000", false, None),
+            ("line<4050", true, Some(240)),
+            ("line<3950", true, Some(240)),
+            ("line<4000", true, None),
+            ("scale<4.05", true, Some(240)),
+            ("scale<5", false, None),
+            ("knee>1", true, None),
+        ] {
+            let got = Demand::parse(text).expect("read").undecided(&found, None, 60_000_000_000);
+            assert_eq!(got.is_some(), undecided, "{text}: {got:?}");
+            assert_eq!(got.and_then(|got| got.budget_ns).map(|ns| ns / 1_000_000_000), budget_s, "{text}");
+        }
+        found.load_line_rps.upper = None;
+        assert!(Demand::parse("line<5000").expect("read").undecided(&found, None, 1).is_some(), "it may be higher");
         let list = Demand::parse_list("rate<5k, cpu>1.5ms").expect("read");
         assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>(), ["line<5000", "cpu>1.5ms"]);
     }

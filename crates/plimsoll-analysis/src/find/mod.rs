@@ -39,7 +39,7 @@ pub use capacity::Capacity;
 pub use era::Era;
 pub use failing::{Failing, FailingHow};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
-pub use gate::{Demand, DemandError};
+pub use gate::{Demand, DemandError, UndecidedDemand};
 pub use gone::Gone;
 pub use log_rate::LogRate;
 pub use peak::{Knee, Peak, best};

@@ -260,6 +260,7 @@ mod tests {
                 committed_unix_s: Some(1_000_000 - commit),
             }),
             tags: vec![],
+            is_pinned: false,
             state: RunState::Whole,
             elapsed_ns: Some(1),
             summary: Some(StudySummary { line: Some(line), cpu_us: Some(1e6 / rps), ..StudySummary::default() }),

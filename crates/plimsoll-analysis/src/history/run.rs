@@ -45,6 +45,9 @@ pub struct HistoryRun {
     pub revision: Option<SourceRevision>,
     /// Its tags.
     pub tags: Vec<(String, String)>,
+    /// Whether it is kept whatever is removed.
+    #[serde(default)]
+    pub is_pinned: bool,
     /// How far it came.
     pub state: RunState,
     /// How long it took, ns.
@@ -72,10 +75,24 @@ impl HistoryRun {
             machine: machine(head),
             revision: head.environment.revision.clone(),
             tags,
+            is_pinned: false,
             state,
             elapsed_ns,
             summary: end.and_then(|end| end.summary).map(|summary| *summary),
         }
+    }
+
+    /// The same with marks that were given to it later: a tag takes the place of one with its key.
+    pub fn marked(mut self, is_pinned: bool, tags: Vec<(String, String)>) -> HistoryRun {
+        self.is_pinned = is_pinned;
+        for (key, value) in tags {
+            if key == "service" {
+                self.service.clone_from(&value);
+            }
+            self.tags.retain(|(known, _)| *known != key);
+            self.tags.push((key, value));
+        }
+        self
     }
 
     /// The load line, of a run that has one and says something about the server.

@@ -11,7 +11,7 @@ use crate::go_request::{GoRequest, canonical};
 use crate::output;
 use crate::run_verb::RunVerb;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{LoadShape, Origin, RequestFailure, Stop};
+use plimsoll_model::{Budget, LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_of};
@@ -27,6 +27,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Results that wait to be written: as many as come in a moment.
 const WAITING_MAX: usize = 100_000;
+
+/// What all targets may take where each is asked in turn, and what each takes besides its URL and body.
+const KNOWN_BYTES_MAX: usize = 512 << 20;
+const TARGET_BYTES: usize = 1_024;
 
 /// What is said of a request without an answer in time.
 const LATE: &str = "no response within the timeout";
@@ -388,10 +392,20 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         host: String::new(),
         asked: asked.clone(),
     };
+    let mut room = Budget::new(KNOWN_BYTES_MAX);
     while let Some(target) = targets.read().map_err(Failure::usage)? {
+        let bytes = target.body.len() + target.target.url.len() + TARGET_BYTES;
+        let is_beyond = room.take(bytes).is_err();
         targets.known.push(target);
         if asked.lazy {
             break;
+        }
+        if is_beyond {
+            let count = targets.known.len();
+            return Err(Failure::usage(format!(
+                "-targets: the first {count} take more than {} MiB with their bodies: give fewer, or add -lazy",
+                KNOWN_BYTES_MAX >> 20
+            )));
         }
     }
     let Some(first) = targets.known.first() else { return Err(Failure::usage("-targets: there is no target")) };

@@ -3,6 +3,7 @@
 //!
 //! Not here: how a build is started and ended (`subject`), and which side is next (`plimsoll-analysis`).
 
+use super::load_probes::LoadProbes;
 use super::machine::{Fitting, on_clock};
 use super::{Driven, Glance, OnTick, RemoteLoad, Runner, START_AHEAD_NS, Unready, aids};
 use crate::base::Base;
@@ -12,12 +13,12 @@ use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare_aided};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
-use plimsoll_probe::{Finder, MachineSeen};
+use plimsoll_probe::{Finder, MachineSeen, ReadingSource};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_wire::Authoring;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -58,12 +59,14 @@ pub struct Builds<'a> {
     block: Option<u32>,
     /// Other machines that make all loads in place of this one.
     fleet: Option<Box<dyn RemoteLoad>>,
+    /// Where readings of each target come from, where this machine sees none of them.
+    readings: Vec<Box<dyn ReadingSource>>,
     /// What was made ready at the target for the load, and what went wrong when that was taken away.
     around: Option<AroundLoad>,
     warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
     ready: Option<Prepared>,
-    seen: Option<CpuSeen>,
+    seen: Option<TargetReadings>,
 }
 
 impl<'a> Builds<'a> {
@@ -91,6 +94,7 @@ impl<'a> Builds<'a> {
             spoken,
             block,
             fleet: None,
+            readings: Vec::new(),
             around: None,
             warnings: Vec::new(),
             ready: None,
@@ -101,6 +105,17 @@ impl<'a> Builds<'a> {
     /// Loads are made by other machines, if there are any.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> Builds<'a> {
         Builds { fleet, ..self }
+    }
+
+    /// Each target is watched where it runs, if there are sources: one for each.
+    pub fn with_readings(self, readings: Vec<Box<dyn ReadingSource>>) -> Builds<'a> {
+        Builds { readings, ..self }
+    }
+
+    /// Where readings of the target under the load come from, if that is elsewhere.
+    fn source(&self) -> Option<&dyn ReadingSource> {
+        let (tag, _) = self.on.as_ref()?;
+        self.readings.get(tag.arm.map_or(0, ArmIndex::index)).map(|source| &**source)
     }
 
     fn target(&self) -> Option<&'a BuildTarget> {
@@ -196,8 +211,13 @@ impl Runner for Builds<'_> {
 
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
         self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
-        let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
-        self.seen = Some(CpuSeen::begin(self.clocks(), self.fitting.base.local, port));
+        self.seen = Some(match self.source() {
+            Some(source) => TargetReadings::Elsewhere(LoadProbes::begin(Some(source))),
+            None => {
+                let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
+                TargetReadings::Here(CpuSeen::begin(self.clocks(), self.fitting.base.local, port))
+            }
+        });
         if let Some(fleet) = &mut self.fleet {
             return fleet.connect(&self.plan, false, &mut |tick| on_tick(tick, Glance::default()));
         }
@@ -219,10 +239,11 @@ impl Runner for Builds<'_> {
     fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
         let mut seen = self.seen.take().expect("it is looked at since then");
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
+        let arm = self.on.as_ref().map_or(0, |(tag, _)| tag.arm.map_or(0, ArmIndex::index));
+        let source = self.readings.get(arm).map(|source| &**source);
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
         let mut on_tick = |tick: &Tick| {
-            seen.look(tick.origin_ns, false);
-            on_tick(tick, Glance::default())?;
+            on_tick(tick, seen.look(tick, source))?;
             authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)?;
             alive(&mut running)
         };
@@ -237,13 +258,13 @@ impl Runner for Builds<'_> {
             return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
         }
         authoring.into_iter().for_each(Authoring::unload);
-        let probes = seen.end();
+        let (probes, seen_last) = seen.end(source);
         self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
         let untouched = run.ending == Some(Ending::Finished);
         if let Some(why) = running.and_then(Running::died).filter(|_| untouched) {
             run.ending = Some(Ending::Stopped(Stop::Died(why)));
         }
-        Ok(Driven { run: Run { probes: probes.clone().unwrap_or_default(), ..run }, seen_last: probes })
+        Ok(Driven { run: Run { probes, ..run }, seen_last })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
@@ -253,9 +274,17 @@ impl Runner for Builds<'_> {
         }
     }
 
+    fn take_news(&mut self) -> Vec<String> {
+        self.readings.iter().flat_map(|source| source.take_news()).collect()
+    }
+
     fn take_warnings(&mut self) -> Vec<String> {
         self.warnings.extend(self.fleet.iter_mut().flat_map(|fleet| fleet.take_warnings()));
         std::mem::take(&mut self.warnings)
+    }
+
+    fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
+        self.fleet.as_mut().map_or(Ok(None), |fleet| fleet.store_file(path))
     }
 }
 
@@ -264,6 +293,44 @@ fn alive(running: &mut Option<&mut Running>) -> ControlFlow<Stop> {
     match running.as_mut().and_then(|running| running.died()) {
         Some(why) => ControlFlow::Break(Stop::Died(why)),
         None => ControlFlow::Continue(()),
+    }
+}
+
+/// What is seen of the target of one load.
+enum TargetReadings {
+    /// From here.
+    Here(CpuSeen),
+    /// By whoever watches it where it runs.
+    Elsewhere(LoadProbes),
+}
+
+impl TargetReadings {
+    /// A tick has passed; gives what is seen besides the load.
+    fn look(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Glance {
+        match self {
+            TargetReadings::Here(seen) => {
+                seen.look(tick.origin_ns, false);
+                Glance::default()
+            }
+            TargetReadings::Elsewhere(seen) => {
+                let server_cores = source.and_then(|source| source.live().cores());
+                Glance { part: seen.tick(tick, source), server_cores }
+            }
+        }
+    }
+
+    /// The load is over: all that was seen, and what of it no tick was told.
+    fn end(self, source: Option<&dyn ReadingSource>) -> (Probes, Option<Probes>) {
+        match self {
+            TargetReadings::Here(seen) => {
+                let probes = seen.end();
+                (probes.clone().unwrap_or_default(), probes)
+            }
+            TargetReadings::Elsewhere(mut seen) => {
+                let last = seen.end(source);
+                (seen.whole, last)
+            }
+        }
     }
 }
 

@@ -1,7 +1,8 @@
-//! Loads from this machine on a target that runs already, watched by the probes.
+//! Loads from this machine on a target that runs already, which is watched meanwhile.
 //!
 //! Not here: which load is next (`plimsoll-analysis`), and what is recorded of it (`recording`).
 
+use super::load_probes::LoadProbes;
 use super::sources::LoadSources;
 use super::stopped::{MayStop, Stopping};
 use super::together::{self, OtherParts};
@@ -13,20 +14,22 @@ use crate::setup_teardown::AroundLoad;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{Prepared, Tick, prepare_aided};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{ArmIndex, Ending, Injector, Intervention, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
-use plimsoll_probe::{LiveServer, Watcher};
+use plimsoll_model::{ArmIndex, Ending, Injector, Intervention, Plan, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_probe::{LiveServer, ReadingSource};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::signal;
 use plimsoll_wire::Authoring;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// This machine.
 pub struct ThisMachine {
     began: Instant,
-    watcher: Option<Watcher>,
+    /// Where readings of the target come from.
+    source: Option<Box<dyn ReadingSource>>,
     /// What all loads share, and the load that is ready.
     plan: Plan,
     injector: Injector,
@@ -107,7 +110,12 @@ impl Fitting {
 
 impl ThisMachine {
     /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was not decided before.
-    pub fn new(watcher: Option<Watcher>, plan: Plan, injector: Injector, fitting: Option<Fitting>) -> ThisMachine {
+    pub fn new(
+        source: Option<Box<dyn ReadingSource>>,
+        plan: Plan,
+        injector: Injector,
+        fitting: Option<Fitting>,
+    ) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
         let (around, warnings, may_stop) = (None, Vec::new(), Vec::new());
@@ -116,7 +124,7 @@ impl ThisMachine {
         let (sources, moved) = (LoadSources::default(), false);
         ThisMachine {
             began,
-            watcher,
+            source,
             plan,
             injector,
             fitting,
@@ -156,8 +164,8 @@ impl ThisMachine {
 
     /// Loads are made by other machines, if there are any; what is watched is watched from here all the same.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ThisMachine {
-        if let (Some(fleet), Some(watcher)) = (&fleet, &self.watcher) {
-            fleet.local_pids().into_iter().for_each(|pid| watcher.watch_as_ours(pid));
+        if let (Some(fleet), Some(source)) = (&fleet, &self.source) {
+            fleet.local_pids().into_iter().for_each(|pid| source.watch_as_ours(pid));
         }
         ThisMachine { fleet, ..self }
     }
@@ -228,8 +236,8 @@ impl Runner for ThisMachine {
             }
             Some(Intervention::SecondGenerator) => {
                 let others = OtherParts::start(1).map_err(Unready::Unheld)?;
-                if let Some(watcher) = &self.watcher {
-                    others.pids().for_each(|pid| watcher.watch_as_ours(pid));
+                if let Some(source) = &self.source {
+                    others.pids().for_each(|pid| source.watch_as_ours(pid));
                 }
                 self.others = Some(Ok(others));
             }
@@ -263,8 +271,8 @@ impl Runner for ThisMachine {
 
     fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
         self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
-        self.seen = LoadProbes::begin(self.watcher.as_ref());
-        let live = self.watcher.as_ref().map_or_else(LiveServer::unseen, Watcher::live);
+        self.seen = LoadProbes::begin(self.source.as_deref());
+        let live = self.source.as_ref().map_or_else(LiveServer::unseen, |source| source.live());
         if let Some(fleet) = &mut self.fleet {
             return fleet.connect(&self.plan, self.goes_on, &mut |tick| {
                 on_tick(tick, Glance { part: None, server_cores: live.cores() })
@@ -292,11 +300,11 @@ impl Runner for ThisMachine {
     }
 
     fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
-        let watcher = self.watcher.as_ref();
-        let live = watcher.map_or_else(LiveServer::unseen, Watcher::live);
+        let source = self.source.as_deref();
+        let live = source.map_or_else(LiveServer::unseen, |source| source.live());
         let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
         let mut on_tick = |tick: &Tick| {
-            let part = seen.tick(tick, watcher);
+            let part = seen.tick(tick, source);
             on_tick(tick, Glance { part, server_cores: live.cores() })?;
             authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)
         };
@@ -319,7 +327,7 @@ impl Runner for ThisMachine {
         };
         self.stopping = None;
         authoring.into_iter().for_each(Authoring::unload);
-        let seen_last = seen.end(watcher);
+        let seen_last = seen.end(source);
         self.others = None;
         self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
         self.sources.left(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
@@ -330,58 +338,21 @@ impl Runner for ThisMachine {
         Ok(())
     }
 
+    fn take_news(&mut self) -> Vec<String> {
+        self.source.as_ref().map_or_else(Vec::new, |source| source.take_news())
+    }
+
     fn take_warnings(&mut self) -> Vec<String> {
         self.warnings.extend(self.fleet.iter_mut().flat_map(|fleet| fleet.take_warnings()));
         std::mem::take(&mut self.warnings)
+    }
+
+    fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
+        self.fleet.as_mut().map_or(Ok(None), |fleet| fleet.store_file(path))
     }
 }
 
 /// A moment, ns since `began`, on the monotonic clock.
 pub(super) fn on_clock(began: Instant, at_ns: u64) -> u64 {
     (monotonic_ns() + at_ns).saturating_sub(began.elapsed().as_nanos() as u64)
-}
-
-/// What the probes see during one load, moved to its clock and kept in parts.
-#[derive(Default)]
-struct LoadProbes {
-    /// Schedule time 0 on the monotonic clock, once it is known.
-    origin_ns: Option<i64>,
-    taken_ns: u64,
-    whole: Probes,
-}
-
-impl LoadProbes {
-    /// How often a part goes to the run file: what a crash can lose.
-    const PART_NS: u64 = 2_000_000_000;
-
-    fn begin(watcher: Option<&Watcher>) -> LoadProbes {
-        if let Some(watcher) = watcher {
-            // What was seen between loads belongs to none.
-            watcher.take();
-            watcher.sample_now();
-        }
-        LoadProbes::default()
-    }
-
-    /// A tick has passed; gives the part to be written, if it is time for one.
-    fn tick(&mut self, tick: &Tick, watcher: Option<&Watcher>) -> Option<Probes> {
-        self.origin_ns = Some(tick.origin_ns as i64);
-        if tick.end_ns < self.taken_ns + Self::PART_NS {
-            return None;
-        }
-        self.taken_ns = tick.end_ns;
-        self.take(watcher)
-    }
-
-    /// The load is over; gives the last part.
-    fn end(&mut self, watcher: Option<&Watcher>) -> Option<Probes> {
-        watcher?.sample_now();
-        self.take(watcher)
-    }
-
-    fn take(&mut self, watcher: Option<&Watcher>) -> Option<Probes> {
-        let part = watcher?.take().shifted(-self.origin_ns?);
-        self.whole.merge(&part);
-        Some(part)
-    }
 }

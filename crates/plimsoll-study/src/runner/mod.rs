@@ -4,6 +4,7 @@
 //! Not here: which load is next (the studies of `plimsoll-analysis`), what is kept of it (`recording`).
 
 pub mod builds;
+mod load_probes;
 pub mod machine;
 mod setting;
 mod sources;
@@ -21,6 +22,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, Plan, Probes, Run, Stop};
 use plimsoll_wire::Authoring;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// Is told every tick, with what was seen of the target; may end the load.
 pub type OnTick<'a> = dyn FnMut(&Tick, Glance) -> ControlFlow<Stop> + 'a;
@@ -79,6 +81,9 @@ pub trait RemoteLoad {
 
     /// What went wrong beside the loads since this was asked last.
     fn take_warnings(&mut self) -> Vec<String>;
+
+    /// Stores a run file where others can fetch it; how, in a sentence. `None`: these machines have no such place.
+    fn store_file(&mut self, path: &Path) -> Result<Option<String>, String>;
 }
 
 /// Carries loads out, one after the other.
@@ -108,8 +113,19 @@ pub trait Runner {
     /// Ends what was started to be measured.
     fn finish(&mut self) -> Result<(), Failure>;
 
+    /// What the user should know at once, since this was asked last.
+    fn take_news(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What went wrong beside the loads since this was asked last.
     fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Stores the run file of a study that is over where others can fetch it; how, in a sentence. `None`: there is no such
+    /// place.
+    fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
+        Ok(None)
     }
 }

@@ -202,7 +202,11 @@ fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String
         if key.name.is_empty() || !key.name.bytes().all(is_of_name) {
             return Err(TrafficFileError::new(
                 key.at,
-                format!("{:?} is not a header name: use letters, digits and !#$%&'*+-.^_`|~", key.name),
+                // A value may stand in it, whose colon is missing.
+                format!(
+                    "\"{}\" is no name of a header: letters, digits and !#$%&'*+-.^_`|~",
+                    redact::excerpt(&key.name)
+                ),
             ));
         }
         if text.contains(['\r', '\n', '\0']) {

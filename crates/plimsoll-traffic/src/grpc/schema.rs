@@ -151,10 +151,11 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
         let proto = |why: String| SchemaError::Proto(why);
         match (self.text)(name) {
             Some(Ok(text)) => {
-                weigh_text(&text, &mut self.budget).map_err(proto)?;
-                let translated = editions::as_proto3(name, &text).map_err(proto)?;
+                let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+                weigh_text(text, &mut self.budget).map_err(proto)?;
+                let translated = editions::as_proto3(name, text).map_err(proto)?;
                 let of_edition = translated.is_some();
-                let file = File::from_source(name, translated.as_deref().unwrap_or(&text));
+                let file = File::from_source(name, translated.as_deref().unwrap_or(text));
                 let mut file = FileDescriptorProto::from(file.map_err(|error| proto(told(&error)))?);
                 if of_edition {
                     editions::understand(&mut file);

@@ -1,8 +1,11 @@
-//! A command line of curl, as browsers copy it ([`words`] takes it apart as a shell does), made into one request ([`CurlRequest`]).
+//! A command line of curl, as browsers copy it ([`words`] takes it apart), made into one request ([`CurlRequest`]).
 //!
 //! Not here: reading the files that it names, base64, and what a URL means.
 
+mod words;
+
 use std::fmt::Write;
+pub use words::words;
 
 /// Where a piece of a body is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,10 @@ pub struct CurlRequest {
     pub form: Vec<CurlPart>,
     /// The data are sent in the query.
     pub in_query: bool,
+    /// What is added to the query besides, encoded.
+    pub query: Vec<String>,
+    /// The data are the content of a file, which is put at the URL.
+    pub upload: bool,
     /// The data are JSON: nothing stands between the pieces.
     pub json: bool,
     /// User and password.
@@ -77,6 +84,10 @@ pub struct CurlRequest {
     pub follows: bool,
     /// As many of them at most; -1: however many.
     pub follow_max: Option<i64>,
+    /// Parts `.` and `..` of the path are asked for as they are.
+    pub keeps_dots: bool,
+    /// Signs of the URL by which several are asked stand for themselves.
+    pub is_verbatim: bool,
     /// Options that ask for something that is not done here.
     pub left_out: Vec<String>,
 }
@@ -105,6 +116,15 @@ pub enum CurlError {
     /// A value that cannot be.
     #[error("the value of {0} is not understood: write {1}")]
     Value(String, &'static str),
+    /// Something that a shell would fill in.
+    #[error("a shell would fill in {0}, and none reads this line: write the value in its place")]
+    Shell(String),
+    /// There is another command after it.
+    #[error("another command follows it, and one is asked: copy the first alone")]
+    Commands,
+    /// Its URL stands for several.
+    #[error("its URL has {0}, by which curl asks several URLs: write one, or add -g where the sign stands for itself")]
+    Glob(char),
     /// Data of two kinds.
     #[error("it has both -F and -d, which curl does not send either: leave one out")]
     TwoBodies,
@@ -115,106 +135,6 @@ fn option_shown(option: &str) -> String {
     let name = option.split('=').next().unwrap_or_default();
     let is_like_one = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     if is_like_one { plain(name) } else { format!("of {} characters", option.chars().count()) }
-}
-
-/// The words of a command line, as a POSIX shell (and bash, for `$'...'`) takes it apart.
-pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
-    let mut words = Vec::new();
-    let (mut word, mut begun) = (String::new(), false);
-    let mut rest = line.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' => match rest.next() {
-                // The line goes on.
-                Some('\n') => {}
-                Some('\r') if rest.next_if_eq(&'\n').is_some() => {}
-                Some(escaped) => (begun, _) = (true, word.push(escaped)),
-                None => {}
-            },
-            '\'' => {
-                begun = true;
-                loop {
-                    match rest.next().ok_or(CurlError::Quotation('\''))? {
-                        '\'' => break,
-                        plain => word.push(plain),
-                    }
-                }
-            }
-            '"' => {
-                begun = true;
-                loop {
-                    match rest.next().ok_or(CurlError::Quotation('"'))? {
-                        '"' => break,
-                        '\\' => match rest.next().ok_or(CurlError::Quotation('"'))? {
-                            '\n' => {}
-                            escaped @ ('"' | '\\' | '$' | '`') => word.push(escaped),
-                            plain => word.extend(['\\', plain]),
-                        },
-                        plain => word.push(plain),
-                    }
-                }
-            }
-            '$' if rest.peek() == Some(&'\'') => {
-                rest.next();
-                begun = true;
-                ansi_quoted(&mut rest, &mut word)?;
-            }
-            c if c.is_whitespace() => {
-                if std::mem::take(&mut begun) {
-                    words.push(std::mem::take(&mut word));
-                }
-            }
-            plain => (begun, _) = (true, word.push(plain)),
-        }
-    }
-    if begun {
-        words.push(word);
-    }
-    Ok(words)
-}
-
-/// What stands between `$'` and `'`.
-fn ansi_quoted(rest: &mut std::iter::Peekable<std::str::Chars>, word: &mut String) -> Result<(), CurlError> {
-    // Bytes, since `\xc3\xa4` is one character.
-    let mut bytes = Vec::new();
-    loop {
-        let c = rest.next().ok_or(CurlError::Quotation('\''))?;
-        let plain = match c {
-            '\'' => break,
-            '\\' => match rest.next().ok_or(CurlError::Quotation('\''))? {
-                'n' => '\n',
-                'r' => '\r',
-                't' => '\t',
-                'a' => '\u{7}',
-                'b' => '\u{8}',
-                'f' => '\u{c}',
-                'v' => '\u{b}',
-                'e' | 'E' => '\u{1b}',
-                'x' => {
-                    bytes.push(digits(rest, 2) as u8);
-                    continue;
-                }
-                'u' => char::from_u32(digits(rest, 4)).unwrap_or(char::REPLACEMENT_CHARACTER),
-                'U' => char::from_u32(digits(rest, 8)).unwrap_or(char::REPLACEMENT_CHARACTER),
-                other => other,
-            },
-            plain => plain,
-        };
-        bytes.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes());
-    }
-    word.push_str(&String::from_utf8_lossy(&bytes));
-    Ok(())
-}
-
-/// Up to so many hexadecimal digits.
-fn digits(rest: &mut std::iter::Peekable<std::str::Chars>, most: usize) -> u32 {
-    let mut value = 0u32;
-    for _ in 0..most {
-        let Some(digit) = rest.peek().and_then(|c| c.to_digit(16)) else { break };
-        value = value << 4 | digit;
-        rest.next();
-    }
-    value
 }
 
 /// Short options and the long ones that they stand for.
@@ -241,6 +161,15 @@ const SHORT: &[(char, &str)] = &[
     ('O', "remote-name"),
     ('r', "range"),
     ('q', "disable"),
+    ('D', "dump-header"),
+    ('J', "remote-header-name"),
+    ('n', "netrc"),
+    ('T', "upload-file"),
+    ('U', "proxy-user"),
+    ('Y', "speed-limit"),
+    ('y', "speed-time"),
+    ('z', "time-cond"),
+    ('1', "tlsv1"),
     ('s', "silent"),
     ('S', "show-error"),
     ('u', "user"),
@@ -256,8 +185,14 @@ const SHORT: &[(char, &str)] = &[
 /// Options that say what curl prints or how it behaves: nothing of the request. The second ones have a value.
 const PASSED_OVER: &[&str] = &[
     "fail",
+    "fail-early",
     "fail-with-body",
-    "globoff",
+    "create-dirs",
+    "remote-header-name",
+    "ssl-no-revoke",
+    "styled-output",
+    "no-sessionid",
+    "no-styled-output",
     "include",
     "no-buffer",
     "silent",
@@ -269,12 +204,23 @@ const PASSED_OVER: &[&str] = &[
     "remote-name",
     "no-keepalive",
     "tcp-nodelay",
-    "path-as-is",
     "junk-session-cookies",
     "basic",
 ];
-const PASSED_OVER_WITH_VALUE: &[&str] =
-    &["output", "write-out", "cookie-jar", "connect-timeout", "stderr", "trace-ascii", "keepalive-time"];
+const PASSED_OVER_WITH_VALUE: &[&str] = &[
+    "output",
+    "output-dir",
+    "write-out",
+    "cookie-jar",
+    "connect-timeout",
+    "dump-header",
+    "stderr",
+    "trace",
+    "trace-ascii",
+    "keepalive-time",
+    "noproxy",
+    "expect100-timeout",
+];
 /// Options that change what is asked, in a way that is not carried over. The second ones have a value.
 const LEFT_OUT: &[&str] = &[
     "post301",
@@ -290,9 +236,42 @@ const LEFT_OUT: &[&str] = &[
     "negotiate",
     "anyauth",
     "compressed-ssh",
+    "netrc",
+    "netrc-optional",
+    "proxy-insecure",
+    "retry-all-errors",
+    "retry-connrefused",
+    "ssl-reqd",
+    "tcp-fastopen",
+    "tlsv1",
+    "tlsv1.0",
+    "tlsv1.1",
+    "tlsv1.2",
+    "tlsv1.3",
 ];
-const LEFT_OUT_WITH_VALUE: &[&str] =
-    &["proxy", "retry", "retry-delay", "retry-max-time", "resolve", "connect-to", "interface", "limit-rate"];
+const LEFT_OUT_WITH_VALUE: &[&str] = &[
+    "proxy",
+    "proxy-header",
+    "proxy-user",
+    "retry",
+    "retry-delay",
+    "retry-max-time",
+    "resolve",
+    "connect-to",
+    "interface",
+    "limit-rate",
+    "local-port",
+    "max-filesize",
+    "speed-limit",
+    "speed-time",
+    "time-cond",
+    "ciphers",
+    "tls13-ciphers",
+    "tls-max",
+    "proto",
+    "proto-default",
+    "proto-redir",
+];
 
 impl CurlRequest {
     /// What the words ask; the first is `curl` itself.
@@ -358,6 +337,15 @@ impl CurlRequest {
         if is_head && request.method.is_none() {
             request.method = Some("HEAD".to_owned());
         }
+        if !request.is_verbatim
+            && let Some(sign) = glob_sign(&request.url)
+        {
+            return Err(CurlError::Glob(sign));
+        }
+        request.name_upload();
+        if !request.keeps_dots {
+            request.url = without_dots(&request.url);
+        }
         Ok(request)
     }
 
@@ -381,6 +369,22 @@ impl CurlRequest {
             None => said.push((name.to_owned(), value)),
         };
         match option {
+            // Nothing of it is sent.
+            "user-agent" if value.is_empty() => self.removed.push("User-Agent".to_owned()),
+            "referer" if value.is_empty() => {}
+            "globoff" => self.is_verbatim = true,
+            "path-as-is" => self.keeps_dots = true,
+            "upload-file" => {
+                self.upload = true;
+                self.data = vec![CurlData::File { path: value, stripped: false }];
+            }
+            "url-query" => self.query.push(match value.strip_prefix('+') {
+                Some(verbatim) => verbatim.to_owned(),
+                None => match url_encoded(&value) {
+                    CurlData::Text(text) => text,
+                    _ => return Err(CurlError::Value(shown.to_owned(), "the text itself: files are not read for it")),
+                },
+            }),
             "request" => self.method = Some(value),
             "header" => self.push_header(&value, shown)?,
             "user-agent" => say("User-Agent", value),
@@ -443,6 +447,9 @@ impl CurlRequest {
             self.headers.push((name.trim().to_owned(), String::new()));
             return Ok(());
         }
+        if text.starts_with('@') {
+            return Err(CurlError::Value(shown.to_owned(), "the fields themselves: files of them are not read"));
+        }
         let (name, value) = text.split_once(':').ok_or_else(wrong)?;
         if name.trim().is_empty() {
             // `:authority: h` and the like, as some browsers copy them: the request line says it.
@@ -458,7 +465,23 @@ impl CurlRequest {
     /// The method that is sent.
     pub fn method(&self) -> &str {
         let has_body = !self.form.is_empty() || (!self.data.is_empty() && !self.in_query);
-        self.method.as_deref().unwrap_or(if has_body { "POST" } else { "GET" })
+        self.method.as_deref().unwrap_or(match has_body {
+            true if self.upload => "PUT",
+            true => "POST",
+            false => "GET",
+        })
+    }
+
+    /// A file that is put into a folder has its own name there.
+    fn name_upload(&mut self) {
+        if let [CurlData::File { path, .. }] = self.data.as_slice()
+            && self.upload
+            && self.url.split(['?', '#']).next().unwrap_or_default().ends_with('/')
+        {
+            let name = percent_encoded(path.rsplit('/').next().unwrap_or(path).as_bytes());
+            let end = self.url.find(['?', '#']).unwrap_or(self.url.len());
+            self.url.insert_str(end, &name);
+        }
     }
 }
 
@@ -466,6 +489,37 @@ impl CurlRequest {
 fn is_curl(word: &str) -> bool {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     name == "curl" || name == "curl.exe"
+}
+
+/// A URL whose path has no parts `.` and `..` (RFC 3986, 5.2.4).
+fn without_dots(url: &str) -> String {
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let Some(begin) = url.get(after_scheme..end).and_then(|text| text.find('/')).map(|at| after_scheme + at) else {
+        return url.to_owned();
+    };
+    let path = &url[begin..end];
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path[1..].split('/') {
+        match part {
+            "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    // A folder stays one.
+    if path.ends_with("/.") || path.ends_with("/..") {
+        parts.push("");
+    }
+    format!("{}/{}{}", &url[..begin], parts.join("/"), &url[end..])
+}
+
+/// A sign by which curl asks several URLs, or none that it takes: brackets of an address of IPv6 are none.
+fn glob_sign(url: &str) -> Option<char> {
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let authority_end = url[after_scheme..].find('/').map_or(url.len(), |at| after_scheme + at);
+    let in_authority = url[..authority_end].find('{').map(|_| '{');
+    in_authority.or_else(|| url[authority_end..].chars().find(|c| ['[', ']', '{', '}'].contains(c)))
 }
 
 fn has_value(option: &str) -> bool {
@@ -491,6 +545,8 @@ fn has_value(option: &str) -> bool {
         "max-time",
         "max-redirs",
         "range",
+        "upload-file",
+        "url-query",
         "cacert",
         "cert",
         "key",
@@ -651,26 +707,6 @@ fn type_of_file(name: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_line_is_taken_apart_as_a_shell_does() {
-        for (line, expect) in [
-            ("curl http://h/", Ok(vec!["curl", "http://h/"])),
-            ("curl 'a b' \"c \\\"d\\\" \\n\" e\\ f", Ok(vec!["curl", "a b", "c \"d\" \\n", "e f"])),
-            ("a \\\n  b \\\r\n c", Ok(vec!["a", "b", "c"])),
-            ("$'it\\'s \\u00e4\\x41\\n'", Ok(vec!["it's \u{e4}A\n"])),
-            ("$'\\xc3\\xa4'", Ok(vec!["\u{e4}"])),
-            ("'' \"\" x", Ok(vec!["", "", "x"])),
-            ("'a'\"b\"c", Ok(vec!["abc"])),
-            ("", Ok(vec![])),
-            ("'a", Err(CurlError::Quotation('\''))),
-            ("\"a\\", Err(CurlError::Quotation('"'))),
-            ("$'a\\", Err(CurlError::Quotation('\''))),
-        ] {
-            let expect = expect.map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>());
-            assert_eq!(words(line), expect, "{line}");
-        }
-    }
-
     fn read(line: &str) -> Result<CurlRequest, CurlError> {
         CurlRequest::read(&words(line)?)
     }
@@ -719,6 +755,8 @@ mod tests {
             ),
             ("/usr/bin/curl -- h", "GET", vec![]),
             ("curl --url h", "GET", vec![]),
+            ("curl -T f h", "PUT", vec![file("f", false)]),
+            ("curl -D - --noproxy '*' --fail-early h", "GET", vec![]),
         ] {
             let request = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
             assert_eq!((request.url.as_str(), request.method(), request.data.clone()), ("h", method, data), "{line}");
@@ -799,8 +837,27 @@ mod tests {
             ("curl h -A x -H 'User-Agent:'", "", "User-Agent"),
             ("curl h -H 'X: 1' -H 'X: 2' -r 0-9", "X: 1, X: 2, Range: bytes=0-9", ""),
             ("curl h --oauth2-bearer t -H 'Authorization: Basic x'", "Authorization: Basic x", ""),
+            ("curl h -A '' -e ''", "", "User-Agent"),
         ] {
             assert_eq!(said(line), (headers.to_owned(), removed.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn urls_are_what_curl_makes_of_them() {
+        for (line, url, query) in [
+            ("curl -g 'http://h/a[1]{b}'", "http://h/a[1]{b}", ""),
+            ("curl 'http://[::1]:8080/a'", "http://[::1]:8080/a", ""),
+            ("curl -T 'd/a b.txt' 'http://h/up/?x=1'", "http://h/up/a%20b.txt?x=1", ""),
+            ("curl -T a.txt http://h/up", "http://h/up", ""),
+            ("curl http://h/a/../b/./c?x=/../y", "http://h/b/c?x=/../y", ""),
+            ("curl http://h/../..//a/..", "http://h//", ""),
+            ("curl --path-as-is http://h/a/../b", "http://h/a/../b", ""),
+            ("curl http://h?x=/../", "http://h?x=/../", ""),
+            ("curl --url-query 'q=x y' --url-query +r=%41 http://h/", "http://h/", "q=x%20y&r=%41"),
+        ] {
+            let request = read(line).expect("understood");
+            assert_eq!((request.url.as_str(), request.query.join("&").as_str()), (url, query), "{line}");
         }
     }
 
@@ -817,6 +874,12 @@ mod tests {
             ("curl h -H s3cret", "with a colon"),
             ("curl h -F s3cret", "name=value"),
             ("curl h -d a -F b=c", "both -F and -d"),
+            ("curl h -H @s3cret", "-H is not understood: write the fields themselves"),
+            ("curl 'http://h/[1-3]'", "its URL has [, by which curl asks several URLs"),
+            ("curl 'http://{a,b}/'", "its URL has {"),
+            ("curl 'http://h/?q={\"s3cret\":1}'", "its URL has {"),
+            ("curl h; curl i", "another command follows"),
+            ("curl -u \"$USER\" h", "a shell would fill in the variable $USER"),
             ("curl h -L --max-redirs s3cret", "--max-redirs is not understood: write a number of redirects"),
             ("curl h -L --max-redirs -2", "a number of redirects"),
             ("curl 'h", "quotation"),

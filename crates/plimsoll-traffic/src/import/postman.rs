@@ -461,8 +461,8 @@ impl PostmanReader {
                     let has_query = request.target.contains('?');
                     request.target.push(&format!("{}{}=", if has_query { "&" } else { "?" }, encoded(&key)));
                     request.target.append(&value.mapped(encoded, "url"));
-                } else if !request.has_header(&key) {
-                    request.headers.push((key, value));
+                } else {
+                    replace_header(request, &key, value);
                 }
             }
             other => {
@@ -470,8 +470,8 @@ impl PostmanReader {
                 self.draft.leave_out_again(auth.at, format!("authorization of the kind {other}"));
             }
         }
-        if !authorization.is_empty() && !request.has_header("authorization") {
-            request.headers.push(("Authorization".to_owned(), authorization));
+        if !authorization.is_empty() {
+            replace_header(request, "Authorization", authorization);
         }
     }
 
@@ -640,10 +640,21 @@ fn joined(url: &TreeNode) -> String {
     whole.push('/');
     whole.push_str(part("path", "/").trim_start_matches('/'));
     for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {
-        let (key, value) = (text(pair, "key").unwrap_or_default(), text(pair, "value").unwrap_or_default());
-        whole.push_str(&format!("{}{key}={value}", if number == 0 { "?" } else { "&" }));
+        whole.push_str(if number == 0 { "?" } else { "&" });
+        whole.push_str(text(pair, "key").unwrap_or_default());
+        // Without a value there is no sign for one.
+        if let Some(value) = text(pair, "value") {
+            whole.push('=');
+            whole.push_str(value);
+        }
     }
     whole
+}
+
+/// What an authorization says takes the place of a header that is written out, as in the tool.
+fn replace_header(request: &mut DraftRequest, name: &str, value: DraftText) {
+    request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+    request.headers.push((name.to_owned(), value));
 }
 
 /// With `:id` in the path replaced by what the URL says of it.

@@ -7,37 +7,26 @@ use super::draft::{
 };
 use super::nodes::{is_word, origin_is_sound, variable_name};
 use crate::file::{CAPTURED_MAX, Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
-use plimsoll_model::Budget;
 use plimsoll_model::expect::{CaptureFrom, TextExpected};
 use plimsoll_model::json_path::JsonPath;
+use plimsoll_model::pattern_budget::PatternBudget;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, TIMES_MAX, Think};
 use plimsoll_model::template::{Template, TemplatePart, Value, is_name};
 use plimsoll_model::traffic::StatusSet;
 use regex::bytes::RegexBuilder;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What a regular expression may take in memory, compiled: as much as one that a load uses.
-const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// What patterns are tried with before that, and what those that take more of it have together: a few bytes can stand for
-/// very large ones. Those of a real plan take a tenth of it.
-const PATTERN_TIERS_BYTES: [usize; 3] = [64 << 10, 512 << 10, PATTERN_BYTES_MAX];
-const LARGE_PATTERNS_BYTES_MAX: usize = 96 << 20;
 /// Bytes of a value in a text, at most: a longer one names no column.
 const VALUE_BYTES_MAX: usize = 1_000;
 /// Fields that say how a body is sent, which is decided where it is sent.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// Regular expressions that were checked, each once.
+/// Regular expressions that were checked, each once, within the budget that a load has for them.
+#[derive(Default)]
 struct Patterns {
     checked: RefCell<HashMap<String, bool>>,
-    large: Cell<Budget>,
-}
-
-impl Default for Patterns {
-    fn default() -> Patterns {
-        Patterns { checked: RefCell::default(), large: Budget::new(LARGE_PATTERNS_BYTES_MAX).into() }
-    }
+    budget: RefCell<PatternBudget>,
 }
 
 impl Patterns {
@@ -51,19 +40,12 @@ impl Patterns {
     }
 
     fn builds(&self, pattern: &str) -> bool {
-        for (number, bytes) in PATTERN_TIERS_BYTES.into_iter().enumerate() {
-            let mut large = self.large.get();
-            if number > 0 && large.take(bytes).is_err() {
-                return false;
-            }
-            self.large.set(large);
-            match RegexBuilder::new(pattern).size_limit(bytes).build() {
-                Ok(_) => return true,
-                Err(regex::Error::CompiledTooBig(_)) => {}
-                Err(_) => return false,
-            }
-        }
-        false
+        let build = |bytes: usize| match RegexBuilder::new(pattern).size_limit(bytes).build() {
+            Ok(_) => Ok(Some(())),
+            Err(regex::Error::CompiledTooBig(_)) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.budget.borrow_mut().build(build).is_ok()
     }
 }
 

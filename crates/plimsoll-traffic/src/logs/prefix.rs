@@ -155,7 +155,11 @@ fn after_month_time(text: &[u8]) -> Option<&[u8]> {
 
 /// The text of a line of Docker's `json-file`.
 fn docker_line<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-    let rest = line.trim_ascii().strip_prefix(b"{\"log\":\"")?;
+    // Some that carry it on put blanks between its signs.
+    let mut rest = line.trim_ascii();
+    for sign in [&b"{"[..], b"\"log\"", b":", b"\""] {
+        rest = rest.trim_ascii_start().strip_prefix(sign)?;
+    }
     let mut end = 0;
     loop {
         end += memchr::memchr2(b'"', b'\\', rest.get(end..)?)?;
@@ -164,7 +168,7 @@ fn docker_line<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         }
         end += 2;
     }
-    memchr::memmem::find(&rest[end..], b"\"stream\":")?;
+    memchr::memmem::find(&rest[end..], b"\"stream\"")?;
     room.clear();
     unescaped(&rest[..end], room)?;
     let text = room.trim_ascii_end();
@@ -192,6 +196,10 @@ mod tests {
             (
                 r#"{"log":"x \"y\"\n","stream":"stdout","time":"2025-10-10T13:55:30.1Z"}"#,
                 Some((LogPrefix::DockerJson, "x \"y\"")),
+            ),
+            (
+                r#"{"log": " x \"y\"\n", "stream": "stdout", "time": "2025-10-10T13:55:30.1Z"}"#,
+                Some((LogPrefix::DockerJson, " x \"y\"")),
             ),
             ("10.0.0.1 - - [10/Oct/2025:13:55:30 +0000] x", None),
             ("Oct x", None),

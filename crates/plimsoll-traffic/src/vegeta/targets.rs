@@ -9,6 +9,8 @@ use std::io::{BufRead, Read};
 
 /// The longest line: 16 MiB.
 const LINE_BYTES_MAX: u64 = 16 << 20;
+/// Header fields of a target, at most: servers take a hundred.
+const HEADERS_MAX: usize = 1_000;
 
 /// What one request asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -154,6 +156,9 @@ impl<R: BufRead> TargetReader<R> {
             }
             let field = line.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
             match field {
+                Some(_) if target.headers.len() == HEADERS_MAX => {
+                    return Err(self.flaw("a target has 1000 header fields at most"));
+                }
                 Some((name, value)) if is_field(name, value) && !value.is_empty() => {
                     target.headers.push((name.to_owned(), value.to_owned()));
                 }
@@ -242,6 +247,14 @@ mod tests {
         assert_eq!(all(text, TargetFormat::Json).expect("targets"), expect);
         let fixture = include_str!("../../tests/vegeta/targets.http");
         assert_eq!(all(fixture, TargetFormat::Http).expect("targets").len(), 3);
+    }
+
+    #[test]
+    fn a_target_has_an_end() {
+        let text = |fields: usize| format!("GET http://h/\n{}", "A: b\n".repeat(fields));
+        assert_eq!(all(&text(1_000), TargetFormat::Http).expect("targets")[0].headers.len(), 1_000);
+        let error = all(&text(1_001), TargetFormat::Http).expect_err("too many").to_string();
+        assert!(error.contains("line 1002: a target has 1000 header fields at most"), "{error}");
     }
 
     #[test]

@@ -150,6 +150,12 @@ fn openapi_shapes() -> Vec<Shape> {
             format!("{{\"openapi\":\"3.0.0\",\"servers\":[{server}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}")
                 .into_bytes()
         }),
+        product("OpenAPI: a long variable of a server, many times", read_openapi, 2_000, |n| {
+            let (url, value) = ("/{v}".repeat(n), "x".repeat(n));
+            let server = format!("{{\"url\":\"http://h{url}\",\"variables\":{{\"v\":{{\"default\":\"{value}\"}}}}}}");
+            format!("{{\"openapi\":\"3.0.0\",\"servers\":[{server}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}")
+                .into_bytes()
+        }),
         shape("OpenAPI: servers", read_openapi, 3_000, |n| {
             let servers = listed(n, |n| format!("{{\"url\":\"http://h{n}\"}}"));
             format!("{{\"openapi\":\"3.0.0\",\"servers\":[{servers}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}")

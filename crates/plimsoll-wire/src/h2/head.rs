@@ -35,6 +35,8 @@ pub(super) struct AnswerHead {
     status_said: bool,
     /// How messages of gRPC's are compressed.
     pub(super) encoding: MessageEncoding,
+    /// The type that is said of the content is none of gRPC's.
+    pub(super) is_of_other_type: bool,
     /// What is wrong with it.
     pub(super) fault: Option<ProtocolError>,
     /// A field that is no pseudo-header has been seen.
@@ -75,6 +77,9 @@ impl AnswerHead {
             let status = call_status(value);
             self.grpc_status = if self.status_said && self.grpc_status != status { None } else { status };
             self.status_said = true;
+        }
+        if name == b"content-type" {
+            self.is_of_other_type = !value.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"));
         }
         if name == b"grpc-encoding" {
             self.encoding = match value {

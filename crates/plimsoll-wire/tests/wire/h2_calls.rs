@@ -92,6 +92,8 @@ fn messages_that_no_client_of_grpc_takes_make_internal_of_ok() {
         (call(), encoding("zstd"), one(1), Some(CallFault::Encoding)),
         (takes("gzip,identity"), encoding("zstd"), one(1), Some(CallFault::Encoding)),
         (takes("zstd , gzip"), encoding("zstd"), one(1), None),
+        (call(), vec![STATUS, ("content-type", "text/html")], one(0), Some(CallFault::Content)),
+        (call(), vec![STATUS, ("content-type", "Application/grpc+proto")], one(0), None),
     ] {
         // What the server says of itself stands, and so does what nobody called.
         for (asked, status, fault) in

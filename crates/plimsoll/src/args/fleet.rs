@@ -1,17 +1,26 @@
-//! What is said of a fleet: to the commands whose load other machines can make, and to an agent.
+//! What is said of other machines: to the commands whose load they can make or whose server they
+//! can watch, and to an agent.
 //!
 //! Not here: the load.
 
 use super::known_words::KnownWords;
 use clap::Args;
+use std::path::PathBuf;
 
 /// Other machines that make the load.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetArgs {
-    /// Generate the load on these machines over ssh, such as ssh://load1,user@load2:2222; each needs plimsoll
-    #[arg(long, value_name = "ssh://HOST,...")]
+    /// Generate the load on these machines, such as ssh://load1,user@load2:2222 (with plimsoll there), or on the agents of a
+    /// NATS bus, such as nats://bus:4222
+    #[arg(long, value_name = "ssh://HOST,...|nats://BUS:PORT")]
     pub fleet: Option<String>,
+    /// Agents of a bus to use: a number or names, such as 3 or a1,a2 [default: all]
+    #[arg(long, value_name = "N|NAME,...", requires = "fleet")]
+    pub agents: Option<String>,
+    /// Time to wait for the agents of a bus [default: 30s]
+    #[arg(long, value_name = "TIME", requires = "fleet")]
+    pub wait: Option<String>,
     /// Copy this plimsoll to the machines for the duration of the study
     #[arg(long, requires = "fleet")]
     pub fleet_copy: bool,
@@ -27,33 +36,100 @@ pub struct FleetArgs {
 /// No fleet.
 impl Default for FleetArgs {
     fn default() -> FleetArgs {
-        FleetArgs { fleet: None, fleet_copy: false, on_loss: "go".to_owned(), max_skew: "20ms".to_owned() }
+        let (on_loss, max_skew) = ("go".to_owned(), "20ms".to_owned());
+        FleetArgs { fleet: None, agents: None, wait: None, fleet_copy: false, on_loss, max_skew }
     }
 }
 
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n\n\
-    `plimsoll run --fleet ssh://HOST ...` starts this on HOST. A line in HOST's authorized_keys can fix the targets:\n  \
-    command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...")]
-pub struct AgentArgs {
-    /// Communicate with the coordinator over standard input and output
-    #[arg(long, required = true)]
-    pub stdio: bool,
-    /// The only addresses and ports to load, such as 10.0.0.0/8:8080,192.168.1.5 [default: none]
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
-    pub allow: String,
+/// The machine that the server runs on.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Probes")]
+pub struct WatchArgs {
+    /// Watch the server on its machine over ssh, such as ssh://server1; --pid, --process and --cgroup then refer to that
+    /// machine
+    #[arg(long, value_name = "ssh://HOST")]
+    pub watch: Option<String>,
+    /// Copy this plimsoll to the machines for the duration of the study
+    #[arg(long, requires = "watch")]
+    pub watch_copy: bool,
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  plimsoll fleet status ssh://load1,load2")]
+#[command(after_help = "Examples:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n  \
+    plimsoll agent --join nats://bus:4222 --name load1 --allow 10.0.0.0/8:8080\n\n\
+    `plimsoll run --fleet ssh://HOST ...` starts the first on HOST. A line in HOST's authorized_keys can fix the targets:\n  \
+    command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...\n\
+    The second is a service. `plimsoll run --fleet nats://bus:4222 ...` uses it from anywhere.\n\n\
+    `--watch ssh://HOST` starts `plimsoll agent --stdio --watch-only` there, which makes no load.")]
+pub struct AgentArgs {
+    /// Communicate with the coordinator over standard input and output
+    #[arg(long, required_unless_present = "join", conflicts_with = "join")]
+    pub stdio: bool,
+    /// Join this NATS bus and work for its coordinators, one after the other
+    #[arg(long, value_name = "nats://BUS:PORT")]
+    pub join: Option<String>,
+    /// The agent's name on the bus [default: the machine's]
+    #[arg(long, value_name = "NAME", requires = "join")]
+    pub name: Option<String>,
+    /// Credentials for the bus: a file with an nkey seed or NATS credentials
+    #[arg(long, value_name = "FILE", requires = "join")]
+    pub creds: Option<PathBuf>,
+    /// Certificates of the authority that signed the bus's certificate
+    #[arg(long, value_name = "FILE", requires = "join")]
+    pub bus_ca: Option<PathBuf>,
+    /// The only addresses and ports to load, such as 10.0.0.0/8:8080,192.168.1.5 [default: none]
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
+    pub allow: String,
+    /// Take only plans that are signed with this key: the line that `plimsoll fleet key` prints
+    #[arg(long, value_name = "ed25519:KEY", requires = "join")]
+    pub trust: Option<String>,
+    /// Keep intervals in this folder until they are recorded [default: _output/plimsoll/spool/NAME]
+    #[arg(long, value_name = "DIR", requires = "join")]
+    pub spool: Option<PathBuf>,
+    /// Time to wait for a bus that does not respond yet [default: 10s]
+    #[arg(long, value_name = "TIME", requires = "join")]
+    pub wait: Option<String>,
+    /// Watch a server of this machine, and make no load
+    #[arg(long, conflicts_with = "allow")]
+    pub watch_only: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  plimsoll fleet status ssh://load1,load2\n  \
+    plimsoll fleet status nats://bus:4222\n  \
+    plimsoll fleet fetch nats://bus:4222 RUN -o run.plimsoll\n  \
+    plimsoll fleet up --local 3\n  \
+    plimsoll fleet key fleet.key")]
 pub struct FleetStatusArgs {
-    /// Report to show: status (version, cores, round trip and clock of each machine)
-    #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status"]), hide_possible_values = true)]
+    /// Action: status (of each machine), fetch (a run file from a bus), up (agents on this machine), key (make a
+    /// key that signs plans)
+    #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
-    /// The machines, such as ssh://load1,load2
-    #[arg(value_name = "ssh://HOST,...")]
-    pub place: String,
-    /// Copy this plimsoll to the machines for the duration of the command
+    /// The machines, such as ssh://load1,load2 or nats://bus:4222; for key, the file to write
+    #[arg(value_name = "PLACE")]
+    pub place: Option<String>,
+    /// For fetch, the run, as its coordinator shows it
+    #[arg(value_name = "RUN")]
+    pub word: Option<String>,
+    /// For fetch, the run file to write [default: RUN.plimsoll]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// For status, the agents of a bus: a number or names [default: all]
+    #[arg(long, value_name = "N|NAME,...")]
+    pub agents: Option<String>,
+    /// For status, the time to wait for the agents of a bus [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub wait: Option<String>,
+    /// For up, the number of agents
+    #[arg(long, value_name = "N")]
+    pub local: Option<u32>,
+    /// For up, the bus to start for the agents
+    #[arg(long, value_name = "nats", default_value = "nats", value_parser = KnownWords::text(&["nats"]), hide_possible_values = true)]
+    pub bus: String,
+    /// For up, the addresses that the agents may load [default: this machine]
+    #[arg(long, value_name = "LIST")]
+    pub allow: Option<String>,
+    /// For status, copy this plimsoll to the machines for the duration of the command
     #[arg(long)]
     pub fleet_copy: bool,
 }

@@ -4,6 +4,7 @@
 //! Not here: commands that measure.
 
 use super::known_words::KnownWords;
+use super::shared::InconclusiveArgs;
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub struct HistoryArgs {
 
 /// `plimsoll gate`
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit codes: 0 better or the same, 1 worse, 2 bad use, 3 not known.\n\n\
+#[command(after_help = "Exit codes: 0 better or the same, 1 worse, 2 bad use, 3 not known (--on-inconclusive).\n\n\
     Examples:\n  \
     plimsoll gate --against main                       the latest run\n  \
     plimsoll gate @3f2c1ab --against main --json       the runs of a commit\n\n\
@@ -55,6 +56,8 @@ pub struct GateArgs {
     /// The branch to compare the run with
     #[arg(long, value_name = "BRANCH", required = true)]
     pub against: String,
+    #[command(flatten)]
+    pub inconclusive: InconclusiveArgs,
     /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
@@ -70,7 +73,7 @@ pub struct GateArgs {
     Examples:\n  \
     plimsoll serve                                     pages of _output/plimsoll\n  \
     plimsoll serve --store runs --listen 127.0.0.1:0\n  \
-    plimsoll serve --listen 10.0.0.5:8900 --name box   reachable from other machines"
+    plimsoll serve --listen 10.0.0.5:8900 --name box --tls-cert box.pem --tls-key box.key"
 )]
 pub struct ServeArgs {
     /// Address to listen on; port 0 picks a free port
@@ -79,6 +82,16 @@ pub struct ServeArgs {
     /// Another name of this machine that browsers use, such as box or box:443
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Serve https with this certificate, and its issuers (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+    /// Let pages start shell commands and name files of this machine (--a, --before-block, --vary,
+    /// @FILE): every holder of the token gets your rights
+    #[arg(long)]
+    pub allow_commands: bool,
     /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,

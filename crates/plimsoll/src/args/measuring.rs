@@ -5,7 +5,9 @@
 
 use super::fleet::FleetArgs;
 use super::reading::LogArgs;
-use super::shared::{GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs};
+use super::shared::{
+    GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
+};
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,6 +58,8 @@ pub struct RunArgs {
     /// Exit with 1 if this is true at the end, such as 'p99>200ms' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
+    #[command(flatten)]
+    pub inconclusive: InconclusiveArgs,
     #[command(flatten)]
     pub profiles: PprofArgs,
     /// Write the run file here
@@ -113,6 +117,8 @@ pub struct FindArgs {
     /// Exit with 1 if this is true of the line, peak or knee, such as 'line<5000' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
+    #[command(flatten)]
+    pub inconclusive: InconclusiveArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -254,6 +260,8 @@ pub struct SweepArgs {
     /// Exit with 1 if this is true at the peak, such as 'goodput<5000' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
+    #[command(flatten)]
+    pub inconclusive: InconclusiveArgs,
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]

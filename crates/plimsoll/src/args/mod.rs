@@ -3,9 +3,10 @@
 //!
 //! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there
 //! in `reading`, to those that read a store in `history`, to those that are another tool by name in `doors`, to what asks
-//! a server of itself in `grpc`, to what installs in `install`, of other machines in `fleet`; what several have in common
+//! a server of itself in `grpc`, to what checks the machine in `doctor`, to what installs in `install`, of other machines in `fleet`; what several have in common
 //! in `shared`, which knows none of them.
 
+mod doctor;
 mod doors;
 mod fleet;
 mod grpc;
@@ -19,8 +20,9 @@ mod replay;
 mod shared;
 pub mod short_help;
 
+pub use doctor::DoctorArgs;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
-pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs};
+pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs, WatchArgs};
 pub use grpc::{GrpcArgs, GrpcShown};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
@@ -35,8 +37,8 @@ pub use reading::{
 pub use replay::ReplayArgs;
 pub use shared::redaction;
 pub use shared::{
-    ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs, ScriptArgs, SearchArgs,
-    StoreArgs,
+    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, SchemaArgs,
+    ScriptArgs, SearchArgs, StoreArgs,
 };
 
 use clap::{Parser, Subcommand};
@@ -53,8 +55,8 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
     version,
     after_help = "`plimsoll URL` is short for `plimsoll find URL`.\n\
                   `plimsoll COMMAND -h` shows the most important flags, `--help` all.\n\
-                  Exit codes: 0 done, 1 a --fail-if is true or no request succeeded, 2 bad use, cannot start or cannot write, \
-                  130 interrupted."
+                  Exit codes: 0 done, 1 a --fail-if is true or no request succeeded, 2 bad use, cannot start or write, \
+                  3 undecided (--on-inconclusive), 130 interrupted."
 )]
 pub struct Cli {
     /// With --version, print also the commit, the features and the platform of the build
@@ -90,6 +92,8 @@ pub enum Command {
     Agent(AgentArgs),
     /// Find, explain and prove on a sample server with a known bottleneck, in two minutes
     Demo(DemoArgs),
+    /// Check whether this machine is fit to measure, and what it lacks
+    Doctor(DoctorArgs),
     /// Print the results of run files again
     Show(ShowArgs),
     /// Show the costly functions of a profile, draw a flame graph, or compare two profiles

@@ -2,9 +2,9 @@
 //!
 //! Not here: what it is asked in the same words as other commands (`shared`).
 
-use super::fleet::FleetArgs;
+use super::fleet::{FleetArgs, WatchArgs};
 use super::known_words::KnownWords;
-use super::shared::{GeneratorArgs, OutputArgs, RequestArgs, ScriptArgs, StoreArgs};
+use super::shared::{GeneratorArgs, InconclusiveArgs, OutputArgs, RequestArgs, ScriptArgs, StoreArgs};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -119,10 +119,14 @@ pub struct ProveArgs {
     pub generator: GeneratorArgs,
     #[command(flatten)]
     pub fleet: FleetArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// Exit with 1 on this verdict: worse
     #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
           value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]
     pub fail_if: Option<String>,
+    #[command(flatten)]
+    pub inconclusive: InconclusiveArgs,
     /// Write the run file here [default: a new file in _output/plimsoll]
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,

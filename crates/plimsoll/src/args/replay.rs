@@ -1,7 +1,9 @@
 //! What was said to `plimsoll replay`.
 
 use super::reading::LogArgs;
-use super::shared::{ConnectionArgs, GeneratorArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_words};
+use super::shared::{
+    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_words,
+};
 use clap::{Args, ValueHint};
 use plimsoll_model::Redact;
 use std::path::PathBuf;
@@ -85,6 +87,8 @@ pub struct ReplayArgs {
     /// Exit with 1 if this is true at the end, such as 'p99>200ms' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
+    #[command(flatten)]
+    pub inconclusive: InconclusiveArgs,
     #[command(flatten)]
     pub profiles: PprofArgs,
     /// Write the run file here

@@ -3,11 +3,21 @@
 //!
 //! Not here: any command. Those that measure hold these, and these hold none of them.
 
+use super::fleet::WatchArgs;
 use super::known_words::KnownWords;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint};
 use plimsoll_model::{Redact, Route, Spin};
 use std::path::PathBuf;
+
+/// What a gate means where nothing can be decided.
+#[derive(Debug, Clone, Default, Args)]
+pub struct InconclusiveArgs {
+    /// Pass or fail the gate if nothing can be decided [default: exit with 3]
+    #[arg(long, value_name = "pass|fail", help_heading = "Judgement",
+          value_parser = ["pass", "fail"], hide_possible_values = true)]
+    pub on_inconclusive: Option<String>,
+}
 
 /// What is asked, and how answers count.
 #[derive(Debug, Clone, Args)]
@@ -203,8 +213,10 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
     /// Watch nothing
-    #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup"])]
+    #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup", "watch"])]
     pub no_probes: bool,
+    #[command(flatten)]
+    pub elsewhere: WatchArgs,
 }
 
 /// What a search for a load line needs to know, whatever it is made for.

@@ -1,18 +1,50 @@
-//! `plimsoll agent`: makes loads for a plimsoll on another machine.
+//! `plimsoll agent`: makes loads for a plimsoll on another machine, or watches a server for it.
 
 use crate::args::AgentArgs;
-use crate::quantity::flag;
-use plimsoll_fleet::AllowList;
+use crate::quantity::{flag, positive_time};
+use plimsoll_fleet::place::BusAddress;
+use plimsoll_fleet::{AllowList, BusAccess, JoinTerms, Permissions, TaskVerifier, presence};
 use plimsoll_model::failure::{Failure, exit};
-use std::io::IsTerminal;
+use plimsoll_sys::output_file::OWN_FOLDER;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::Duration;
 
-/// Serves until its coordinator is gone.
+/// How long an agent waits for its bus, where nothing else is said.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Serves until its coordinator is gone, or its bus.
 pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
-    if std::io::stdin().is_terminal() {
-        return Err(Failure::usage(
-            "--stdio: only a coordinator uses this command; plimsoll run --fleet ssh://HOST starts it on HOST",
-        ));
-    }
-    plimsoll_fleet::serve(flag("--allow", AllowList::parse(&args.allow))?)?;
+    let allow = flag("--allow", AllowList::parse(&args.allow))?;
+    let verifier = args.trust.as_deref().map(|key| flag("--trust", TaskVerifier::parse(key))).transpose()?;
+    let Some(bus) = &args.join else {
+        if std::io::stdin().is_terminal() {
+            return Err(Failure::usage(
+                "--stdio: a coordinator talks to this, and no person; plimsoll run --fleet ssh://HOST or --watch ssh://HOST starts it on HOST",
+            ));
+        }
+        if args.watch_only {
+            plimsoll_fleet::serve_watch()?;
+            return Ok(exit::DONE);
+        }
+        plimsoll_fleet::serve(Permissions { allow, verifier })?;
+        return Ok(exit::DONE);
+    };
+    let address = flag("--join", BusAddress::parse(bus))?;
+    let name = args.name.as_deref().map(|name| flag("--name", presence::agent_name(name))).transpose()?;
+    let name = name.unwrap_or_else(presence::own_name);
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (creds, ca) = (args.creds.as_deref().map(text), args.bus_ca.as_deref().map(text));
+    let wait = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
+    let spool = args.spool.clone().unwrap_or_else(|| Path::new(OWN_FOLDER).join("spool").join(&name));
+    let note = match allow.is_empty() {
+        true => "It loads nothing: --allow names what it may load.".to_owned(),
+        false => format!("It loads {} and nothing else.", args.allow),
+    };
+    let joined = format!("agent {name} is on the bus at {}. {note}", address.url);
+    let access = BusAccess { address, creds, ca };
+    let wait = wait.map_or(WAIT, Duration::from_nanos);
+    let terms = JoinTerms { access, name, allow, verifier, spool, wait };
+    plimsoll_fleet::join(terms, &mut || _ = writeln!(std::io::stderr(), "{joined}"))?;
     Ok(exit::DONE)
 }

@@ -6,7 +6,9 @@ use crate::args::DiffArgs;
 use crate::commands::stored_run::named_file;
 use crate::pictures::write_chart;
 use crate::results::page::names_apart;
-use crate::results::{RecordedSearch, decode, levels, print, print_json, print_report, searched};
+use crate::results::{
+    self, RecordedSearch, decode, flame_difference, levels, print, print_json, print_report, searched,
+};
 use plimsoll_analysis::history::incomparability;
 use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
 use plimsoll_history::read_run;
@@ -132,6 +134,17 @@ fn draw(args: &DiffArgs, charts: &[(String, String)]) -> Result<Vec<String>, Fai
 /// Two recordings beside each other, as a page shows them.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
+    let mut report = figures_compared(a, b)?;
+    if let (Ok(first), Ok(second)) = (results::read(a), results::read(b))
+        && let Some(flames) = flame_difference((&first, a), (&second, b))
+    {
+        report.append(flames);
+    }
+    Ok(report)
+}
+
+/// The figures of two recordings beside each other.
+fn figures_compared(a: &Path, b: &Path) -> Result<Report, Failure> {
     let names = names_apart(a, b);
     match (read(a)?, read(b)?) {
         (Comparable::Search(first), Comparable::Search(second)) => {

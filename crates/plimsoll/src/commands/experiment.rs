@@ -27,7 +27,9 @@ pub fn asked(command: &Command) -> Result<Option<Told>, Failure> {
         Command::Traffic(_) | Command::Wrk(_) | Command::Wrk2(_) | Command::Vegeta(_) => return Ok(None),
         Command::Ab(_) | Command::Hey(_) | Command::Grpc(_) | Command::Agent(_) | Command::Fleet(_) => return Ok(None),
         Command::History(_) | Command::Gate(_) | Command::Serve(_) => return Ok(None),
-        Command::Import(_) | Command::Model(_) | Command::Completions(_) | Command::Man(_) => return Ok(None),
+        Command::Import(_) | Command::Model(_) | Command::Completions(_) | Command::Man(_) | Command::Doctor(_) => {
+            return Ok(None);
+        }
     }))
 }
 

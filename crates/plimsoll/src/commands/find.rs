@@ -4,10 +4,12 @@ use super::replay::LogWords;
 use super::search::{self, PreparedSearch};
 use super::traffic::ReadingMeter;
 use crate::args::{FindArgs, all_of, redaction};
+use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive_time};
 use plimsoll_analysis::find::{self, Demand, Forecast};
+use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::{Finding, Settings};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::ReplayTerms;
@@ -39,6 +41,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     asked.planning = planning;
     terms.fleet = plan_from_args::fleet(&args.fleet, &asked.base, &terms)?;
     terms.fail_if = all_of(&args.fail_if);
+    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     Ok((asked, terms))
 }
@@ -104,15 +107,35 @@ pub fn carry_out(asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     prepared.carry_out(asked, terms, live, |finding, live| {
         let Finding::Find(found) = finding else { return exit::CROSSED };
         let cpu_ns = found.cpu_us().map(|us| us * 1e3);
-        let mut code = if found.findings.load_line_rps.rps > 0.0 { exit::DONE } else { exit::CROSSED };
-        for demand in &fail_if {
-            if let Some(figure) = demand.crossed(&found.findings, cpu_ns) {
-                live.note(&format!("--fail-if {demand}: {figure}"));
-                code = exit::CROSSED;
-            }
+        let (gate, notes) = judge(&fail_if, found, cpu_ns);
+        notes.iter().for_each(|note| live.note(note));
+        match found.findings.load_line_rps.rps > 0.0 {
+            true => gate.code(terms),
+            false => exit::CROSSED,
         }
-        code
     })
+}
+
+/// What the demands come to, with a note for each that is not met or not decided.
+fn judge(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
+    let (mut gate, mut notes) = (Gate::Passed, Vec::new());
+    for demand in demands {
+        let undecided = demand.undecided(&found.findings, cpu_ns, found.settings.budget_ns);
+        match (undecided, demand.crossed(&found.findings, cpu_ns)) {
+            (Some(undecided), _) => {
+                let more = undecided.budget_ns.map(|ns| format!("; --budget {} would decide", format::flag_time(ns)));
+                let why = undecided.why;
+                notes.push(format!("--fail-if {demand}: not decided: {why}{}", more.unwrap_or_default()));
+                gate = gate.max(Gate::Undecided);
+            }
+            (None, Some(figure)) => {
+                notes.push(format!("--fail-if {demand}: {figure}"));
+                gate = Gate::Crossed;
+            }
+            (None, None) => {}
+        }
+    }
+    (gate, notes)
 }
 
 /// What is going to be found out, in a sentence.

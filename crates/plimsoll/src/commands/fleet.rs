@@ -1,14 +1,53 @@
-//! `plimsoll fleet status`: what is known of the machines of a fleet. Nothing is loaded.
+//! `plimsoll fleet`: what is known of the machines of a fleet, runs that are fetched from a bus,
+//! agents on this machine for trying, and keys. Nothing is loaded.
 
 use crate::args::FleetStatusArgs;
+use crate::quantity::{flag, positive_time};
+use plimsoll_fleet::place::BusAddress;
+use plimsoll_fleet::{BusAccess, FetchedRun, TaskKey};
 use plimsoll_model::failure::{Failure, exit};
+use plimsoll_model::{FleetTerms, OnLoss};
 use plimsoll_report::block::Report;
 use plimsoll_report::{format, text};
 use plimsoll_study::output::print;
+use std::path::{Path, PathBuf};
+
+/// Does what is asked.
+pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
+    let of = [
+        ("--local", args.local.is_some(), "up"),
+        ("--allow", args.allow.is_some(), "up"),
+        ("--agents", args.agents.is_some(), "status"),
+        ("--wait", args.wait.is_some(), "status"),
+        ("--fleet-copy", args.fleet_copy, "status"),
+        ("--output", args.output.is_some(), "fetch"),
+        ("RUN", args.word.is_some(), "fetch"),
+    ];
+    if let Some((name, _, what)) = of.iter().find(|(_, is_said, what)| *is_said && *what != args.what) {
+        return Err(Failure::usage(format!("{name}: it belongs to plimsoll fleet {what}; leave it out")));
+    }
+    let place =
+        |what: &str| args.place.as_deref().ok_or_else(|| Failure::usage(format!("fleet {}: say {what}", args.what)));
+    match args.what.as_str() {
+        "status" => status(place("where the agents are, such as ssh://load1,load2 or nats://bus:4222")?, args),
+        "fetch" => fetch(place("where the run is, such as nats://bus:4222")?, args),
+        "key" => {
+            let public = TaskKey::create(Path::new(place("the file to write, such as fleet.key")?))?;
+            print(&format!("{public}\n"));
+            Ok(exit::DONE)
+        }
+        _ => up(args),
+    }
+}
 
 /// Asks each machine, and shows what it says.
-pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
-    let agents = plimsoll_fleet::status(&args.place, args.fleet_copy)?;
+fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
+    let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
+    let (place, agents) = (place.to_owned(), args.agents.clone());
+    let (copied, on_loss) = (args.fleet_copy, OnLoss::Stop);
+    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns };
+    plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
+    let agents = plimsoll_fleet::status(&fleet)?;
     let time = |ns: u64| format::duration(ns as f64);
     let rows = agents.into_iter().map(|agent| {
         let (cores, round_trip) = (agent.cores.to_string(), time(agent.round_trip_ns));
@@ -17,5 +56,40 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
     let mut report = Report::default();
     report.table(&["agent", "plimsoll", "cores", "round trip", "clock within"], rows.collect());
     print(&text::render(&report, false));
+    Ok(exit::DONE)
+}
+
+/// Writes a run to a file, and says what it is.
+fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
+    let address = flag("fleet fetch", BusAddress::parse(place))?;
+    let run = args
+        .word
+        .as_deref()
+        .ok_or_else(|| Failure::usage("fleet fetch: say which run, as its coordinator shows it"))?;
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{run}.plimsoll")));
+    let shown = path.display();
+    let said = match plimsoll_fleet::fetch(&BusAccess::of_environment(address), run, &path)? {
+        FetchedRun::Whole => format!("run file: {shown}"),
+        FetchedRun::Recovered { intervals, unfinished } => {
+            let unfinished = match unfinished.is_empty() {
+                true => String::new(),
+                false => format!(" No end is stored of the part of {}.", unfinished.join(", ")),
+            };
+            format!(
+                "run file: {shown}\nThe coordinator was lost. These are the {intervals} intervals that agents finished of its last load.{unfinished}"
+            )
+        }
+    };
+    print(&format!("{said}\n"));
+    Ok(exit::DONE)
+}
+
+/// Runs agents on this machine until ^C.
+fn up(args: &FleetStatusArgs) -> Result<u8, Failure> {
+    if args.place.is_some() {
+        return Err(Failure::usage("fleet up: it starts agents on this machine; say --local N, and no place"));
+    }
+    let count = args.local.ok_or_else(|| Failure::usage("fleet up: say how many agents, such as --local 3"))?;
+    plimsoll_fleet::up(count, args.allow.as_deref(), &mut |line| print(&format!("{line}\n")))?;
     Ok(exit::DONE)
 }

@@ -2,9 +2,11 @@
 
 use crate::args::GateArgs;
 use crate::commands::stored_run::named_run;
+use crate::plan_from_args::on_inconclusive;
 use crate::results::{print_json, print_report};
 use plimsoll_analysis::history::{GateVerdict, gate};
 use plimsoll_history::{RunFilter, Store};
+use plimsoll_model::OnInconclusive;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::history::{GateView, gate_document, gate_report};
 use plimsoll_study::result_store;
@@ -25,6 +27,6 @@ pub fn run(args: &GateArgs) -> Result<u8, Failure> {
     Ok(match finding.verdict {
         GateVerdict::Worse => exit::CROSSED,
         GateVerdict::Better | GateVerdict::Same => exit::DONE,
-        GateVerdict::NotKnown => exit::UNKNOWN,
+        GateVerdict::NotKnown => OnInconclusive::code(on_inconclusive(&args.inconclusive)),
     })
 }

@@ -8,6 +8,7 @@ pub mod clean;
 pub mod completions;
 pub mod demo;
 pub mod diff;
+pub mod doctor;
 pub mod experiment;
 pub mod explain;
 pub mod find;

@@ -48,6 +48,7 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
     terms.profiles = plan_from_args::profiles(&args.profiles);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fail_if = fail_if;
+    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     let FromFile { traffic, arrivals } = log_replay::of_logs(
         &replay,
         plan.load.seed,

@@ -52,6 +52,7 @@ pub fn asked(
         probes: args.probes.clone(),
         stop_if: args.stop_if.clone(),
         fail_if: args.fail_if.clone(),
+        inconclusive: args.inconclusive.clone(),
         profiles: args.profiles.clone(),
         output: args.output.clone(),
         out: args.out.clone(),

@@ -270,6 +270,9 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
     if terms.fleet.is_some() {
         reasons.push("log in to other machines to generate load there (--fleet)");
     }
+    if terms.probes.watch.is_some() {
+        reasons.push("logs in to the server's machine, which is watched (--watch)");
+    }
     if unix {
         reasons.push("use a unix socket");
     }

@@ -3,6 +3,7 @@
 use super::{note_ports, preflight};
 use crate::args::{RunArgs, all_of};
 use crate::event_stream;
+use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
@@ -13,7 +14,7 @@ use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
-use plimsoll_probe::{Effort, Watcher};
+use plimsoll_probe::Effort;
 use plimsoll_report::spelling;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::base::Base;
@@ -103,6 +104,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     terms.profiles = plan_from_args::profiles(&args.profiles);
     terms.fleet = plan_from_args::fleet(&args.fleet, &plan, &terms)?;
     terms.fail_if = fail_if;
+    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     Ok((RunAsked { plan, stop_if, profiles: None }, terms))
 }
@@ -145,7 +147,9 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let scripted = ScriptRun::of(&asked.plan, terms)?;
     let mut measured = measure(asked, terms, scripted.clone().map(shared))?;
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
-    let succeeded = Summary::of(measured.run()).whole.ledger.succeeded > 0;
+    let summary = Summary::of(measured.run());
+    let succeeded = summary.whole.ledger.succeeded > 0;
+    let (gate, notes) = Gate::judge(&crossed, &summary);
     let results = Results::of(&measured.experiment, measured.path.as_deref())?;
     results.print(&terms.output, true);
     let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::of(measured.run())));
@@ -154,16 +158,14 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(profile_note)).chain(tidied) {
         live.note(&note);
     }
-    for crossing in &crossed {
-        live.note(&format!("--fail-if {crossing}"));
-    }
+    notes.iter().for_each(|note| live.note(note));
     if let Some(error) = &failed {
         live.note(&format!("the script failed: {error}"));
     }
-    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && failed.is_none() && succeeded) {
+    Ok(match (plimsoll_sys::signal::interrupted(), failed.is_none() && succeeded) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::CROSSED,
-        (false, true) => exit::DONE,
+        (false, true) => gate.code(terms),
     })
 }
 
@@ -194,13 +196,13 @@ pub fn measure(
     // Profiles are kept beside a run file, so there has to be one; and who names a store wants the run in it.
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));
-    let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
+    let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
     let profiles_asked = profiles.as_ref().map(Capture::asked);
     let asked = Asked::Run(RunAsked { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = Noted { warnings, fitted: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, None).authored(authoring).with_fleet(fleet);
+    let mut runner = ThisMachine::new(source, plan, injector, None).authored(authoring).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));

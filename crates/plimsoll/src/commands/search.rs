@@ -16,7 +16,7 @@ use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{Arrivals, Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Planning, Terms};
-use plimsoll_probe::{self as probes, Effort, Watcher};
+use plimsoll_probe::{self as probes, Effort, ReadingSource};
 use plimsoll_report::spelling;
 use plimsoll_study::base::Base;
 use plimsoll_study::capacity::{self, Limits};
@@ -39,7 +39,7 @@ pub struct PreparedSearch {
     pub planning: Planning,
     pub profiles: Option<Capture>,
     pub noted: Noted,
-    pub watcher: Option<Watcher>,
+    pub source: Option<Box<dyn ReadingSource>>,
     /// Plans with something changed, for loads that ask for it.
     pub variants: BTreeMap<PlanChange, Variant>,
     /// Processes that may be stopped for loads that ask for it.
@@ -125,9 +125,9 @@ impl PreparedSearch {
         let noted = Noted { warnings, fitted };
         let profiles = Capture::of(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
-        let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), effort)?;
+        let source = plimsoll_fleet::reading_source(&base, terms, effort)?;
         let (variants, may_stop) = (BTreeMap::new(), Vec::new());
-        Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, watcher, variants, may_stop })
+        Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, source, variants, may_stop })
     }
 
     /// Searches as `asked`, shows what was found and keeps it. `code`: with which code that ends where nobody interrupts it,
@@ -139,7 +139,7 @@ impl PreparedSearch {
         live: Live,
         code: impl FnOnce(&Finding, &mut Live) -> u8,
     ) -> Result<u8, Failure> {
-        let PreparedSearch { base, plan, injector, profiles, noted, watcher, variants, may_stop, .. } = self;
+        let PreparedSearch { base, plan, injector, profiles, noted, source, variants, may_stop, .. } = self;
         let path = result_store::path(&terms.output, asked.word());
         let setting = match &asked {
             Asked::Explain(explain) => Setting::of(terms, &explain.varied, &path),
@@ -151,7 +151,7 @@ impl PreparedSearch {
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
         let scripted = ScriptRun::of(&plan, terms)?;
         let moves = terms.preflight && fleet.is_none();
-        let mut runner = ThisMachine::new(watcher, plan, injector, None).with_sources(moves).with_fleet(fleet);
+        let mut runner = ThisMachine::new(source, plan, injector, None).with_sources(moves).with_fleet(fleet);
         runner =
             runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting).with_stopped(may_stop);
         let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));

@@ -8,10 +8,12 @@ use crate::results::{Results, read};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::output::{note, print};
 use plimsoll_study::result_store;
+use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::system_text;
-use plimsoll_web::{Access, Renderers, WebSettings};
+use plimsoll_web::{Access, Renderers, WebSettings, WebTls, WebTlsError};
 use std::io::Read;
 use std::net::TcpListener;
+use std::path::Path;
 
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 16;
@@ -29,14 +31,25 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
     })?;
+    let tls = args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(|(cert, key)| web_tls(cert, key)).transpose()?;
     let access = Access::new(listens, args.name.as_deref(), token.clone());
-    if !listens.ip().is_loopback() {
+    let (scheme, access) = if tls.is_some() { ("https", access.over_tls()) } else { ("http", access) };
+    if !listens.ip().is_loopback() && tls.is_none() {
         note(
-            "warning: without TLS, the token is readable on the network. Put a proxy with TLS in front, or \
-             listen on 127.0.0.1 and use ssh -L",
+            "warning: without TLS, the token is readable on the network. Give --tls-cert and --tls-key, put a proxy with TLS \
+             in front, or listen on 127.0.0.1 and use ssh -L",
         );
     }
-    print(&format!("pages of the store '{}', until ^C:\nhttp://{listens}/login?token={token}\n", store.display()));
+    if args.allow_commands {
+        note("warning: --allow-commands: every holder of the token can run commands here with your rights");
+    }
+    // A browser compares the name with that of the certificate.
+    let place = match args.name.as_ref().filter(|_| args.tls_cert.is_some()) {
+        Some(name) if name.contains(':') => name.clone(),
+        Some(name) => format!("{name}:{}", listens.port()),
+        None => listens.to_string(),
+    };
+    print(&format!("pages of the store '{}', until ^C:\n{scheme}://{place}/login?token={token}\n", store.display()));
     let renderers = Renderers {
         report: |path| Ok(Results::of(&read(path)?, Some(path))?.page()),
         compare: comparison_report,
@@ -44,9 +57,22 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         whole_page: |path| whole_page(&[(path, &read(path)?)]),
         summary: summary_text,
         picture: chart_picture,
+        command: |path| Ok(read(path)?.command),
     };
-    plimsoll_web::serve(listener, WebSettings { store, program, access, renderers })?;
+    let allows_commands = args.allow_commands;
+    plimsoll_web::serve(listener, WebSettings { store, program, access, renderers, tls, allows_commands })?;
     Ok(exit::DONE)
+}
+
+/// The certificate of the pages.
+fn web_tls(cert: &Path, key: &Path) -> Result<WebTls, Failure> {
+    let wrong =
+        |flag: &str, path: &Path, why: &str| Failure::usage(format!("{flag}: the file '{}' {why}", path.display()));
+    let read = |flag: &str, path: &Path| files::read(path, Use::Pem).map_err(|why| wrong(flag, path, &why));
+    WebTls::new(&read("--tls-cert", cert)?, &read("--tls-key", key)?).map_err(|error| match error {
+        WebTlsError::Certificate(why) => wrong("--tls-cert", cert, &why),
+        WebTlsError::Key(why) => wrong("--tls-key", key, &why),
+    })
 }
 
 /// A secret that nobody guesses: 128 bits of the system's.

@@ -4,6 +4,7 @@
 use super::{note_ports, preflight};
 use crate::args::{SweepArgs, all_of};
 use crate::event_stream;
+use crate::gate::Gate;
 use crate::live::Live;
 use crate::pictures::{write, write_chart};
 use crate::plan_from_args;
@@ -17,7 +18,7 @@ use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms};
-use plimsoll_probe::{Effort, Watcher};
+use plimsoll_probe::Effort;
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::spelling;
 use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_lengths};
@@ -133,6 +134,7 @@ pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Fail
     terms.fleet = plan_from_args::fleet(&args.fleet, &base, &terms)?;
     terms.probes = plan_from_args::probes(&args.probes)?;
     terms.fail_if = fail_if.as_ref().map(ToString::to_string);
+    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::output(&args.out, None)?;
     terms.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
     Ok((SweepAsked { base, levels: users, lengths, warmup_ns }, terms))
@@ -147,7 +149,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let stem = Path::new(&folder).join(name);
     let mut base = Base::reach(&plan, terms)?;
     let noted: Vec<String> = preflight(&mut base.plan, &base.injector, terms)?;
-    let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
+    let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
     let mut live = Live::new(terms.output.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
     let (run_path, dat_path) = (beside(&stem, ".plimsoll"), beside(&stem, ".dat"));
@@ -164,7 +166,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let moves = terms.preflight && fleet.is_none();
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let scripted = ScriptRun::of(&plan, terms)?;
-    let mut runner = ThisMachine::new(watcher, plan, injector, Some(fitting));
+    let mut runner = ThisMachine::new(source, plan, injector, Some(fitting));
     runner = runner.authored(scripted.map(shared)).with_sources(moves).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::follow(&mut study_loop, &terms.output);
@@ -205,27 +207,27 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     for note in write_beside(&run_path, &experiment).into_iter().chain(note) {
         live.note(&note);
     }
-    let crossed = fail_if.map(|conditions| crossed(&conditions, found)).unwrap_or_default();
-    for sentence in &crossed {
-        live.note(sentence);
-    }
+    let (gate, notes) = fail_if.map(|conditions| judge(&conditions, found)).unwrap_or_default();
+    notes.iter().for_each(|note| live.note(note));
     let anything = found.measured().iter().any(|level| level.success_rate > 0.0);
-    Ok(match (plimsoll_sys::signal::interrupted(), crossed.is_empty() && anything) {
+    Ok(match (plimsoll_sys::signal::interrupted(), anything) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::CROSSED,
-        (false, true) => exit::DONE,
+        (false, true) => gate.code(terms),
     })
 }
 
-/// The conditions that are crossed at the peak, in words. Where nothing was measured, all are.
-fn crossed(conditions: &Conditions, found: &SweepFinding) -> Vec<String> {
+/// What the conditions come to at the peak, with a note for each that is met or not decided. Where nothing was
+/// measured, all are met.
+fn judge(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
     let figures = found.levels.iter().filter_map(SweepLevel::figures);
     let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
     match at_peak.next() {
-        None => vec!["--fail-if: no request succeeded at any level".to_owned()],
+        None => (Gate::Crossed, vec!["--fail-if: no request succeeded at any level".to_owned()]),
         Some(figures) => {
-            let crossed = conditions.crossed_with(&figures.load.run, &|| figures.server.clone()).into_iter();
-            crossed.map(|crossing| format!("--fail-if {crossing} (at the peak)")).collect()
+            let crossed = conditions.crossed_with(&figures.load.run, &|| figures.server.clone());
+            let (gate, notes) = Gate::judge(&crossed, &figures.summary);
+            (gate, notes.into_iter().map(|note| format!("{note} (at the peak)")).collect())
         }
     }
 }

@@ -7,6 +7,8 @@ mod flames;
 pub mod page;
 mod profile_note;
 
+#[cfg_attr(not(feature = "web"), allow(unused_imports, reason = "the pages show it"))]
+pub use flames::flame_difference;
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::finding::explain::of_search;
 use plimsoll_analysis::levels::{Level, LoadUnit, measured};

@@ -1,14 +1,18 @@
-//! The steps of the CI action (`action/run.sh`), as a runner carries them out.
+//! The steps of the CI action (`ci/plimsoll.sh`, `ci/comment.sh`), as a runner carries them out.
 //!
 //! Not here: what reports look like (`report`).
 
 use crate::rig::{baseline, folder};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+fn script(name: &str) -> String {
+    format!("{}/../../ci/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
 fn action(out: &Path, variables: &[(&str, &str)]) -> Output {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../action/run.sh");
-    let mut command = Command::new(script);
+    let mut command = Command::new(script("plimsoll.sh"));
     command.current_dir(out).env("OUT", out.join("out")).env("PLIMSOLL", env!("CARGO_BIN_EXE_plimsoll"));
     command.env("GITHUB_STEP_SUMMARY", out.join("summary")).env("GITHUB_OUTPUT", out.join("outputs"));
     command.envs(variables.iter().copied()).output().expect("bash")
@@ -28,9 +32,47 @@ fn reports_are_written_and_the_exit_code_is_kept() {
     assert!(read("out/comment.md").starts_with("<!-- plimsoll -->\n") && read("summary").contains("no baseline"));
     assert!(read("outputs").contains("exit-code=0\n"), "{}", read("outputs"));
     std::fs::rename(out.join("out/run.plimsoll"), &baseline).expect("moved");
-    let done = action(&out, &[&run[..], &[("BASELINE", &baseline), ("FAIL_IF", "p99>1us")]].concat());
+    // A busy machine makes the load void, which decides nothing about a time.
+    let gate = [("BASELINE", baseline.as_str()), ("FAIL_IF", "p99>1us"), ("ON_INCONCLUSIVE", "fail")];
+    let done = action(&out, &[&run[..], &gate].concat());
     assert_eq!(done.status.code(), Some(1), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(read("out/summary.md").contains("Compared with the baseline"), "{}", read("out/summary.md"));
+}
+
+/// A gate passes, fails, or cannot tell, also on a machine on which every load is void: errors decide all the same, and
+/// CPU time that no probe read decides nothing.
+#[test]
+fn each_outcome_has_its_code_and_one_comment() {
+    let server = baseline(1);
+    let args = format!("-c 1 -d 300ms --no-probes {}/healthz", server.url);
+    for (gate, chosen, code, outcome) in [
+        ("errors>50%", "", 0, "passed"),
+        ("errors<50%", "", 1, "failed"),
+        ("cpu>1ns", "", 3, "inconclusive"),
+        ("cpu>1ns", "pass", 0, "passed"),
+        ("cpu>1ns", "fail", 1, "failed"),
+        // One that is met decides, beside one that is not known.
+        ("cpu>1ns, errors<50%", "pass", 1, "failed"),
+    ] {
+        let out = folder("action-outcome");
+        let variables = [("COMMAND", "run"), ("ARGS", args.as_str()), ("FAIL_IF", gate), ("ON_INCONCLUSIVE", chosen)];
+        let done = action(&out, &variables);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(code), "{gate} {chosen}: {said}");
+        let read = |name: &str| std::fs::read_to_string(out.join(name)).expect(name);
+        let outputs = read("outputs");
+        assert!(outputs.contains(&format!("exit-code={code}\noutcome={outcome}\n")), "{gate} {chosen}: {outputs}");
+        let files = std::fs::read_dir(out.join("out")).expect("a folder").flatten();
+        let comments = files.filter(|file| file.file_name().to_string_lossy().starts_with("comment")).count();
+        assert_eq!(comments, 1, "{gate} {chosen}");
+        let comment = read("out/comment.md");
+        let named = comment.contains(&format!("### The gate: {outcome}")) && comment.contains("    --fail-if ");
+        assert_eq!(named, gate != "errors>50%", "{gate} {chosen}: {comment}");
+        if gate.contains(", ") {
+            let place = |text: &str| comment.find(text).unwrap_or_else(|| panic!("{text}: {comment}"));
+            assert!(place("--fail-if errors") < place("--fail-if cpu"), "errors first: {comment}");
+        }
+    }
 }
 
 #[test]
@@ -42,4 +84,43 @@ fn nothing_in_its_words_is_run() {
     assert!(std::fs::read_to_string(out.join("out/summary.md")).expect("written").contains("exit code 2"));
     let done = action(&out, &[("COMMAND", "rm"), ("ARGS", "x")]);
     assert_eq!(done.status.code(), Some(2));
+    let done = action(&out, &[("COMMAND", "run"), ("ARGS", "'open")]);
+    assert_eq!(done.status.code(), Some(2));
+}
+
+/// The comment of an earlier run is updated. `gh` is replaced by a program that writes down how it is called.
+#[test]
+fn a_pull_request_has_one_comment() {
+    let out = folder("action-comment");
+    let gh = out.join("gh");
+    std::fs::write(
+        &gh,
+        "#!/bin/sh\nprintf '%s\\n' \"$*\" >>calls\ncase \"$*\" in *--paginate*) [ -f refused ] && exit 1; cat listed ;; esac\n",
+    )
+    .expect("written");
+    std::fs::set_permissions(&gh, PermissionsExt::from_mode(0o755)).expect("set");
+    std::fs::write(out.join("comment.md"), "<!-- plimsoll -->\nfine\n").expect("written");
+    std::fs::write(out.join("bare.md"), "fine\n").expect("written");
+    let path = format!("{}:{}", out.display(), std::env::var("PATH").unwrap_or_default());
+    let post = |listed: &str, file: &str, number: &str| {
+        std::fs::write(out.join("listed"), listed).expect("written");
+        let _ = std::fs::remove_file(out.join("calls"));
+        let mut command = Command::new(script("comment.sh"));
+        command.arg(file).current_dir(&out).env("PATH", &path).env("GH_REPO", "o/n").env("PULL_REQUEST", number);
+        let code = command.output().expect("bash").status.code();
+        (code, std::fs::read_to_string(out.join("calls")).unwrap_or_default())
+    };
+    let other = "11\tLooks good\n12\t<!-- plimsoll-other -->\n";
+    let (code, calls) = post(other, "comment.md", "7");
+    assert_eq!(code, Some(0), "{calls}");
+    assert!(calls.contains("--method POST repos/o/n/issues/7/comments --field body=@comment.md"), "{calls}");
+    let (code, calls) = post(&format!("{other}13\t<!-- plimsoll -->\n14\t<!-- plimsoll -->\n"), "comment.md", "7");
+    assert_eq!(code, Some(0), "{calls}");
+    assert!(calls.contains("--method PATCH repos/o/n/issues/comments/13 ") && !calls.contains("POST"), "{calls}");
+    for (file, number) in [("bare.md", "7"), ("nowhere.md", "7"), ("comment.md", "7/../8"), ("comment.md", "")] {
+        assert_eq!(post(other, file, number), (Some(2), String::new()), "{file} {number}");
+    }
+    std::fs::write(out.join("refused"), "").expect("written");
+    let (code, calls) = post(other, "comment.md", "7");
+    assert!(code == Some(1) && !calls.contains("POST"), "{calls}");
 }

@@ -62,6 +62,25 @@ fn what_import_prints_is_what_it_writes() {
 }
 
 #[test]
+fn regular_expressions_of_a_file_have_a_budget() {
+    let request = |number: usize, pattern: &str| {
+        format!("[[request]]\nget = \"/{number}\"\nexpect = {{ body = 'regex:{pattern}' }}\n")
+    };
+    let file = |requests: Vec<String>| format!("base = \"http://127.0.0.1:1\"\n{}", requests.concat());
+    let many =
+        written("patterns", "many.toml", &file((0..2_000).map(|n| request(n, &format!("\\w{{60}}{n}"))).collect()));
+    let began = Instant::now();
+    let done = plimsoll(&["check", "-f", &many]);
+    assert_eq!(done.code, 2, "{}", done.stdout);
+    assert!(done.stderr.contains("more than 128 MiB together"), "{}", done.stderr);
+    // One pattern of many requests is compiled once.
+    let same = written("patterns", "same.toml", &file((0..2_000).map(|n| request(n, "\\w{60}")).collect()));
+    let done = plimsoll(&["check", "-f", &same]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_librarys_panic_is_a_sentence() {
     let path = place("syntax", "proto4.pb");
     std::fs::write(&path, b"\n\x11\n\x07a.protob\x06proto4").expect("written");

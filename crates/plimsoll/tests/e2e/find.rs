@@ -180,7 +180,8 @@ fn the_demo_runs_by_itself_and_a_bare_url_is_searched() {
         assert!(done.stdout.contains(told), "{told}: {}", done.stdout);
     }
     let server = slots(2, 10.0).expect("starts");
-    let done = plimsoll(&[&server.url("/"), "--budget", "6s", "--quiet", "--fail-if", "line<1000000"]);
+    let done =
+        plimsoll(&[&server.url("/"), "--budget", "6s", "--quiet", "--fail-if", "line<1M", "--on-inconclusive=fail"]);
     assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.contains("load line") && done.stderr.contains("--fail-if line<1000000"), "{}", done.stderr);
 }

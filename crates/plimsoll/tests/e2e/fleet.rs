@@ -213,7 +213,7 @@ fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
     for (words, part) in [
         (&["--fleet", "load1"][..], "--fleet: 'load1' has no scheme; write ssh://load1"),
         (&["--fleet", "ssh://load1,load1"], "two agents have the name load1"),
-        (&["--fleet", "nats://bus:4222"], "'nats://' does not lead to a fleet"),
+        (&["--fleet", "http://bus:4222"], "'http://' does not lead to a fleet"),
         (&["--on-loss", "go"], "--fleet"),
         (&["--fleet", "ssh://load1", "--source-ip", "127.0.0.2"], "--source-ip"),
         (&["--fleet", "ssh://load1", "--max-skew", "1ns"], "--max-skew allows 1ns"),

@@ -199,7 +199,7 @@ fn promises_and_conditions_may_be_of_one_request() {
         ("list.p50>5s, 'slow, sorted'.p50>5s", 0, ""),
         ("lst.p50>1ms", 2, "--fail-if: no request is called 'lst': there is list, 'slow, sorted'"),
     ] {
-        let done = with(&["--fail-if", gate]);
+        let done = with(&["--fail-if", gate, "--on-inconclusive=fail"]);
         assert!(done.code == code && done.stderr.contains(part), "{gate}: {} {}", done.code, done.stderr);
     }
     let slo = "success>=99%, p99<=1s, 'slow, sorted'.p99<=10ms";

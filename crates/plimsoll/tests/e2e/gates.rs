@@ -21,7 +21,8 @@ fn total_failure_is_no_success() {
         ("run", &failing, &["-c", "2", "-d", "200ms", "--fail-if", "service.p50<1h,unsent>5"], 1),
         ("run", &failing, &["--rate", "100", "-d", "200ms", "--fail-if", "mean>1h"], 1),
         ("run", &fine, &["-c", "2", "-d", "200ms", "--fail-if", "p99>30s,errors>1%,mean>30s,rps<1"], 0),
-        ("run", &fine, &["-c", "2", "-d", "200ms", "--fail-if", "p50>0ns"], 1),
+        // On a busy machine the load is void, and decides nothing about times.
+        ("run", &fine, &["-c", "2", "-d", "200ms", "--fail-if", "p50>0ns", "--on-inconclusive", "fail"], 1),
         ("run", &missing, &run[..], 1),
         ("run", &missing, &["-c", "2", "-d", "200ms", "--ok-status", "404", "--fail-if", "p99>30s"], 0),
         ("find", &missing, &["--budget", "2s", "--fail-if", "line>1000000"], 1),
@@ -50,9 +51,9 @@ fn a_server_that_dies_crosses_every_bound() {
         });
         let done = plimsoll(&["run", &url, "--rate", "200", "-d", "1200ms", "-q", "--fail-if", gate]);
         ender.join().expect("ends");
-        assert_eq!(done.code, 1, "{gate}: {}{}", done.stdout, done.stderr);
         let unmeasured = format!("--fail-if {gate}: nothing was measured");
-        let is_void = done.stdout.contains("the generator was the limit") && done.stderr.contains(&unmeasured);
+        let is_void = done.stderr.contains("; not decided: ") || done.stderr.contains(&unmeasured);
+        assert!(done.code == 1 || is_void && done.code == 3, "{gate}: {}{}", done.stdout, done.stderr);
         assert!(is_void || done.stderr.contains(&format!("--fail-if {gate}: {found}")), "{}", done.stderr);
     }
 }

@@ -104,7 +104,7 @@ fn conditions_decide_the_exit_code() {
     let (good, bad) = (format!("{}/healthz", server.url), format!("{}/status/500", server.url));
     for (url, flags, code, said) in [
         (&good, &["--fail-if", "p99<0ms"][..], 0, ""),
-        (&good, &["--fail-if", "p50>=0ms"], 1, "--fail-if p50"),
+        (&good, &["--fail-if", "p50>=0ms", "--on-inconclusive=fail"], 1, "--fail-if p50"),
         (&bad, &["--fail-if", "errors>5%"], 1, "--fail-if errors"),
         (&bad, &["--stop-if", "errors>5%", "-d", "60s"], 1, "--stop-if errors"),
     ] {

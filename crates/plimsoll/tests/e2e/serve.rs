@@ -9,10 +9,10 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// A server of pages, until the end of a test.
-struct Pages {
+pub struct Pages {
     child: Child,
-    address: String,
-    token: String,
+    pub address: String,
+    pub token: String,
 }
 
 impl Drop for Pages {
@@ -24,19 +24,25 @@ impl Drop for Pages {
 }
 
 /// An answer: status, headers and body.
-struct Page {
-    status: u16,
-    headers: String,
+pub struct Page {
+    pub status: u16,
+    pub headers: String,
     body: String,
 }
 
 impl Pages {
-    fn start(store: &Path) -> Pages {
+    pub fn start(store: &Path) -> Pages {
+        Pages::start_with(store, &[])
+    }
+
+    fn start_with(store: &Path, flags: &[&str]) -> Pages {
         let words = ["serve", "--listen=127.0.0.1:0", "--store", store.to_str().expect("text")];
-        let mut child = command(&words).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child =
+            command(&[&words[..], flags].concat()).stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let link = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http://"))).expect("a link");
-        let (address, token) = link.trim_start_matches("http://").split_once("/login?token=").expect("a token");
+        let link = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http"))).expect("a link");
+        let (address, token) =
+            link.split_once("://").expect("a scheme").1.split_once("/login?token=").expect("a token");
         Pages { child, address: address.to_owned(), token: token.to_owned() }
     }
 
@@ -59,7 +65,7 @@ impl Pages {
         self.send(format!("{head}\r\n{body}").as_bytes())
     }
 
-    fn get(&self, path: &str) -> Page {
+    pub fn get(&self, path: &str) -> Page {
         self.ask("GET", path, &[&format!("Host: {}", self.address)], "")
     }
 
@@ -109,7 +115,7 @@ fn every_page_is_served_whole_and_guarded() {
     let service: String = url::form_urlencoded::byte_serialize(service.as_str().expect("text").as_bytes()).collect();
     let mut all: Vec<(String, &str)> = vec![
         ("/".into(), "<h1>Services</h1>"),
-        ("/runs".into(), "Compare two"),
+        ("/runs".into(), "two to six runs"),
         ("/start".into(), "<form"),
         (format!("/history?service={service}"), "oad line "),
         ("/metrics".into(), "plimsoll_rps{"),
@@ -188,7 +194,7 @@ fn nobody_acts_without_name_origin_and_token() {
         let page = pages.post("/start", form);
         assert!(page.status == 400 && page.body.contains(part), "{form}: {} {}", page.status, page.body);
     }
-    let long = format!("study=find&url=http://h/{}", "a".repeat(100_000));
+    let long = format!("study=find&url=http://h/{}", "a".repeat(300_000));
     assert_eq!(pages.post("/start", &long).status, 413);
     assert!(pages.json("/api/v1/studies")["studies"].as_array().expect("a list").is_empty());
 }
@@ -295,4 +301,154 @@ fn a_study_is_started_followed_and_stopped() {
     let file = store.join(done["run_file"].as_str().expect("a file"));
     let shown = plimsoll(&["show", "--json", file.to_str().expect("text")]).json();
     assert!(shown["requests"].as_u64().is_some_and(|requests| requests > 0), "{shown}");
+}
+
+fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// Waits for a study that a form started; its document.
+fn ended(pages: &Pages, started: &Page) -> Value {
+    assert_eq!(started.status, 303, "{}", started.body);
+    let name = location(started).trim_start_matches("/studies/").to_owned();
+    wait_for("its end", || Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false))
+}
+
+/// A curl line, a file of traffic, and a run that is made again.
+#[test]
+fn studies_start_from_curl_files_of_traffic_and_runs() {
+    let server: Server = baseline(1);
+    let store = folder("serve-forms");
+    let pages = Pages::start(&store);
+    let base = server.url.trim_end_matches('/');
+    let short = "study=run&concurrency=1&duration=300ms";
+    let curl = encoded(&format!("curl -X POST -H 'X-A: b c' -d 'x=1' {base}/healthz"));
+    let done = ended(&pages, &pages.post("/start", &format!("{short}&curl={curl}")));
+    let file = done["run_file"].as_str().unwrap_or_else(|| panic!("{done}")).to_owned();
+    let document = pages.json(&format!("/api/v1/runs/{file}"));
+    assert!(document["requests"].as_u64().is_some_and(|requests| requests > 0), "{document}");
+
+    let traffic = format!("base = \"{base}\"\n[[request]]\nname = \"list\"\nget = \"/bytes/10\"\n");
+    let form = format!("{short}&traffic={}", encoded(&traffic));
+    let shown = pages.post("/start", &format!("{form}&show=line"));
+    assert!(shown.status == 200 && shown.body.contains("--file=traffic.toml"), "{}", shown.body);
+    let done = ended(&pages, &pages.post("/start", &form));
+    assert!(done["command"].as_str().is_some_and(|line| line.contains("--file=traffic.toml")), "{done}");
+    assert!(done["run_file"].is_string(), "{done}");
+    for (form, part) in [
+        (format!("{short}&curl={}", encoded(&format!("curl -d @/etc/passwd {base}/"))), "names files"),
+        (format!("{short}&traffic={}", encoded(&format!("{traffic}body = \"@/etc/passwd\"\n"))), "may name none"),
+        (format!("study=prove&url={}&a=touch+made&b=touch+made", encoded(base)), "--allow-commands"),
+    ] {
+        let refused = pages.post("/start", &form);
+        assert!(refused.status == 400 && refused.body.contains(part), "{form}: {}", refused.body);
+    }
+
+    // Again: a plain run as it was recorded, the one with a file of this machine not.
+    let done =
+        ended(&pages, &pages.post("/start", &format!("{short}&url={}&rate=", encoded(&format!("{base}/healthz")))));
+    let plain = done["run_file"].as_str().expect("a file").to_owned();
+    let page = pages.get(&format!("/start?again={plain}"));
+    assert!(page.body.contains("Again, as recorded") && page.body.contains("--concurrency=1"), "{}", page.body);
+    let again = ended(&pages, &pages.post("/start", &format!("again={plain}")));
+    assert!(again["run_file"].is_string() && again["run_file"] != plain.as_str(), "{again}");
+    let seed = |file: &Value| {
+        let file = file.as_str().expect("a file");
+        pages.json(&format!("/api/v1/runs/{file}"))["seed"].clone()
+    };
+    assert_eq!(seed(&again["run_file"]), seed(&done["run_file"]));
+    let refused = pages.post("/start", "again=../../etc/passwd");
+    assert_eq!(refused.status, 404, "{}", refused.body);
+}
+
+#[test]
+fn commands_run_only_where_the_server_allows_them() {
+    let store = folder("serve-commands");
+    let made = store.join("made");
+    let form = format!(
+        "study=prove&url={}&a={}&b={}&budget=3s",
+        encoded("http://127.0.0.1:9/"),
+        encoded(&format!("touch {}", made.display())),
+        encoded("true")
+    );
+    let pages = Pages::start(&store);
+    assert_eq!(pages.post("/start", &form).status, 400);
+    assert!(!pages.get("/start").body.contains("name=\"before_block\""));
+    drop(pages);
+    assert!(!made.exists());
+    let pages = Pages::start_with(&store, &["--allow-commands"]);
+    assert!(pages.get("/start").body.contains("name=\"before_block\""));
+    ended(&pages, &pages.post("/start", &form));
+    assert!(made.exists(), "A was started");
+}
+
+#[test]
+fn marks_are_given_from_pages_and_keep_a_run() {
+    let store = store("serve-marks");
+    let pages = Pages::start(&store);
+    let file = "find-100-4194999.plimsoll";
+    let bytes = std::fs::read(store.join(file)).expect("a run file");
+    let runs = |path: &str, form: &str| {
+        let page = pages.post(path, form);
+        (page.status, serde_json::from_str::<Value>(&page.body).unwrap_or_default())
+    };
+    let address = format!("/api/v1/runs/{file}/marks");
+    let (status, document) = runs(&address, "tag=release%3D1.4&pin=yes");
+    let run = &document["runs"][0];
+    assert!(status == 200 && run["is_pinned"] == true, "{document}");
+    assert!(run["tags"].as_array().is_some_and(|tags| tags.contains(&serde_json::json!(["release", "1.4"]))), "{run}");
+    assert_eq!(std::fs::read(store.join(file)).expect("a run file"), bytes, "the run file is never changed");
+    assert_eq!(runs(&address, "").0, 400);
+    assert_eq!(runs(&address, "tag=nothing").0, 400);
+    assert_eq!(runs(&address, "pin=perhaps").0, 400);
+    assert_eq!(runs(&format!("/api/v1/runs/{file}/delete"), "").0, 400, "it is pinned");
+    // Only marked runs stay.
+    let dir = store.to_str().expect("text");
+    let cleaned = plimsoll(&["clean", "--keep", "0", "--dir", dir]);
+    assert_eq!(cleaned.code, 0, "{}", cleaned.stderr);
+    let left = pages.json("/api/v1/runs");
+    assert_eq!(left["runs"].as_array().map(Vec::len), Some(1), "{left}");
+    assert_eq!(runs(&address, "untag=release&pin=no").0, 200);
+    let origin = format!("Origin: http://{}", pages.address);
+    let without =
+        pages.ask("POST", &format!("/runs/{file}/delete"), &[&format!("Host: {}", pages.address), &origin], "");
+    assert_eq!(without.status, 401);
+    assert_eq!(runs(&format!("/api/v1/runs/{file}/delete"), "").0, 200);
+    assert!(!store.join(file).exists());
+}
+
+#[test]
+fn pages_are_served_over_tls() {
+    let store = folder("serve-tls");
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
+    let (cert, key) = (store.join("cert.pem"), store.join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).expect("written");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    let text = |path: &Path| path.to_str().expect("text").to_owned();
+    let (cert, key) = (text(&cert), text(&key));
+    let pages = Pages::start_with(&store, &["--tls-cert", &cert, "--tls-key", &key]);
+    // A client that never begins its handshake holds nobody up.
+    let silent = TcpStream::connect(&pages.address).expect("connected");
+    let url = format!("https://{}/", pages.address);
+    let done = plimsoll(&["run", &url, "-n", "20", "-c", "2", "--cacert", &cert, "--json", "-q"]);
+    assert_eq!(
+        (done.code, done.json()["ledger"]["succeeded"].as_u64()),
+        (0, Some(20)),
+        "{}{}",
+        done.stdout,
+        done.stderr
+    );
+    drop(silent);
+    assert_eq!(pages.get("/").status, 0, "plain HTTP has no answer");
+    for (flags, part) in [
+        (vec!["--tls-cert", &cert], "--tls-key"),
+        (vec!["--tls-cert", &key, "--tls-key", &key], "--tls-cert"),
+        (vec!["--tls-cert", &cert, "--tls-key", &cert], "--tls-key"),
+        (vec!["--tls-cert", "/nowhere", "--tls-key", &key], "--tls-cert"),
+    ] {
+        let done = plimsoll(
+            &[&["serve", "--listen", "127.0.0.1:0", "--store", store.to_str().expect("text")], &flags[..]].concat(),
+        );
+        assert!(done.code == 2 && done.stderr.contains(part), "{flags:?}: {}", done.stderr);
+    }
 }

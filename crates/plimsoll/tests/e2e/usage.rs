@@ -102,7 +102,7 @@ fn no_sentence_is_long_or_doubled() {
     for given in [long.as_str(), steering, "' or '", "", " "] {
         let flags = "-X -c -n -d -t -b@ --rate --timeout --ok-status --max-connections --connect-to --unix --source-ip \
                      --resolve-every --close --http --streams --spin --seed --arrivals --pprof --pprof-seconds --pid --process --metrics \
-                     --cgroup --warmup --stop-if --fail-if --redact --no-such --insecure --cert -H";
+                     --cgroup --warmup --stop-if --fail-if --on-inconclusive --redact --no-such --insecure --cert -H";
         let mut lines: Vec<Vec<String>> = Vec::new();
         for flag in flags.split_whitespace() {
             let glued = if flag.starts_with("--") { format!("{flag}={given}") } else { format!("{flag}{given}") };

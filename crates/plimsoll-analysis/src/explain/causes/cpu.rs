@@ -65,12 +65,13 @@ pub(super) static CARD: CauseCard = CauseCard {
         let several = count.round() != 1.0;
         let of_them = if several { "of them" } else { "of it" };
         let subject = if all {
-            format!("the {cores} of this machine")
+            let host = [&case.line, &case.past].into_iter().find_map(|sight| sight.host.as_deref());
+            format!("the {cores} of {}", host.unwrap_or("this machine"))
         } else {
             format!("the {cores} that {} may use", server(case))
         };
-        let ours = top(case, Signal::ClientCores);
-        CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}, plimsoll {ours:.2}"))
-            .plural(several)
+        // On a machine of its own it uses none of them.
+        let ours = case.top(Signal::ClientCores).map_or_else(String::new, |ours| format!(", plimsoll {ours:.2}"));
+        CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}{ours}")).plural(several)
     },
 };

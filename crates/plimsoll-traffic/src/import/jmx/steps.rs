@@ -10,12 +10,11 @@ use super::xml::{Element, shown};
 /// Repetitions of a loop, at most.
 const TIMES_MAX: f64 = 1_000_000.0;
 /// Elements that show results or are the tool's own affair.
-const PASSED_OVER: [&str; 9] = [
+const PASSED_OVER: [&str; 8] = [
     "ResultCollector",
     "Summariser",
     "BackendListener",
     "ViewResultsFullVisualizer",
-    "DNSCacheManager",
     "CookieManager",
     "TestPlan",
     "ResultSaver",
@@ -146,6 +145,7 @@ impl JmxReader {
             || is_defaults
             || is_of_level
             || kind.ends_with("Visualizer")
+            || (kind == "DNSCacheManager" && !element.flag("DNSCacheManager.isCustomResolver"))
         {
             return;
         }

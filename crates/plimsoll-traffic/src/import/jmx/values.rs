@@ -4,6 +4,7 @@ use super::super::draft::{DraftData, DraftText};
 use super::super::nodes::{plain_name, variable_name};
 use crate::file::TextPlace;
 use plimsoll_model::Budget;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -170,12 +171,15 @@ impl Values {
             return;
         }
         let mut rest = source;
-        while let Some((before, after)) = rest.split_once("${") {
+        let mut has_reference = false;
+        while let Some(at) = reference(rest) {
+            let (before, after) = (&rest[..at], &rest[at + 2..]);
             let Some(end) = closing(after) else { break };
             if !self.has_room(0) {
                 return;
             }
-            out.0.push(before);
+            has_reference = true;
+            out.0.push(&unescaped(before));
             let inside = after[..end].trim();
             rest = &after[end + 1..];
             match inside.strip_prefix("__") {
@@ -183,7 +187,10 @@ impl Values {
                 None => self.variable(inside, depth, out),
             }
         }
-        out.0.push(rest);
+        match has_reference {
+            true => out.0.push(&unescaped(rest)),
+            false => out.0.push(rest),
+        }
     }
 
     fn variable(&self, name: &str, depth: usize, out: &mut FilledText) {
@@ -231,6 +238,9 @@ impl Values {
                 _ => None,
             },
             "RandomString" => {
+                if arguments.get(1).is_some_and(|chars| !chars.trim().is_empty()) {
+                    out.1.insert("__RandomString draws letters and digits here, whichever it names".to_owned());
+                }
                 whole_number(0).filter(|n| (1..=1 << 20).contains(n)).map(|count| format!("text({count})"))
             }
             "UUID" => Some("uuid()".to_owned()),
@@ -347,6 +357,32 @@ fn time(format: &str) -> Option<String> {
     (!out.contains(['"', '{', '}', '|'])).then_some(out)
 }
 
+/// Where the next `${` stands that no backslash makes plain.
+fn reference(text: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + memchr::memchr2(b'$', b'\\', &text.as_bytes()[from..])?;
+        match &text.as_bytes()[at..] {
+            [b'$', b'{', ..] => return Some(at),
+            [b'\\', b'$' | b',' | b'\\', ..] => from = at + 2,
+            _ => from = at + 1,
+        }
+    }
+}
+
+/// Plain text of one with references: there, and only there, backslashes before `$`, `,` and `\` are taken away.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text.chars().peekable());
+    while let Some(c) = rest.next() {
+        let escaped = if c == '\\' { rest.next_if(|next| ['$', ',', '\\'].contains(next)) } else { None };
+        out.push(escaped.unwrap_or(c));
+    }
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,6 +398,9 @@ mod tests {
         for (source, expect, left_out) in [
             ("/a", "/a", 0),
             ("${host}:80", "localhost:80", 0),
+            ("\\${host}", "\\${host}", 0),
+            ("\\${host} \\\\ \\, \\n ${host}", "${host} \\ , \\n localhost", 0),
+            ("a\\\\${host}", "a\\localhost", 0),
             ("Bearer ${token}", "Bearer {{ token }}", 0),
             ("${user}", "{{ users.user }}", 0),
             ("${__Random(1,${__P(n,9)})}", "{{ int(1,9) }}", 0),

@@ -91,7 +91,9 @@ impl<'a> Api<'a> {
     pub fn server_url(&self, server: &TreeNode) -> String {
         let url = text(server, "url").unwrap_or("/");
         match field(server, "variables") {
-            Some(variables) => with_variables(url, |name| text(field(variables, name)?, "default")),
+            Some(variables) => with_variables(url, |name| {
+                text(field(variables, name)?, "default").filter(|value| self.has_room(value.len()))
+            }),
             None => url.to_owned(),
         }
     }

@@ -57,6 +57,7 @@ struct H2Stream {
     /// Of an answer to a call.
     messages: MessageCount,
     encoding: MessageEncoding,
+    is_of_other_type: bool,
     /// How much of the content may be sent before more of the answer comes, as far as that is worked out, and how many messages more.
     turn_bytes: usize,
     turns: u32,
@@ -80,6 +81,7 @@ impl H2Stream {
         let (messages, call) = (self.messages, self.expect.call);
         let is_read = self.encoding != MessageEncoding::Other || call.has(Called::ANY_ENCODING);
         match messages.whole() {
+            _ if self.is_of_other_type => Some(CallFault::Content),
             _ if messages.is_odd() => Some(CallFault::Prefix),
             _ if messages.is_cut() => Some(CallFault::Cut),
             _ if messages.is_compressed() && self.encoding == MessageEncoding::Identity => Some(CallFault::Compressed),
@@ -338,6 +340,7 @@ impl H2 {
                 body_bytes: 0,
                 messages: MessageCount::default(),
                 encoding: MessageEncoding::Identity,
+                is_of_other_type: false,
                 turn_bytes: if request.expect.call.has(Called::IN_TURN) { 0 } else { usize::MAX },
                 turns: u32::from(request.expect.call.has(Called::IN_TURN)),
             });

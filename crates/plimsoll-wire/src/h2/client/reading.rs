@@ -180,6 +180,7 @@ impl H2 {
                 let is_empty = stream.expect.head_request || matches!(status, 204 | 304);
                 stream.length = if is_empty { None } else { head.length };
                 stream.encoding = head.encoding;
+                stream.is_of_other_type = head.is_of_other_type;
                 None
             }
         };

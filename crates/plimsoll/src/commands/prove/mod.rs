@@ -11,7 +11,8 @@ use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
-    Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, Plan, ProveAsked, Purpose, Stop, Terms, Trial,
+    Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, OnInconclusive, Plan, ProveAsked, Purpose, Stop, Terms,
+    Trial,
 };
 use plimsoll_report::format::duration;
 use plimsoll_report::measure_text;
@@ -116,11 +117,13 @@ fn compare(
     let noted = Noted { warnings, fitted: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
     let fleet = plimsoll_fleet::reach(&plans, terms)?;
+    let readings = plimsoll_fleet::remote_sources(targets.iter().map(|target| &target.base), terms)?;
     let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::words)?;
     let fitting = Fitting { base, limits: Limits::of_machine() };
     let before_block = terms.builds.before_block.as_deref();
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
-    let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone()).with_fleet(fleet);
+    let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
+    runner = runner.with_fleet(fleet).with_readings(readings);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = wanted.map(|wanted| wanted.profiler(&path));
@@ -176,6 +179,6 @@ fn compare(
         (false, true) if !silent => exit::USAGE,
         (false, _) if silent => exit::CROSSED,
         (false, _) if known => exit::DONE,
-        (false, _) => exit::UNKNOWN,
+        (false, _) => OnInconclusive::code(terms.on_inconclusive),
     })
 }

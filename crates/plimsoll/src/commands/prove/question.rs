@@ -189,6 +189,12 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         blocks_max,
         answers_may_differ: args.allow_different_answers,
     };
+    terms.probes.watch = plan_from_args::watch(&args.watch)?;
+    if terms.probes.watch.is_some() && args.a.is_some() {
+        return Err(Failure::usage(
+            "--watch: builds of --a and --b are started on this machine: leave --watch out, or give two URLs",
+        ));
+    }
     if let Some(first) = blocks.arms.first() {
         terms.fleet = plan_from_args::fleet(&args.fleet, &first.plan, &terms)?;
     }
@@ -203,6 +209,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         record_commands: args.record_commands,
     };
     terms.fail_if = fail_if;
+    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     let asked = match args.ladder {
         true => Asked::Ladder(LadderAsked { blocks }),

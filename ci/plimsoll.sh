@@ -23,7 +23,7 @@ run=$out/run.plimsoll
 case "$command" in
     find | run | prove | sweep | explain | overload) ;;
     *)
-        echo "action: command '$command' is not find, run, prove, sweep, explain or overload" >&2
+        echo "plimsoll: command '$command' is not find, run, prove, sweep, explain or overload" >&2
         exit 2
         ;;
 esac
@@ -34,7 +34,7 @@ rm -f "$run"
 words=()
 if [ -n "${ARGS:-}" ]; then
     list=$(printf '%s\n' "$ARGS" | xargs -n 1 printf '%s\n') || {
-        echo "action: args: a quotation mark is not closed" >&2
+        echo "plimsoll: args: a quotation mark is not closed" >&2
         exit 2
     }
     mapfile -t words <<<"$list"
@@ -47,13 +47,23 @@ if [ -n "${SLO:-}" ]; then
     report=("--slo=$SLO")
 fi
 [ -z "${FAIL_IF:-}" ] || flags+=("--fail-if=$FAIL_IF")
+[ -z "${ON_INCONCLUSIVE:-}" ] || flags+=("--on-inconclusive=$ON_INCONCLUSIVE")
 case "$command" in
     sweep) flags+=("--dir=$out" --name=run) ;;
     *) flags+=("--output=$run") ;;
 esac
 
-"$plimsoll" "$command" "${flags[@]}" ${words[@]+"${words[@]}"}
-code=$?
+messages=$out/messages.txt
+{ "$plimsoll" "$command" "${flags[@]}" ${words[@]+"${words[@]}"} 2>&1 >&3 | tee "$messages" >&2; } 3>&1
+code=${PIPESTATUS[0]}
+# What a gate says is no part of the run file.
+gate() { sed -n '/^--fail-if /p' "$messages" 2>/dev/null; }
+case $code in
+    0) outcome=passed ;;
+    1) outcome=failed ;;
+    3) outcome=inconclusive ;;
+    *) outcome="ended with exit code $code" ;;
+esac
 
 if [ -f "$run" ]; then
     "$plimsoll" report "$run" --format html -o "$out/page.html" >/dev/null
@@ -68,6 +78,13 @@ if [ -f "$run" ]; then
     elif [ -n "${BASELINE:-}" ]; then
         printf '\nThere is no baseline at `%s` yet.\n' "$BASELINE" >>"$out/summary.md"
     fi
+    # Errors stand before times and rates: plimsoll writes the lines in that order.
+    if [ -n "$(gate)" ] || [ "$code" -ne 0 ]; then
+        {
+            printf '\n### The gate: %s\n\n' "$outcome"
+            gate | sed 's/^/    /'
+        } >>"$out/summary.md"
+    fi
 else
     printf '`plimsoll %s` gave no result (exit code %s): see the log of the job.\n' "$command" "$code" >"$out/summary.md"
 fi
@@ -77,5 +94,6 @@ fi
 } >"$out/comment.md"
 
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$out/summary.md" >>"$GITHUB_STEP_SUMMARY"
-[ -z "${GITHUB_OUTPUT:-}" ] || printf 'exit-code=%s\nfolder=%s\ncomment=%s\n' "$code" "$out" "$out/comment.md" >>"$GITHUB_OUTPUT"
+[ -z "${GITHUB_OUTPUT:-}" ] || printf 'exit-code=%s\noutcome=%s\nfolder=%s\ncomment=%s\n' \
+    "$code" "$outcome" "$out" "$out/comment.md" >>"$GITHUB_OUTPUT"
 exit "$code"

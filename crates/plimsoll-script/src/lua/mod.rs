@@ -2,18 +2,27 @@
 //!
 //! The order is wrk's, with one thing put right: `setup` and `init` run for all threads before the first request.
 
-use crate::address::Reach;
+mod address;
+mod errors;
+mod figures_handle;
+mod state;
+mod thread;
+mod transfer;
+
 use crate::failure::{HookName, ScriptError};
-use crate::figures::{FiguresHandle, ScriptFigures};
+use crate::figures::ScriptFigures;
 use crate::messages;
 use crate::program::{Dialect, Program};
 use crate::pulse::PulseWatch;
-use crate::state::ScriptState;
-use crate::thread::{ThreadFacts, ThreadHandle};
+use crate::reach::Reach;
+use crate::summary::ScriptSummary;
+use figures_handle::FiguresHandle;
 use mlua::{Function, LuaString, Value};
 use plimsoll_wire::{Author, Batch, Halt, HeardAnswer};
+use state::ScriptState;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use thread::{ThreadFacts, ThreadHandle};
 
 /// A delay is this long at most: a day.
 const DELAY_NS_MAX: f64 = 86_400e9;
@@ -25,27 +34,6 @@ pub struct Script {
     threads: Vec<(ScriptState, Arc<ThreadFacts>)>,
     /// The first error of any thread.
     failure: Arc<Mutex<Option<ScriptError>>>,
-}
-
-/// What `done` is told of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ScriptSummary {
-    /// How long it took, us.
-    pub duration_us: u64,
-    /// Answers.
-    pub requests: u64,
-    /// Bytes received.
-    pub bytes: u64,
-    /// Connections that could not be made.
-    pub errors_connect: u64,
-    /// Answers that broke off or were none.
-    pub errors_read: u64,
-    /// Requests that could not be sent.
-    pub errors_write: u64,
-    /// Answers with a status above 399.
-    pub errors_status: u64,
-    /// Requests that took longer than the timeout.
-    pub errors_timeout: u64,
 }
 
 impl Script {

@@ -1,17 +1,9 @@
 //! Addresses as scripts hold them, and `wrk.lookup` and `wrk.connect`. Who looks up and connects is given from outside.
 
+use crate::Reach;
 use mlua::{AnyUserData, Error, FromLua, Lua, MetaMethod, Result, Table, UserData, UserDataMethods, Value};
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// What scripts may ask of the network before and after a load.
-pub trait Reach: Send + Sync {
-    /// The addresses of a host and of a port or a service's name; else why there are none.
-    fn lookup(&self, host: &str, service: &str) -> std::result::Result<Vec<SocketAddr>, String>;
-
-    /// Whether a connection to the address can be made; it is closed at once.
-    fn connect(&self, address: SocketAddr) -> bool;
-}
 
 /// An address in the hands of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A thread as scripts hold it: its address, the globals of its state, and the wish that it end.
 
-use crate::address::ScriptAddress;
-use crate::transfer::transfer;
+use super::address::ScriptAddress;
+use super::transfer::transfer;
 use mlua::{Error, FromLua, Lua, MetaMethod, Result, UserData, UserDataMethods, Value, WeakLua};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,10 +3,11 @@
 //! The one line of the workspace outside of `plimsoll-sys` that is unsafe stands here: scripts may use `ffi`, `debug` and libraries
 //! in C, and with these a script can do whatever a program can. Whoever runs a script trusts it as much as any other program.
 
-use crate::address::{self, Reach};
+use super::address;
 use crate::failure::{HookName, ScriptError};
 use crate::program::Program;
 use crate::pulse::Pulse;
+use crate::reach::Reach;
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, Result, Table, Value};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,0 +1,378 @@
+//! Whether a machine is fit to measure ([`MachineFitness`]): one check for each fact, with what was
+//! found and what mends it.
+//!
+//! *Unfit* is a machine whose loads would be void or whose figures would not be the server's.
+//! *Limited* is one on which some loads, probes or profiles do not work, or are less exact.
+//!
+//! Not here: how facts are read (`plimsoll-probe`), and how checks look (`plimsoll-report`).
+
+use crate::format;
+use crate::others::{BURST_CORES, CORES_MAX, STEAL_MAX};
+use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess, SelfMeasurement};
+use plimsoll_model::units::MS;
+
+/// Figures of the machine of docs/reference/benchmarks.md: the median of five, without interference.
+pub const BENCHMARK: SelfMeasurement =
+    SelfMeasurement { highest_rps: 100_000.0, cpu_us: 9.0, rate_rps: 10_000.0, lag_p99_ns: 100_000, disturbed: None };
+
+/// More steal than this is worth a word.
+const STEAL_NOTED: f64 = 0.01;
+/// Fewer open files hold fewer users than a usual sweep has.
+const FILES_FEW: u64 = 4096;
+/// Fewer do not hold the loads of a search.
+const FILES_MIN: u64 = 512;
+/// Fewer local ports are soon in TIME-WAIT.
+const PORTS_FEW: u64 = 16_000;
+/// Shorter accept queues drop connections that are opened together.
+const ACCEPT_QUEUE_SHORT: u64 = 1024;
+const MEMORY_LITTLE: u64 = 1 << 30;
+const MEMORY_MIN: u64 = 256 << 20;
+/// Requests of an open loop are late, as loads have it (`summary::lag_allowed_ns`).
+const LAG_NOTED_NS: u64 = MS;
+/// A p99 of 100 ms could not be stated.
+const LAG_MAX_NS: u64 = 10 * MS;
+/// Lower rates are below those of most servers.
+const RATE_LOW_RPS: f64 = 10_000.0;
+
+/// How far something suffices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fitness {
+    /// It suffices.
+    Fit,
+    /// Some loads, probes or profiles do not work, or are less exact.
+    Limited,
+    /// Figures would not be the server's.
+    Unfit,
+}
+
+impl Fitness {
+    /// Its word in texts and documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            Fitness::Fit => "fit",
+            Fitness::Limited => "limited",
+            Fitness::Unfit => "unfit",
+        }
+    }
+}
+
+/// One fact, and whether it suffices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitnessCheck {
+    /// What is checked.
+    pub name: &'static str,
+    /// Whether it suffices.
+    pub fitness: Fitness,
+    /// What was found, in words.
+    pub found: String,
+    /// What mends it: a command, or a sentence; `None`: it suffices, or nothing is known.
+    pub remedy: Option<String>,
+}
+
+/// All checks of a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineFitness {
+    /// In the order in which they are read.
+    pub checks: Vec<FitnessCheck>,
+}
+
+impl MachineFitness {
+    /// Checks facts, and what plimsoll reached if that was measured.
+    pub fn assess(facts: &MachineFacts, measured: Option<&SelfMeasurement>) -> MachineFitness {
+        let mut checks = vec![cores(facts), governor(facts)];
+        checks.extend(interference(facts.interference.as_ref()));
+        checks.extend([open_files(facts), ports(facts), accept_queue(facts), memory(facts), container(facts)]);
+        checks.extend([probes(facts), sampling(facts)]);
+        checks.extend(measured.map(self_measurement));
+        MachineFitness { checks }
+    }
+
+    /// That of the worst check.
+    pub fn fitness(&self) -> Fitness {
+        self.checks.iter().map(|check| check.fitness).max().unwrap_or(Fitness::Fit)
+    }
+
+    /// The names of the checks with a fitness.
+    pub fn named(&self, fitness: Fitness) -> Vec<&'static str> {
+        self.checks.iter().filter(|check| check.fitness == fitness).map(|check| check.name).collect()
+    }
+}
+
+fn check(name: &'static str, fitness: Fitness, found: impl Into<String>, remedy: Option<&str>) -> FitnessCheck {
+    FitnessCheck { name, fitness, found: found.into(), remedy: remedy.map(str::to_owned) }
+}
+
+fn cores(facts: &MachineFacts) -> FitnessCheck {
+    let of = if facts.cores < facts.cores_online { format!(" of {}", facts.cores_online) } else { String::new() };
+    let mut found = format!("{}{of}", facts.cores);
+    if !facts.cpu_model.is_empty() {
+        found.push_str(&format!(", {}", facts.cpu_model));
+    }
+    if facts.is_virtual {
+        found.push_str(", virtual");
+    }
+    found.push_str(&format!(", {}", facts.kernel));
+    match facts.cores {
+        0 | 1 => check(
+            "cores",
+            Fitness::Limited,
+            found,
+            Some(
+                "1 core: plimsoll and a server on this machine share it. Give plimsoll 2 cores, or a machine of its own",
+            ),
+        ),
+        _ => check("cores", Fitness::Fit, found, None),
+    }
+}
+
+fn governor(facts: &MachineFacts) -> FitnessCheck {
+    let found = facts.governors.join(", ");
+    match &facts.governors[..] {
+        [] if facts.is_virtual => check("governor", Fitness::Fit, "set by the host, not shown here", None),
+        [] => check("governor", Fitness::Fit, "none: the clock is fixed, or not shown", None),
+        [only] if only == "performance" => check("governor", Fitness::Fit, found, None),
+        _ => check(
+            "governor",
+            Fitness::Limited,
+            format!("{found}: the clock follows the load"),
+            Some("sudo cpupower frequency-set -g performance"),
+        ),
+    }
+}
+
+fn interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> {
+    let Some(sample) = sample else {
+        return vec![check("interference", Fitness::Limited, "not known: /proc/stat is not readable", None)];
+    };
+    let steal = match sample.steal_share {
+        share if share > STEAL_MAX => Fitness::Unfit,
+        share if share > STEAL_NOTED => Fitness::Limited,
+        _ => Fitness::Fit,
+    };
+    let busy = match sample.cores {
+        cores if cores > BURST_CORES => Fitness::Unfit,
+        cores if cores > CORES_MAX => Fitness::Limited,
+        _ => Fitness::Fit,
+    };
+    let busiest = sample.busiest.as_ref().filter(|_| busy > Fitness::Fit);
+    let by = busiest.map_or_else(String::new, |(name, cores)| format!(", {cores:.2} by {name}"));
+    let stop = busiest.map_or_else(
+        || "Wait until other processes are idle".to_owned(),
+        |(name, _)| format!("Stop {name}, or wait until it ends"),
+    );
+    vec![
+        check(
+            "steal",
+            steal,
+            format!("{} of the CPU time, taken by the host", format::share(sample.steal_share)),
+            (steal > Fitness::Fit).then_some("Use a host with free cores, or measure at a quieter hour"),
+        ),
+        check(
+            "interference",
+            busy,
+            format!("{:.2} cores used by other processes{by}", sample.cores),
+            (busy > Fitness::Fit).then_some(&stop),
+        ),
+    ]
+}
+
+fn open_files(facts: &MachineFacts) -> FitnessCheck {
+    let each = if facts.has_own_file_tables { "a thread" } else { "for all threads" };
+    let found = format!("{} {each}", format::count(facts.files_max));
+    let fitness = match facts.files_max {
+        files if files < FILES_MIN => Fitness::Unfit,
+        files if files < FILES_FEW => Fitness::Limited,
+        _ => Fitness::Fit,
+    };
+    let remedy = "ulimit -Hn 65536 (as root), or a line in /etc/security/limits.conf";
+    check("open files", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
+}
+
+fn ports(facts: &MachineFacts) -> FitnessCheck {
+    let (all, waiting) = (facts.local_ports, facts.ports_in_time_wait);
+    let found = format!("{} local ports, {} in TIME-WAIT", format::count(all), format::count(waiting));
+    let (fitness, remedy) = match (all < PORTS_FEW, waiting > all / 2) {
+        (_, true) => (Fitness::Limited, Some("Wait a minute: connections in TIME-WAIT give their ports back")),
+        (true, _) => (Fitness::Limited, Some("sudo sysctl -w net.ipv4.ip_local_port_range='16000 65000'")),
+        (false, false) => (Fitness::Fit, None),
+    };
+    check("ports", fitness, found, remedy)
+}
+
+fn accept_queue(facts: &MachineFacts) -> FitnessCheck {
+    let found = format!("{} connections", format::count(facts.accept_queue_max));
+    match facts.accept_queue_max {
+        0 => check("accept queue", Fitness::Fit, "not known", None),
+        queue if queue < ACCEPT_QUEUE_SHORT => {
+            check("accept queue", Fitness::Limited, found, Some("sudo sysctl -w net.core.somaxconn=4096"))
+        }
+        _ => check("accept queue", Fitness::Fit, found, None),
+    }
+}
+
+fn memory(facts: &MachineFacts) -> FitnessCheck {
+    let available = match facts.limits.memory_bytes {
+        Some(limit) => limit.min(facts.memory_available_bytes),
+        None => facts.memory_available_bytes,
+    };
+    let found = format!("{} available", format::bytes(available as f64));
+    let fitness = match available {
+        0 => return check("memory", Fitness::Fit, "not known", None),
+        bytes if bytes < MEMORY_MIN => Fitness::Unfit,
+        bytes if bytes < MEMORY_LITTLE => Fitness::Limited,
+        _ => Fitness::Fit,
+    };
+    let remedy = "50 000 connections use 400 MB: stop other programs, or lift the container's limit";
+    check("memory", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
+}
+
+fn container(facts: &MachineFacts) -> FitnessCheck {
+    match facts.limits.cores_milli.map(|milli| milli as f64 / 1e3) {
+        Some(quota) if quota < f64::from(facts.cores) => check(
+            "container",
+            Fitness::Limited,
+            format!("{quota} cores of CPU time: the kernel stops plimsoll when it has used them"),
+            Some("Give the container whole cores (cpuset) in place of a quota"),
+        ),
+        Some(quota) => check("container", Fitness::Fit, format!("{quota} cores of CPU time"), None),
+        None => check("container", Fitness::Fit, "no limit of CPU time", None),
+    }
+}
+
+fn probes(facts: &MachineFacts) -> FitnessCheck {
+    let text = |probe: &MissingProbe| match probe {
+        MissingProbe::Pressure => "pressure",
+        MissingProbe::Sockets => "sockets",
+        MissingProbe::ThreadWaits => "waits of threads",
+        MissingProbe::OtherUsers => "servers of other users",
+    };
+    let missing: Vec<&str> = facts.probes_missing.iter().map(text).collect();
+    // What more people can mend comes first.
+    let remedy = match &facts.probes_missing[..] {
+        [] => return check("probes", Fitness::Fit, "all", None),
+        missing if missing.contains(&MissingProbe::OtherUsers) => {
+            "Run plimsoll as the user of the server, or as root: else the server is not found"
+        }
+        missing if missing.contains(&MissingProbe::Sockets) => "sudo modprobe -a inet_diag tcp_diag unix_diag",
+        missing if missing.contains(&MissingProbe::Pressure) => "Start the kernel with psi=1",
+        _ => "Use a kernel with CONFIG_SCHED_INFO",
+    };
+    check("probes", Fitness::Limited, format!("not read: {}", missing.join(", ")), Some(remedy))
+}
+
+fn sampling(facts: &MachineFacts) -> FitnessCheck {
+    let paranoid =
+        facts.perf_event_paranoid.map_or_else(String::new, |level| format!(" (perf_event_paranoid is {level})"));
+    let remedy = "sudo sysctl -w kernel.perf_event_paranoid=-1, for functions in explain";
+    match facts.sampling {
+        SamplingAccess::Machine => check("sampling", Fitness::Fit, "functions of all processes", None),
+        SamplingAccess::OwnProcesses { in_kernel: true } => {
+            check("sampling", Fitness::Fit, "functions of your own processes", None)
+        }
+        SamplingAccess::OwnProcesses { in_kernel: false } => check(
+            "sampling",
+            Fitness::Limited,
+            format!("functions of your own processes, without the kernel's{paranoid}"),
+            Some(remedy),
+        ),
+        SamplingAccess::Refused => {
+            check("sampling", Fitness::Limited, format!("refused by the kernel{paranoid}"), Some(remedy))
+        }
+    }
+}
+
+fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
+    let (name, lag) = ("plimsoll", format::duration(measured.lag_p99_ns as f64));
+    let rate = format::rate(measured.rate_rps);
+    if let Some(disturbed) = &measured.disturbed {
+        let remedy = "Measure again when other processes are idle";
+        return check(name, Fitness::Limited, format!("disturbed: {disturbed}"), Some(remedy));
+    }
+    match (measured.lag_p99_ns, measured.highest_rps) {
+        (lag_ns, _) if lag_ns > LAG_NOTED_NS => check(
+            name,
+            if lag_ns > LAG_MAX_NS { Fitness::Unfit } else { Fitness::Limited },
+            format!("requests leave late at {rate}/s: lag p99 {lag}"),
+            Some("Stop other processes, or use a machine with more or faster cores"),
+        ),
+        (_, highest) if highest < RATE_LOW_RPS => check(
+            name,
+            Fitness::Limited,
+            format!("{}/s at most from one thread", format::rate(highest)),
+            Some("Make load from a faster machine, or from several"),
+        ),
+        _ => check(name, Fitness::Fit, format!("requests leave on time at {rate}/s: lag p99 {lag}"), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::MachineLimits;
+
+    fn good() -> MachineFacts {
+        MachineFacts {
+            cores: 4,
+            cores_online: 4,
+            governors: vec!["performance".into()],
+            interference: Some(InterferenceSample::default()),
+            files_max: 20_000,
+            has_own_file_tables: true,
+            local_ports: 28_232,
+            accept_queue_max: 4096,
+            memory_available_bytes: 8 << 30,
+            sampling: SamplingAccess::Machine,
+            ..MachineFacts::default()
+        }
+    }
+
+    #[test]
+    fn each_lack_is_found_and_has_a_remedy() {
+        use Fitness::{Limited, Unfit};
+        assert_eq!(MachineFitness::assess(&good(), Some(&BENCHMARK)).fitness(), Fitness::Fit);
+        let sample = |cores, steal_share| {
+            Some(InterferenceSample { cores, steal_share, busiest: Some(("cargo".into(), cores)) })
+        };
+        let quota = MachineLimits { cores_milli: Some(1500), memory_bytes: None };
+        let group = MachineLimits { cores_milli: None, memory_bytes: Some(100 << 20) };
+        for (facts, name, fitness) in [
+            (MachineFacts { cores: 1, ..good() }, "cores", Limited),
+            (MachineFacts { governors: vec!["powersave".into()], ..good() }, "governor", Limited),
+            (MachineFacts { interference: sample(0.2, 0.0), ..good() }, "interference", Limited),
+            (MachineFacts { interference: sample(1.0, 0.0), ..good() }, "interference", Unfit),
+            (MachineFacts { interference: sample(0.0, 0.02), ..good() }, "steal", Limited),
+            (MachineFacts { interference: sample(0.0, 0.2), ..good() }, "steal", Unfit),
+            (MachineFacts { files_max: 1024, ..good() }, "open files", Limited),
+            (MachineFacts { files_max: 256, ..good() }, "open files", Unfit),
+            (MachineFacts { local_ports: 1000, ..good() }, "ports", Limited),
+            (MachineFacts { ports_in_time_wait: 20_000, ..good() }, "ports", Limited),
+            (MachineFacts { accept_queue_max: 128, ..good() }, "accept queue", Limited),
+            (MachineFacts { memory_available_bytes: 500 << 20, ..good() }, "memory", Limited),
+            (MachineFacts { limits: group, ..good() }, "memory", Unfit),
+            (MachineFacts { limits: quota, ..good() }, "container", Limited),
+            (MachineFacts { probes_missing: vec![MissingProbe::OtherUsers], ..good() }, "probes", Limited),
+            (MachineFacts { sampling: SamplingAccess::Refused, ..good() }, "sampling", Limited),
+        ] {
+            let found = MachineFitness::assess(&facts, None);
+            assert_eq!(found.named(fitness), [name], "{found:?}");
+            assert_eq!(found.fitness(), fitness, "{found:?}");
+            let found = found.checks.iter().find(|check| check.name == name).expect("named");
+            assert!(found.remedy.is_some(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn plimsoll_itself_is_judged_by_its_lag_and_rate() {
+        for (measured, fitness) in [
+            (BENCHMARK, Fitness::Fit),
+            (SelfMeasurement { lag_p99_ns: 2 * MS, ..BENCHMARK }, Fitness::Limited),
+            (SelfMeasurement { lag_p99_ns: 50 * MS, ..BENCHMARK }, Fitness::Unfit),
+            (SelfMeasurement { highest_rps: 3000.0, ..BENCHMARK }, Fitness::Limited),
+            // Lateness that others caused is not plimsoll's.
+            (SelfMeasurement { lag_p99_ns: 50 * MS, disturbed: Some("others".into()), ..BENCHMARK }, Fitness::Limited),
+        ] {
+            let found = MachineFitness::assess(&good(), Some(&measured));
+            assert_eq!(found.fitness(), fitness, "{measured:?}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The regular expressions of a plan, compiled: each text once, however many requests have it, and all within one budget.
+//!
+//! Not here: what they are looked for in.
+
+use plimsoll_model::pattern_budget::{PatternBudget, PatternRefusal};
+use regex::bytes::{Regex, RegexBuilder};
+use std::collections::HashMap;
+
+/// Why a pattern is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PatternError(String);
+
+/// Characters of a pattern that a message repeats.
+const SHOWN_CHARS: usize = 100;
+
+/// Patterns that were compiled, or why they were not.
+#[derive(Debug, Default)]
+pub struct PatternCache {
+    compiled: HashMap<String, Result<Regex, PatternError>>,
+    budget: PatternBudget,
+}
+
+impl PatternCache {
+    /// Compiles a regular expression, or gives what it was compiled to before.
+    ///
+    /// # Errors
+    /// A sentence with the reason.
+    pub fn compile(&mut self, text: &str) -> Result<Regex, PatternError> {
+        if let Some(compiled) = self.compiled.get(text) {
+            return compiled.clone();
+        }
+        let compiled = self.build(text);
+        self.compiled.insert(text.to_owned(), compiled.clone());
+        compiled
+    }
+
+    fn build(&mut self, text: &str) -> Result<Regex, PatternError> {
+        let build = |bytes: usize| match RegexBuilder::new(text).size_limit(bytes).build() {
+            Ok(pattern) => Ok(Some(pattern)),
+            Err(regex::Error::CompiledTooBig(_)) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.budget.build(build).map_err(|refusal| {
+            let reason = match &refusal {
+                // Its text has lines that point into the pattern.
+                PatternRefusal::Unsound(error) => {
+                    let whole = error.to_string();
+                    whole.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+                }
+                PatternRefusal::TooLarge | PatternRefusal::TooMany => refusal.to_string(),
+            };
+            let is_long = text.chars().nth(SHOWN_CHARS).is_some();
+            let shown: String = text.chars().take(SHOWN_CHARS).collect();
+            let more = if is_long { "..." } else { "" };
+            PatternError(format!("'{shown}{more}' is no regular expression that is understood here: {reason}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_of_a_plan_are_compiled_once_and_bounded_together() {
+        let mut cache = PatternCache::default();
+        let large = |number: usize| format!("(\\w{{60}}){number}");
+        for _ in 0..10_000 {
+            assert!(cache.compile(&large(0)).is_ok_and(|pattern| !pattern.is_match(b"a")));
+        }
+        let refused = (1..1_000).find_map(|number| cache.compile(&large(number)).err()).expect("too many");
+        assert!(refused.to_string().contains("more than 128 MiB together"), "{refused}");
+        let long = PatternCache::default().compile(&format!("(\\w{{1000}}){{1000}}{}", "x".repeat(1_000)));
+        let text = long.expect_err("too large").to_string();
+        assert!(text.contains("more than 4 MiB") && text.contains("...'") && text.len() < 300, "{text}");
+        let text = PatternCache::default().compile("a(").expect_err("no pattern").to_string();
+        assert!(text.contains("'a('") && text.contains("unclosed group"), "{text}");
+    }
+}

@@ -1,0 +1,258 @@
+//! Run files from a bus ([`fetch`]): the one that a coordinator has stored there, or, where the
+//! coordinator is gone, one that is made of the intervals of its last load.
+//!
+//! What an agent finished counts. A part of which no end is stored is a lost agent's. Once the file
+//! is written, the agents hear that their intervals are recorded. Not here: live loads.
+
+use crate::delivery::Inbox;
+use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
+use crate::load_record::LoadRecord;
+use crate::message::{Seal, ToAgent, ToCoordinator};
+use crate::nats_bus::{replay, run_store};
+use crate::nats_client::{BusAccess, connect, frames_stream, start};
+use crate::pieces::{Assembly, cut};
+use crate::presence::{self, agent_of, is_run};
+use async_nats::Client;
+use plimsoll_engine::{Collector, Reported, Tick};
+use plimsoll_model::bounds::INTERVALS_MAX;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{
+    AgentAccount, Asked, Experiment, Interval, Noted, Purpose, Remark, Run, RunAsked, Schedule, Stop, Tag, Trial, codec,
+};
+use plimsoll_study::recording::environment;
+use plimsoll_sys::{output_file, system_text};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+
+/// The longest run file that is fetched, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What was fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FetchedRun {
+    /// The run file of a coordinator that ended in order.
+    Whole,
+    /// The last load of one that did not, made of so many intervals of agents.
+    Recovered {
+        /// How many.
+        intervals: u64,
+        /// Agents whose part has no end.
+        unfinished: Vec<String>,
+    },
+}
+
+/// Writes the run of this name to a file.
+pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
+    if !is_run(run) {
+        return Err(Failure::usage(format!(
+            "'{run}' is no name of a run: it has 32 digits, and the coordinator shows it"
+        )));
+    }
+    let (sender, fetched) = channel();
+    let (access, run, path) = (access.clone(), run.to_owned(), path.to_owned());
+    start(move || async move {
+        let _ = sender.send(fetch_run(&access, &run, &path).await);
+    })?;
+    fetched.recv().map_err(|_| Failure::start("the connection to the bus ended by itself"))?
+}
+
+async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
+    let url = &access.address.url;
+    let client = connect(access, &format!("fetch-{run}"), Duration::ZERO, |_| {}).await?;
+    if let Some(bytes) = stored_file(&client, run).await.map_err(|why| unreadable(url, &why))? {
+        write(path, &bytes)?;
+        return Ok(FetchedRun::Whole);
+    }
+    let stored = StoredLoad::read(&client, access, run).await?;
+    let Some(stored) = stored else {
+        return Err(Failure::start(format!(
+            "the bus at {url} has no run {run}: it keeps run files for a week, and intervals for a day"
+        )));
+    };
+    let (experiment, fetched) = stored.experiment();
+    write(path, &codec::encode(&experiment))?;
+    stored.acknowledge(&client, run).await;
+    Ok(fetched)
+}
+
+fn unreadable(url: &str, why: &str) -> Failure {
+    Failure::start(format!("the bus at {url} does not give the run: {why}"))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    output_file::write(path, bytes).map_err(|error| {
+        Failure::start(format!("the run file '{}' cannot be written: {}", path.display(), system_text(&error)))
+    })
+}
+
+/// The run file as its coordinator stored it.
+async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
+    let Some(store) = run_store(client).await else { return Ok(None) };
+    let Ok(object) = store.get(run).await else { return Ok(None) };
+    let mut bytes = Vec::new();
+    object.take(FILE_BYTES_MAX).read_to_end(&mut bytes).await.map_err(|error| system_text(&error))?;
+    match codec::is_run_file(&bytes) {
+        true => Ok(Some(bytes)),
+        false => Err("what is stored is no run file".to_owned()),
+    }
+}
+
+/// The last load of a run, as it is stored.
+struct StoredLoad {
+    record: LoadRecord,
+    parts: Vec<StoredPart>,
+}
+
+/// What an agent did of it.
+#[derive(Default)]
+struct StoredPart {
+    ticks: Vec<(u32, Interval)>,
+    seal: Option<Seal>,
+    complete_to: u64,
+}
+
+enum StoredFrame {
+    Tick(u32, Box<Interval>),
+    Seal(Seal),
+}
+
+impl StoredLoad {
+    async fn read(client: &Client, access: &BusAccess, run: &str) -> Result<Option<StoredLoad>, Failure> {
+        let stream = frames_stream(client, access).await?;
+        let url = &access.address.url;
+        let (mut assembly, mut record) = (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), None::<LoadRecord>);
+        let (loads, frames) = (presence::load(run), presence::frames(run, "*"));
+        let read = replay(&stream, &loads, 1, |_, piece| {
+            if let Some(load) = assembly.take(&piece).and_then(|bytes| LoadRecord::read(&bytes)) {
+                record = Some(load);
+            }
+            true
+        });
+        read.await.map_err(|why| unreadable(url, &why))?;
+        let Some(record) = record else { return Ok(None) };
+        let mut inboxes: BTreeMap<String, (Assembly, Inbox<StoredFrame>, StoredPart)> = BTreeMap::new();
+        let read = replay(&stream, &frames, 1, |subject, piece| {
+            let (assembly, inbox, part) = inboxes.entry(agent_of(&subject).to_owned()).or_insert_with(|| {
+                (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), Inbox::default(), StoredPart::default())
+            });
+            let message = assembly.take(&piece).and_then(|bytes| decode_alone::<ToCoordinator>(bytes).ok());
+            let (sequence, frame) = match message {
+                Some(ToCoordinator::Tick { epoch, sequence, index, interval }) if epoch == record.epoch => {
+                    (sequence, StoredFrame::Tick(index, interval))
+                }
+                Some(ToCoordinator::Seal { epoch, sequence, seal }) if epoch == record.epoch => {
+                    (sequence, StoredFrame::Seal(seal))
+                }
+                _ => return true,
+            };
+            for frame in inbox.take(sequence, frame) {
+                part.add(frame);
+            }
+            part.complete_to = inbox.complete_to();
+            true
+        });
+        read.await.map_err(|why| unreadable(url, &why))?;
+        let mut part = |(name, _): &(String, _)| inboxes.remove(name).map(|it| it.2).unwrap_or_default();
+        let parts = record.agents.iter().map(&mut part).collect();
+        Ok(Some(StoredLoad { record, parts }))
+    }
+
+    /// The load as a study of one run.
+    fn experiment(&self) -> (Experiment, FetchedRun) {
+        let record = &self.record;
+        let unfinished: Vec<String> = record
+            .agents
+            .iter()
+            .zip(&self.parts)
+            .filter(|(_, part)| part.seal.is_none())
+            .map(|(agent, _)| agent.0.clone())
+            .collect();
+        let intervals = self.parts.iter().map(|part| part.ticks.len() as u64).sum();
+        let run = self.run();
+        let elapsed_ns = Some(run.window_ns.1);
+        let injectors = record.agents.iter().map(|(_, injector)| injector.clone()).collect();
+        let experiment = Experiment {
+            command: Vec::new(),
+            terms: None,
+            asked: Asked::Run(RunAsked { plan: record.plan.clone(), stop_if: None, profiles: None }),
+            started_unix_ms: record.started_unix_ms,
+            environment: plimsoll_model::Environment { injectors, ..environment(false) },
+            noted: Noted {
+                warnings: vec!["the coordinator was lost: this is its last load".to_owned()],
+                fitted: Vec::new(),
+            },
+            trials: vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }],
+            remarks: vec![Remark::Broken { reason: "the coordinator of the fleet was lost".to_owned() }],
+            elapsed_ns,
+        };
+        (experiment, FetchedRun::Recovered { intervals, unfinished })
+    }
+
+    fn run(&self) -> Run {
+        let LoadRecord { plan, agents, .. } = &self.record;
+        let schedule = Schedule::compile(&plan.load);
+        let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
+        let mut collector = Collector::new(plan.clone(), injectors, agents.len(), &schedule);
+        let on_tick = &mut |_: &Tick| ControlFlow::Continue(());
+        let mut accounts = Vec::new();
+        for (number, (part, (name, injector))) in self.parts.iter().zip(agents).enumerate() {
+            let mut account = AgentAccount { frames: part.complete_to, ..AgentAccount::new(name, injector.workers) };
+            for (index, interval) in &part.ticks {
+                interval.routes.iter().for_each(|(_, figures)| account.ledger.merge(&figures.ledger));
+                let tick = Reported::Tick { part: number, index: u64::from(*index), interval: interval.clone() };
+                let _ = collector.take(tick, on_tick);
+            }
+            let end = match &part.seal {
+                Some(Seal { window_end_ns, failed_answers, used_up, died: None, .. }) => Reported::Done {
+                    part: number,
+                    window_end_ns: *window_end_ns,
+                    failed_answers: failed_answers.clone(),
+                    used_up: *used_up,
+                },
+                seal => {
+                    let why = seal.as_ref().and_then(|seal| seal.died.clone());
+                    let why = why.unwrap_or_else(|| "the end of its part is not stored".to_owned());
+                    account.lost = Some(why.clone());
+                    account.ledger.in_flight += account.ledger.without_end();
+                    Reported::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }
+                }
+            };
+            let _ = collector.take(end, on_tick);
+            accounts.push(account);
+        }
+        let mut run = collector.finish();
+        accounts.sort_by(|a, b| a.name.cmp(&b.name));
+        run.agents = accounts;
+        run
+    }
+
+    /// Says to the agents that what is stored of them is recorded.
+    async fn acknowledge(&self, client: &Client, run: &str) {
+        for (number, ((name, _), part)) in self.record.agents.iter().zip(&self.parts).enumerate() {
+            let commit = ToAgent::Commit { epoch: self.record.epoch, sequence: part.complete_to };
+            for piece in cut(number as u64, &encode_alone(|out| commit.encode(out)), 1_024) {
+                let _ = client.publish(presence::to_agent(run, name), piece.into()).await;
+            }
+        }
+        let _ = tokio::time::timeout(FLUSH_PATIENCE, client.flush()).await;
+    }
+}
+
+impl StoredPart {
+    fn add(&mut self, frame: StoredFrame) {
+        match frame {
+            StoredFrame::Tick(index, interval) => {
+                let is_next = self.ticks.last().is_none_or(|last| last.0 < index);
+                if is_next && u64::from(index) <= INTERVALS_MAX && self.seal.is_none() {
+                    self.ticks.push((index, *interval));
+                }
+            }
+            StoredFrame::Seal(seal) => self.seal = Some(seal),
+        }
+    }
+}

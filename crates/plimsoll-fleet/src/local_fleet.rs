@@ -1,0 +1,239 @@
+//! A fleet on this machine, for trying ([`up`]): a NATS server and agents, each in a network
+//! namespace with an address of its own where that is permitted, until ^C.
+//!
+//! Nothing of it remains: processes, namespaces and files are removed at the end. Not here: what
+//! agents do.
+
+use crate::task_key::{hex, random};
+use plimsoll_model::failure::Failure;
+use plimsoll_sys::{output_file, signal, system_text};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Most agents of one machine.
+const AGENTS_MAX: u32 = 64;
+/// Names another program than the `nats-server` in the path.
+const SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
+const START_PATIENCE: Duration = Duration::from_secs(10);
+const END_PATIENCE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs so many agents until ^C. `say` gets what the user is to know, line by line.
+pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+    if !(1..=AGENTS_MAX).contains(&count) {
+        return Err(Failure::usage(format!("--local: {count} agents; say a number from 1 to {AGENTS_MAX}")));
+    }
+    let mut fleet = LocalFleet::new()?;
+    let separated = fleet.separate(count);
+    let host = match &separated {
+        Ok(()) => fleet.network().address(1),
+        Err(why) => {
+            say(&format!("Agents run as plain processes, not in network namespaces of their own: {why}."));
+            "127.0.0.1".to_owned()
+        }
+    };
+    let url = fleet.start_server(&host)?;
+    let allow = allow.unwrap_or(&host);
+    for number in 1..=count {
+        fleet.start_agent(number, &url, allow, separated.is_ok())?;
+    }
+    if separated.is_ok() {
+        say(&format!("Each agent is in a network namespace of its own, and reaches this machine as {host}."));
+    }
+    say(&format!("{count} agents are on the bus at {url}. They load {allow} and nothing else. ^C ends them."));
+    say(&format!("Try: plimsoll run --fleet {url} http://{host}:8080/"));
+    while !signal::interrupted() {
+        if let Some(name) = fleet.ended() {
+            return Err(Failure::start(format!("{name} ended by itself: see what it says above")));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// What was started.
+struct LocalFleet {
+    folder: PathBuf,
+    network: LocalNetwork,
+    children: Vec<(String, Child)>,
+}
+
+/// Names and addresses of the namespaces.
+struct LocalNetwork {
+    /// The third part of all addresses, from which all names follow.
+    number: u8,
+    namespaces: u32,
+    has_bridge: bool,
+}
+
+impl LocalNetwork {
+    /// 198.18.0.0/15 is set aside for load tests between machines.
+    fn address(&self, host: u32) -> String {
+        format!("198.18.{}.{host}", self.number)
+    }
+
+    fn bridge(&self) -> String {
+        format!("plim{}", self.number)
+    }
+
+    fn namespace(&self, number: u32) -> String {
+        format!("plim{}-{number}", self.number)
+    }
+}
+
+/// Runs `ip`; the error is what it says.
+fn ip(words: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("ip cannot be run ({})", system_text(&error)))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or("it sends nothing").trim().trim_end_matches('.').to_owned();
+    if output.status.success() { Ok(()) } else { Err(format!("ip {}: {said}", words.join(" "))) }
+}
+
+impl LocalFleet {
+    fn new() -> Result<LocalFleet, Failure> {
+        let [number, rest @ ..] = random::<8>()?;
+        let folder = std::env::temp_dir().join(format!("plimsoll-fleet-{}", hex(&rest)));
+        std::fs::create_dir(&folder).map_err(|error| {
+            Failure::start(format!("'{}' cannot be made: {}", folder.display(), system_text(&error)))
+        })?;
+        let network = LocalNetwork { number, namespaces: 0, has_bridge: false };
+        Ok(LocalFleet { folder, network, children: Vec::new() })
+    }
+
+    fn network(&self) -> &LocalNetwork {
+        &self.network
+    }
+
+    /// Makes a namespace for each agent, and a bridge between them. The error says why not.
+    fn separate(&mut self, count: u32) -> Result<(), String> {
+        let made = self.make_network(count);
+        if made.is_err() {
+            self.remove_network();
+        }
+        made
+    }
+
+    fn make_network(&mut self, count: u32) -> Result<(), String> {
+        let bridge = self.network.bridge();
+        ip(&["link", "add", &bridge, "type", "bridge"])?;
+        self.network.has_bridge = true;
+        ip(&["addr", "add", &format!("{}/24", self.network.address(1)), "dev", &bridge])?;
+        ip(&["link", "set", &bridge, "up"])?;
+        for number in 1..=count {
+            let (namespace, port) = (self.network.namespace(number), format!("{bridge}p{number}"));
+            ip(&["netns", "add", &namespace])?;
+            self.network.namespaces = number;
+            ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &namespace])?;
+            ip(&["link", "set", &port, "master", &bridge, "up"])?;
+            let address = format!("{}/24", self.network.address(10 + number));
+            ip(&["-n", &namespace, "addr", "add", &address, "dev", "eth0"])?;
+            ip(&["-n", &namespace, "link", "set", "eth0", "up"])?;
+            ip(&["-n", &namespace, "link", "set", "lo", "up"])?;
+        }
+        Ok(())
+    }
+
+    fn remove_network(&mut self) {
+        for number in 1..=std::mem::take(&mut self.network.namespaces) {
+            let _ = ip(&["netns", "del", &self.network.namespace(number)]);
+        }
+        if std::mem::take(&mut self.network.has_bridge) {
+            let _ = ip(&["link", "del", &self.network.bridge()]);
+        }
+    }
+
+    /// Starts a NATS server on a free port, and gives its URL.
+    fn start_server(&mut self, host: &str) -> Result<String, Failure> {
+        let program = std::env::var_os(SERVER_VARIABLE).unwrap_or_else(|| "nats-server".into());
+        let store = self.folder.join("store");
+        let config = format!(
+            "listen: \"{host}:-1\"\nports_file_dir: \"{0}\"\njetstream {{ store_dir: \"{1}\", sync_interval: always }}\n",
+            self.folder.display(),
+            store.display()
+        );
+        let path = self.folder.join("nats.conf");
+        let written = output_file::write(&path, config.as_bytes());
+        written.map_err(|error| {
+            Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error)))
+        })?;
+        let mut command = Command::new(&program);
+        command.arg("-c").arg(&path).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let child = command.spawn();
+        let child = child.map_err(|error| {
+            Failure::start(format!(
+                "{} cannot be started ({}): install nats-server, or name it in ${SERVER_VARIABLE}",
+                Path::new(&program).display(),
+                system_text(&error)
+            ))
+        })?;
+        let ports = self.folder.join(format!("{}_{}.ports", name_of(Path::new(&program)), child.id()));
+        self.children.push(("nats-server".to_owned(), child));
+        let deadline = Instant::now() + START_PATIENCE;
+        while Instant::now() < deadline && !signal::interrupted() {
+            if let Some(url) = std::fs::read(&ports).ok().and_then(|bytes| first_url(&bytes)) {
+                return Ok(url);
+            }
+            std::thread::sleep(LOOK);
+        }
+        Err(Failure::start(format!("nats-server did not start within {} s", START_PATIENCE.as_secs())))
+    }
+
+    fn start_agent(&mut self, number: u32, url: &str, allow: &str, is_separated: bool) -> Result<(), Failure> {
+        let (name, own) = (format!("local{number}"), std::env::current_exe());
+        let own = own.map_err(|error| Failure::start(format!("this program is not found: {}", system_text(&error))))?;
+        let mut command = match is_separated {
+            true => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", &self.network.namespace(number)]).arg(own);
+                command
+            }
+            false => Command::new(own),
+        };
+        command.args(["agent", "--join", url, "--name", &name, "--allow", allow, "--spool"]);
+        command.arg(self.folder.join(&name)).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        let child = command.spawn();
+        let child = child
+            .map_err(|error| Failure::start(format!("agent {name} cannot be started: {}", system_text(&error))))?;
+        self.children.push((format!("agent {name}"), child));
+        Ok(())
+    }
+
+    /// What has ended by itself.
+    fn ended(&mut self) -> Option<String> {
+        let ended = self.children.iter_mut().find_map(|(name, child)| match child.try_wait() {
+            Ok(Some(_)) => Some(name.clone()),
+            _ => None,
+        });
+        ended
+    }
+}
+
+fn name_of(program: &Path) -> String {
+    program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// The first address of a server's file of ports.
+fn first_url(bytes: &[u8]) -> Option<String> {
+    let ports: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    ports["nats"][0].as_str().map(str::to_owned)
+}
+
+impl Drop for LocalFleet {
+    fn drop(&mut self) {
+        // Agents first: a server that is gone is no news to them then.
+        for (_, child) in self.children.iter_mut().rev() {
+            let _ = child.kill();
+        }
+        let deadline = Instant::now() + END_PATIENCE;
+        for (_, child) in &mut self.children {
+            while !matches!(child.try_wait(), Ok(Some(_))) && Instant::now() < deadline {
+                std::thread::sleep(LOOK);
+            }
+        }
+        self.remove_network();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

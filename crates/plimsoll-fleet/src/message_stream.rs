@@ -1,0 +1,84 @@
+//! The one reader of a byte stream of messages ([`read_messages`]): standard input of an agent,
+//! and the pipe of a coordinator to its agent.
+//!
+//! Not here: what is done with a message, and how the bytes are laid out (`frame`).
+
+use crate::frame::{FleetMessage, FrameError, MessageReader};
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::system_text;
+use std::io::{ErrorKind, Read};
+
+/// Bytes of one read.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Why no message comes any more.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// The other side closed the stream.
+    Closed,
+    /// The receiver of the messages wants no more of them.
+    Unwanted,
+    /// The operating system cannot read the stream.
+    Unreadable(String),
+    /// The bytes are no messages.
+    Invalid(FrameError),
+}
+
+/// Reads messages and hands each over with the time of its arrival, until the stream ends or
+/// `take` returns `false`.
+pub fn read_messages<M: FleetMessage>(input: &mut impl Read, take: &mut dyn FnMut(u64, M) -> bool) -> StreamEnd {
+    let (mut reader, mut piece) = (MessageReader::default(), vec![0; PIECE_BYTES]);
+    loop {
+        match input.read(&mut piece) {
+            Ok(0) => return StreamEnd::Closed,
+            Ok(count) => reader.push(&piece[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return StreamEnd::Unreadable(system_text(&error)),
+        }
+        let came_ns = monotonic_ns();
+        loop {
+            match reader.read_next::<M>() {
+                Ok(None) => break,
+                Ok(Some(message)) => {
+                    if !take(came_ns, message) {
+                        return StreamEnd::Unwanted;
+                    }
+                }
+                Err(error) => return StreamEnd::Invalid(error),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::GREETING;
+    use crate::message::ToAgent;
+
+    #[test]
+    fn a_stream_ends_for_one_of_four_reasons() {
+        let mut whole = GREETING.to_vec();
+        ToAgent::Lease.encode(&mut whole);
+        ToAgent::Leave.encode(&mut whole);
+        let read = |bytes: &[u8], wanted: usize| {
+            let mut taken = Vec::new();
+            let end = read_messages::<ToAgent>(&mut &*bytes, &mut |_, message| {
+                taken.push(message);
+                taken.len() < wanted
+            });
+            (taken, end)
+        };
+        assert_eq!(read(&whole, 9), (vec![ToAgent::Lease, ToAgent::Leave], StreamEnd::Closed));
+        assert_eq!(read(&whole, 1), (vec![ToAgent::Lease], StreamEnd::Unwanted));
+        assert_eq!(read(b"Welcome to load1", 9), (Vec::new(), StreamEnd::Invalid(FrameError::NoGreeting)));
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::from(ErrorKind::BrokenPipe))
+            }
+        }
+        let end = read_messages::<ToAgent>(&mut Broken, &mut |_, _| true);
+        assert!(matches!(end, StreamEnd::Unreadable(_)), "{end:?}");
+    }
+}

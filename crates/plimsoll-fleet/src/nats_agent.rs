@@ -1,0 +1,396 @@
+//! An agent on a NATS bus ([`join`]): says that it is there, works for one coordinator at a time,
+//! and stores its intervals on its own disk until they are recorded (`spool`).
+//!
+//! The bus acknowledges each interval when it has stored it. Whatever is not recorded is sent
+//! again, also by an agent that was killed and started again. Not here: the coordinator's side
+//! (`nats_bus`), and how loads are made (`service`).
+
+use crate::allow::AllowList;
+use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
+use crate::message::{ToAgent, ToCoordinator};
+use crate::nats_client::{BusAccess, connect, fatal, jetstream, piece_bytes, start};
+use crate::pieces::{Assembly, cut};
+use crate::presence::{self, Claim, Presence, WHO, is_run, run_of};
+use crate::service::{AgentCarrier, Permissions, ServiceEvent, SessionEnd, own_hello, serve_session};
+use crate::spool::{Spool, SpoolEntry, SpoolOutlet};
+use crate::task_key::{TaskVerifier, hex, random};
+use async_nats::jetstream::Context;
+use async_nats::{Client, Subscriber};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use plimsoll_model::failure::Failure;
+use plimsoll_sys::clock::monotonic_ns;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// How often an agent says that it is there without being asked.
+const PRESENT_EVERY: Duration = Duration::from_secs(2);
+/// How long a new agent looks for another of its name.
+const NEW_FOR: Duration = Duration::from_millis(1_000);
+/// Intervals that may be on their way to the bus at once.
+const IN_FLIGHT_MAX: usize = 16;
+/// How soon an interval is sent again that the bus has not acknowledged, and how soon one that the
+/// bus has, and no coordinator has recorded.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
+const RECORD_PATIENCE: Duration = Duration::from_secs(2);
+/// An interval that the bus has not taken for so long is given up, as the spool does.
+const STORED_FOR: Duration = Duration::from_secs(24 * 3_600);
+
+/// How an agent joins a bus.
+#[derive(Debug, Clone)]
+pub struct JoinTerms {
+    /// The bus.
+    pub access: BusAccess,
+    /// What the agent is called.
+    pub name: String,
+    /// What it may load.
+    pub allow: AllowList,
+    /// Whose plans it takes.
+    pub verifier: Option<TaskVerifier>,
+    /// The folder of its intervals.
+    pub spool: PathBuf,
+    /// How long it waits for a bus that does not answer.
+    pub wait: Duration,
+}
+
+/// What the connection's thread is to do.
+enum JoinOrder {
+    /// Sends a message to the coordinator.
+    Send(Vec<u8>),
+    /// The session is over: another coordinator may come.
+    Release,
+}
+
+/// The bus as the way to the coordinator.
+struct BusCarrier {
+    run: String,
+    orders: UnboundedSender<JoinOrder>,
+    spool: Spool,
+}
+
+impl AgentCarrier for BusCarrier {
+    fn send(&mut self, message: &ToCoordinator) {
+        let bytes = encode_alone(|out| message.encode(out));
+        match message {
+            ToCoordinator::Tick { epoch, sequence, .. } | ToCoordinator::Seal { epoch, sequence, .. } => {
+                self.spool.append(SpoolEntry { run: self.run.clone(), key: (*epoch, *sequence), message: bytes });
+            }
+            _ => _ = self.orders.send(JoinOrder::Send(bytes)),
+        }
+    }
+
+    fn outlives_coordinator(&self) -> bool {
+        true
+    }
+}
+
+/// Joins a bus and serves its coordinators, one after the other, until the bus refuses. `joined` is
+/// called once the agent is on the bus.
+pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
+    let (sender, events) = channel();
+    let (stored_sender, stored) = unbounded_channel();
+    let failed = sender.clone();
+    let spool = Spool::open(
+        &terms.spool,
+        SpoolOutlet {
+            stored: Box::new(move |entry| _ = stored_sender.send(entry)),
+            failed: Box::new(move |why| _ = failed.send(ServiceEvent::Unstored(why))),
+        },
+    )?;
+    let allow = terms.allow.clone().except(terms.access.addresses());
+    let permissions = Arc::new(Permissions { allow, verifier: terms.verifier.clone() });
+    let (orders, queue) = unbounded_channel();
+    let (ready, is_ready) = channel();
+    let boot = hex(&random::<16>()?);
+    let worker = JoinWorker { terms, boot, sender: sender.clone(), spool: spool.clone() };
+    start(move || worker.serve(queue, stored, ready))?;
+    is_ready.recv().map_err(|_| Failure::start("the connection to the bus ended by itself"))??;
+    joined();
+    loop {
+        let run = match events.recv() {
+            Ok(ServiceEvent::Claimed(run)) => run,
+            Ok(ServiceEvent::Closed(why)) => return why.map_or(Ok(()), |why| Err(Failure::start(why))),
+            Err(_) => return Err(Failure::start("the connection to the bus ended by itself")),
+            // Of a session that is over.
+            Ok(_) => continue,
+        };
+        let mut carrier = BusCarrier { run: run.clone(), orders: orders.clone(), spool: spool.clone() };
+        let end = serve_session(&run, &events, &sender, &mut carrier, &permissions);
+        spool.close(&run);
+        // What of its load is still said is of no session.
+        while let Ok(event) = events.try_recv() {
+            if let ServiceEvent::Closed(why) = event {
+                return why.map_or(Ok(()), |why| Err(Failure::start(why)));
+            }
+        }
+        if let SessionEnd::Closed(why) = end {
+            return why.map_or(Ok(()), |why| Err(Failure::start(why)));
+        }
+        let _ = orders.send(JoinOrder::Release);
+    }
+}
+
+/// The connection's thread.
+struct JoinWorker {
+    terms: JoinTerms,
+    boot: String,
+    sender: Sender<ServiceEvent>,
+    spool: Spool,
+}
+
+/// What the agent hears.
+struct Subscriptions {
+    who: Subscriber,
+    claims: Subscriber,
+    messages: Subscriber,
+    namesakes: Subscriber,
+}
+
+impl JoinWorker {
+    async fn serve(
+        self,
+        queue: UnboundedReceiver<JoinOrder>,
+        stored: UnboundedReceiver<SpoolEntry>,
+        ready: Sender<Result<(), Failure>>,
+    ) {
+        let (event_sender, mut events) = unbounded_channel();
+        let on_event = move |event| _ = event_sender.send(event);
+        let JoinTerms { access, name, wait, .. } = &self.terms;
+        let opened = match connect(access, name, *wait, on_event).await {
+            Err(failure) => Err(failure),
+            Ok(client) => match self.subscribe(&client).await {
+                Err(failure) => Err(failure),
+                Ok(mut heard) => {
+                    self.look_for_namesake(&client, &mut heard, &mut events).await.map(|()| (client, heard))
+                }
+            },
+        };
+        match opened {
+            Err(failure) => _ = ready.send(Err(failure)),
+            Ok((client, heard)) => {
+                let _ = ready.send(Ok(()));
+                self.carry(client, heard, queue, stored, events).await;
+            }
+        }
+    }
+
+    async fn subscribe(&self, client: &Client) -> Result<Subscriptions, Failure> {
+        let JoinTerms { access, name, .. } = &self.terms;
+        let subscribe = async |subject: String| {
+            let heard = client.subscribe(subject).await;
+            heard.map_err(|error| Failure::start(format!("the bus at {} is not heard: {error}", access.address.url)))
+        };
+        Ok(Subscriptions {
+            who: subscribe(WHO.to_owned()).await?,
+            claims: subscribe(presence::claim(name)).await?,
+            messages: subscribe(presence::to_agent("*", name)).await?,
+            namesakes: subscribe(presence::here(name)).await?,
+        })
+    }
+
+    fn presence(&self, run: Option<&str>, is_new: bool) -> Vec<u8> {
+        let (protocol, boot) = (GREETING[GREETING.len() - 1], self.boot.clone());
+        Presence { protocol, boot, hello: own_hello(), run: run.map(str::to_owned), is_new }.bytes()
+    }
+
+    async fn say_present(&self, client: &Client, run: Option<&str>, is_new: bool) {
+        let _ = client.publish(presence::here(&self.terms.name), self.presence(run, is_new).into()).await;
+    }
+
+    /// Refuses to be the second of its name. Of two that start at once, one goes on.
+    async fn look_for_namesake(
+        &self,
+        client: &Client,
+        heard: &mut Subscriptions,
+        events: &mut UnboundedReceiver<async_nats::Event>,
+    ) -> Result<(), Failure> {
+        let begun = Instant::now();
+        self.say_present(client, None, true).await;
+        let _ = client.publish(WHO, Vec::new().into()).await;
+        loop {
+            let left = NEW_FOR.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            tokio::select! {
+                Some(message) = heard.namesakes.next() => {
+                    let Some(other) = Presence::read(&message.payload).filter(|other| other.boot != self.boot) else { continue };
+                    if !other.is_new || other.boot < self.boot {
+                        let JoinTerms { name, access, .. } = &self.terms;
+                        return Err(Failure::usage(format!(
+                            "an agent with the name {name} is on the bus at {} already: give this one another with --name",
+                            access.address.url
+                        )));
+                    }
+                }
+                Some(_) = heard.who.next() => self.say_present(client, None, true).await,
+                Some(event) = events.recv() => {
+                    if let Some(why) = fatal(&event, &self.terms.access) {
+                        return Err(Failure::start(why));
+                    }
+                }
+                () = tokio::time::sleep(left) => {}
+            }
+        }
+    }
+
+    async fn carry(
+        self,
+        client: Client,
+        heard: Subscriptions,
+        mut queue: UnboundedReceiver<JoinOrder>,
+        stored: UnboundedReceiver<SpoolEntry>,
+        mut events: UnboundedReceiver<async_nats::Event>,
+    ) {
+        let Subscriptions { mut who, mut claims, mut messages, namesakes } = heard;
+        drop(namesakes);
+        let (recorded, commits) = unbounded_channel();
+        tokio::spawn(publish_stored(client.clone(), self.terms.name.clone(), stored, commits));
+        let (mut run, mut assembly) = (None::<String>, Assembly::new(TO_AGENT_BYTES_MAX));
+        let (mut number, mut timer) = (monotonic_ns(), tokio::time::interval(PRESENT_EVERY));
+        loop {
+            tokio::select! {
+                Some(_) = who.next() => self.say_present(&client, run.as_deref(), false).await,
+                _ = timer.tick() => self.say_present(&client, run.as_deref(), false).await,
+                Some(message) = claims.next() => {
+                    if let Some(claim) = Claim::read(&message.payload).filter(|claim| claim.boot == self.boot) {
+                        if run.is_none() {
+                            assembly = Assembly::new(TO_AGENT_BYTES_MAX);
+                            run = Some(claim.run.clone());
+                            let _ = self.sender.send(ServiceEvent::Claimed(claim.run));
+                        }
+                        // One that works for another says so.
+                        self.say_present(&client, run.as_deref(), false).await;
+                    }
+                }
+                Some(message) = messages.next() => {
+                    let of = run_of(&message.subject).to_owned();
+                    let is_ours = run.as_deref() == Some(of.as_str());
+                    let came_ns = monotonic_ns();
+                    if !is_ours {
+                        // A run that was fetched is recorded, too.
+                        let alone = Assembly::new(TO_AGENT_BYTES_MAX).take(&message.payload);
+                        if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_alone)
+                            && is_run(&of)
+                        {
+                            self.record(&recorded, &of, (epoch, sequence));
+                        }
+                        continue;
+                    }
+                    match assembly.take(&message.payload).map(decode_alone::<ToAgent>) {
+                        None => {}
+                        Some(Ok(message)) => {
+                            if let ToAgent::Commit { epoch, sequence } = message {
+                                self.record(&recorded, &of, (epoch, sequence));
+                            }
+                            let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
+                        }
+                        // Whoever says that is no coordinator of this version; its lease ends.
+                        Some(Err(_)) => {}
+                    }
+                }
+                Some(order) = queue.recv() => match (order, &run) {
+                    (JoinOrder::Send(message), Some(of)) => {
+                        number += 1;
+                        let subject = presence::from_agent(of, &self.terms.name);
+                        for piece in cut(number, &message, piece_bytes(&client)) {
+                            let _ = client.publish(subject.clone(), piece.into()).await;
+                        }
+                    }
+                    (JoinOrder::Send(_), None) => {}
+                    (JoinOrder::Release, _) => {
+                        run = None;
+                        self.say_present(&client, None, false).await;
+                    }
+                },
+                Some(event) = events.recv() => {
+                    if let Some(why) = fatal(&event, &self.terms.access) {
+                        let _ = self.sender.send(ServiceEvent::Closed(Some(why)));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// All of a run up to this key are in a run file.
+    fn record(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
+        self.spool.commit(run, key);
+        let _ = recorded.send((run.to_owned(), key));
+    }
+}
+
+/// How far an interval has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Publication {
+    Waiting,
+    Acknowledged(Instant),
+}
+
+/// Publishes what is on the disk, each interval until the bus has acknowledged it, and again where
+/// no coordinator records it.
+async fn publish_stored(
+    client: Client,
+    name: String,
+    mut stored: UnboundedReceiver<SpoolEntry>,
+    mut commits: UnboundedReceiver<(String, (u64, u64))>,
+) {
+    let context = jetstream(&client);
+    let mut known: BTreeMap<(String, (u64, u64)), Publication> = BTreeMap::new();
+    let (mut waiting, mut in_flight, mut number) = (VecDeque::new(), FuturesUnordered::new(), monotonic_ns());
+    loop {
+        while in_flight.len() < IN_FLIGHT_MAX
+            && let Some(SpoolEntry { run, key, message }) = waiting.pop_front()
+        {
+            number += 1;
+            let (context, subject) = (context.clone(), presence::frames(&run, &name));
+            let pieces = cut(number, &message, piece_bytes(&client));
+            in_flight.push(async move {
+                publish_pieces(&context, &subject, pieces).await;
+                (run, key)
+            });
+        }
+        tokio::select! {
+            entry = stored.recv() => {
+                let Some(entry) = entry else { return };
+                let place = (entry.run.clone(), entry.key);
+                let is_due = match known.get(&place) {
+                    None => true,
+                    Some(Publication::Waiting) => false,
+                    Some(Publication::Acknowledged(at)) => at.elapsed() >= RECORD_PATIENCE,
+                };
+                if is_due {
+                    known.insert(place, Publication::Waiting);
+                    waiting.push_back(entry);
+                }
+            }
+            Some(place) = in_flight.next(), if !in_flight.is_empty() => {
+                if let Some(publication) = known.get_mut(&place) {
+                    *publication = Publication::Acknowledged(Instant::now());
+                }
+            }
+            Some((run, key)) = commits.recv() => {
+                known.retain(|place, _| place.0 != run || place.1 > key);
+            }
+        }
+    }
+}
+
+/// Publishes pieces, each until the bus has it.
+async fn publish_pieces(context: &Context, subject: &str, pieces: Vec<Vec<u8>>) {
+    let deadline = Instant::now() + STORED_FOR;
+    for piece in pieces {
+        while Instant::now() < deadline {
+            if let Ok(acknowledged) = context.publish(subject.to_owned(), piece.clone().into()).await
+                && acknowledged.await.is_ok()
+            {
+                break;
+            }
+            tokio::time::sleep(TRY_AGAIN).await;
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! NATS as a coordinator's carrier ([`NatsBus`]): chooses and claims agents, sends them messages,
+//! and hears theirs. Intervals come at once, as all messages do; the bus stores them besides. What
+//! was missed while the connection was down is read from the store.
+//!
+//! Not here: the agents' side (`nats_agent`), and run files from what is stored (`fetch`).
+
+use crate::bus::{Arrived, Bus};
+use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
+use crate::load_record::LoadRecord;
+use crate::message::{ToAgent, ToCoordinator};
+use crate::nats_client::{
+    BusAccess, PLAN_BYTES_MAX, connect, duration_text, fatal, frames_stream, jetstream, piece_bytes, start,
+};
+use crate::pieces::{Assembly, cut};
+use crate::presence::{self, Claim, HERE_ALL, Presence, WHO, agent_of};
+use crate::roster::{AgentChoice, Roster, RosterState};
+use crate::task_key::{hex, random};
+use async_nats::jetstream::object_store::{Config as StoreConfig, ObjectStore};
+use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
+use async_nats::{Client, Event, Message, Subscriber};
+use futures_util::StreamExt;
+use plimsoll_model::failure::Failure;
+use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::{signal, system_text};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// How long agents are waited for, where nothing else is said.
+const AGENTS_WAIT: Duration = Duration::from_secs(30);
+/// How often agents are asked whether they are there, and are claimed.
+const ASK_AGAIN: Duration = Duration::from_millis(300);
+/// How long further agents may answer after all that are wanted are there: two may have one name.
+const SETTLE: Duration = Duration::from_millis(400);
+/// How long a claimed agent may take to say that it works for this run.
+const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
+/// How often the coordinator asks whether the bus works, and from when it does not.
+const ECHO_EVERY: Duration = Duration::from_millis(200);
+const ECHO_NS_MAX: u64 = 1_200_000_000;
+/// A bus that is down for so long is given up.
+const DOWN_NS_MAX: u64 = 60_000_000_000;
+/// How long an end, a removal and a run file may take.
+const FLUSH_PATIENCE: Duration = Duration::from_millis(500);
+const PURGE_PATIENCE: Duration = Duration::from_secs(2);
+const STORE_PATIENCE: Duration = Duration::from_secs(60);
+const STORED_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// The store of run files.
+const STORE: &str = "plimsoll-runs";
+/// How often something stored is read or written again that failed.
+const TRIES_MAX: u32 = 20;
+const TRY_AGAIN: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the connection's thread is to do.
+enum BusOrder {
+    Send(usize, Vec<u8>),
+    BeginLoad(Box<LoadRecord>),
+    ForgetLoad,
+    Store(PathBuf, Sender<Result<(), String>>),
+    End,
+}
+
+/// A connection to the agents of a bus.
+pub struct NatsBus {
+    access: BusAccess,
+    run: String,
+    orders: UnboundedSender<BusOrder>,
+    arrived: Receiver<(usize, u64, Arrived)>,
+    /// When the bus was last seen to work.
+    echo_ns: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl NatsBus {
+    /// Waits for the agents that the user wants, and takes them for a run. Gives their names, in
+    /// the order of their numbers.
+    ///
+    /// A bus that does not answer is waited for only where the user says how long.
+    pub fn open(
+        access: &BusAccess,
+        choice: &AgentChoice,
+        wait: Option<Duration>,
+    ) -> Result<(NatsBus, Vec<String>), Failure> {
+        let run = hex(&random::<16>()?);
+        let (orders, queue) = unbounded_channel();
+        let (sender, arrived) = channel();
+        let (ready, is_ready) = channel();
+        let echo_ns = Arc::new(AtomicU64::new(0));
+        let worker = BusWorker {
+            access: access.clone(),
+            run: run.clone(),
+            choice: choice.clone(),
+            bus_wait: wait.unwrap_or_default(),
+            wait: wait.unwrap_or(AGENTS_WAIT),
+            sender,
+            echo_ns: Arc::clone(&echo_ns),
+        };
+        let thread = start(move || worker.serve(queue, ready))?;
+        let names = is_ready.recv().map_err(|_| Failure::start("the connection to the bus ended by itself"))??;
+        Ok((NatsBus { access: access.clone(), run, orders, arrived, echo_ns, thread: Some(thread) }, names))
+    }
+}
+
+impl Bus for NatsBus {
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+
+    fn send(&mut self, agent: usize, message: &ToAgent) {
+        let _ = self.orders.send(BusOrder::Send(agent, encode_alone(|out| message.encode(out))));
+    }
+
+    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {
+        self.arrived.recv_timeout(patience).ok()
+    }
+
+    fn is_interrupted(&self) -> bool {
+        signal::interrupted()
+    }
+
+    fn run(&self) -> &str {
+        &self.run
+    }
+
+    fn is_up(&self) -> bool {
+        monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed)) < ECHO_NS_MAX
+    }
+
+    fn plan_bytes_max(&self) -> usize {
+        PLAN_BYTES_MAX
+    }
+
+    fn begin_load(&mut self, load: &LoadRecord) {
+        let _ = self.orders.send(BusOrder::BeginLoad(Box::new(load.clone())));
+    }
+
+    fn forget_load(&mut self) {
+        let _ = self.orders.send(BusOrder::ForgetLoad);
+    }
+
+    fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
+        let (reply, stored) = channel();
+        let _ = self.orders.send(BusOrder::Store(path.to_owned(), reply));
+        let url = &self.access.address.url;
+        match stored.recv_timeout(STORE_PATIENCE) {
+            Ok(Ok(())) => Ok(Some(format!("fetch it from anywhere: plimsoll fleet fetch {url} {}", self.run))),
+            Ok(Err(why)) => Err(format!("the bus at {url} does not store the run file: {why}")),
+            Err(_) => Err(format!("the bus at {url} took too long to store the run file")),
+        }
+    }
+}
+
+impl Drop for NatsBus {
+    fn drop(&mut self) {
+        let _ = self.orders.send(BusOrder::End);
+        let deadline = Instant::now() + 2 * FLUSH_PATIENCE;
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        self.thread.take();
+    }
+}
+
+/// The connection's thread.
+struct BusWorker {
+    access: BusAccess,
+    run: String,
+    choice: AgentChoice,
+    bus_wait: Duration,
+    wait: Duration,
+    sender: Sender<(usize, u64, Arrived)>,
+    echo_ns: Arc<AtomicU64>,
+}
+
+/// A connection whose agents are there.
+struct OpenBus {
+    client: Client,
+    stream: Stream,
+    names: Vec<String>,
+    messages: Subscriber,
+    frames: Subscriber,
+    echoes: Subscriber,
+    events: UnboundedReceiver<Event>,
+}
+
+impl BusWorker {
+    async fn serve(self, queue: UnboundedReceiver<BusOrder>, ready: Sender<Result<Vec<String>, Failure>>) {
+        match self.open().await {
+            Ok(open) => {
+                let _ = ready.send(Ok(open.names.clone()));
+                self.carry(open, queue).await;
+            }
+            Err(failure) => _ = ready.send(Err(failure)),
+        }
+    }
+
+    async fn open(&self) -> Result<OpenBus, Failure> {
+        let (event_sender, mut events) = unbounded_channel();
+        let on_event = move |event| _ = event_sender.send(event);
+        let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait, on_event).await?;
+        let opened = self.open_over(client).await;
+        // What the bus does not permit is not an error of the call, but an event.
+        let refused = std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| fatal(&event, &self.access));
+        match (opened, refused) {
+            (Ok(open), _) => Ok(OpenBus { events, ..open }),
+            (Err(_), Some(why)) => Err(Failure::start(why)),
+            (Err(failure), None) => Err(failure),
+        }
+    }
+
+    async fn open_over(&self, client: Client) -> Result<OpenBus, Failure> {
+        let stream = frames_stream(&client, &self.access).await?;
+        let messages = self.subscribe(&client, presence::from_agent(&self.run, "*")).await?;
+        let frames = self.subscribe(&client, presence::frames(&self.run, "*")).await?;
+        let echoes = self.subscribe(&client, presence::echo(&self.run)).await?;
+        let mut heard = self.subscribe(&client, HERE_ALL.to_owned()).await?;
+        let agents = self.choose(&client, &mut heard).await?;
+        let claimed = self.claim(&client, &mut heard, &agents).await;
+        let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
+        if let Err(failure) = claimed {
+            // Those that were taken are free again.
+            for name in &names {
+                self.publish(&client, name, 0, &encode_alone(|out| ToAgent::Leave.encode(out))).await;
+            }
+            let _ = tokio::time::timeout(FLUSH_PATIENCE, client.flush()).await;
+            return Err(failure);
+        }
+        self.echo_ns.store(monotonic_ns(), Ordering::Relaxed);
+        let (_, events) = unbounded_channel();
+        Ok(OpenBus { client, stream, names, messages, frames, echoes, events })
+    }
+
+    async fn subscribe(&self, client: &Client, subject: String) -> Result<Subscriber, Failure> {
+        let url = &self.access.address.url;
+        client
+            .subscribe(subject)
+            .await
+            .map_err(|error| Failure::start(format!("the bus at {url} is not heard: {error}")))
+    }
+
+    /// The agents that are to make the loads: name and start of each.
+    async fn choose(&self, client: &Client, heard: &mut Subscriber) -> Result<Vec<(String, String)>, Failure> {
+        let (begun, mut roster, mut complete_since) = (Instant::now(), Roster::default(), None::<Instant>);
+        let mut asked = None::<Instant>;
+        loop {
+            if asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN) {
+                asked = Some(Instant::now());
+                let _ = client.publish(WHO, Vec::new().into()).await;
+            }
+            if let Some((name, presence)) = next_presence(heard, LOOK).await {
+                roster.add(&name, presence);
+            }
+            if signal::interrupted() {
+                return Err(Failure::start("interrupted"));
+            }
+            let state = roster.state(&self.choice);
+            let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE);
+            match state {
+                RosterState::Complete(agents) if is_settled => return Ok(agents),
+                // One that works for another may be free in a moment.
+                RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
+                RosterState::Complete(_) | RosterState::Refused(_) => {
+                    _ = complete_since.get_or_insert_with(Instant::now)
+                }
+                RosterState::Incomplete => complete_since = None,
+            }
+            if begun.elapsed() >= self.wait.max(SETTLE) && complete_since.is_none() {
+                return Err(Failure::start(roster.shortage(&self.choice, self.wait, &self.access.address.url)));
+            }
+        }
+    }
+
+    /// Takes agents for this run.
+    async fn claim(&self, client: &Client, heard: &mut Subscriber, agents: &[(String, String)]) -> Result<(), Failure> {
+        let (begun, mut asked) = (Instant::now(), None::<Instant>);
+        let mut waiting: Vec<&(String, String)> = agents.iter().collect();
+        while !waiting.is_empty() {
+            if asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN) {
+                asked = Some(Instant::now());
+                for (name, boot) in &waiting {
+                    let claim = Claim { boot: boot.clone(), run: self.run.clone() };
+                    let _ = client.publish(presence::claim(name), claim.bytes().into()).await;
+                }
+            }
+            if let Some((name, presence)) = next_presence(heard, LOOK).await {
+                match presence.run.as_deref() {
+                    Some(run) if run == self.run => {
+                        waiting.retain(|agent| **agent != (name.clone(), presence.boot.clone()))
+                    }
+                    Some(_) if waiting.iter().any(|agent| agent.0 == name) => {
+                        return Err(Failure::start(format!(
+                            "agent {name} works for another coordinator: wait for its end, or name further agents with --agents"
+                        )));
+                    }
+                    _ => {}
+                }
+            }
+            if begun.elapsed() >= CLAIM_PATIENCE
+                && let Some((name, _)) = waiting.first()
+            {
+                return Err(Failure::start(format!(
+                    "agent {name} did not accept this run within {}: see its output, or name further agents with --agents",
+                    duration_text(CLAIM_PATIENCE)
+                )));
+            }
+            if signal::interrupted() {
+                return Err(Failure::start("interrupted"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn publish(&self, client: &Client, name: &str, number: u64, message: &[u8]) {
+        let subject = presence::to_agent(&self.run, name);
+        for piece in cut(number, message, piece_bytes(client)) {
+            let _ = client.publish(subject.clone(), piece.into()).await;
+        }
+    }
+
+    /// Carries messages until the end.
+    async fn carry(self, open: OpenBus, mut queue: UnboundedReceiver<BusOrder>) {
+        let OpenBus { client, stream, names, mut messages, mut frames, mut echoes, mut events } = open;
+        let mut hearing = Hearing::new(&names, self.sender.clone());
+        let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();
+        let mut echo_timer = tokio::time::interval(ECHO_EVERY);
+        // Nothing of this run is older.
+        let from_sequence = stream.cached_info().state.last_sequence + 1;
+        let (mut number, mut was_down) = (monotonic_ns(), false);
+        loop {
+            let is_connected = client.connection_state() == async_nats::connection::State::Connected;
+            tokio::select! {
+                order = queue.recv() => match order {
+                    // What is lost is sent again; what is old by then is not wanted.
+                    Some(BusOrder::Send(agent, message)) if is_connected => {
+                        number += 1;
+                        self.publish(&client, &names[agent], number, &message).await;
+                    }
+                    Some(BusOrder::Send(..)) => {}
+                    Some(BusOrder::BeginLoad(record)) => {
+                        number += 1;
+                        let pieces = cut(number, &record.bytes(), piece_bytes(&client));
+                        tokio::spawn(store_pieces(client.clone(), presence::load(&self.run), pieces));
+                    }
+                    Some(BusOrder::ForgetLoad) => purge(&stream, &self.run).await,
+                    Some(BusOrder::Store(path, reply)) => {
+                        tokio::spawn(store_run(client.clone(), self.run.clone(), path, reply));
+                    }
+                    Some(BusOrder::End) | None => {
+                        let _ = tokio::time::timeout(FLUSH_PATIENCE, client.flush()).await;
+                        return;
+                    }
+                },
+                Some(message) = messages.next() => hearing.take(&message.subject, &message.payload),
+                Some(message) = frames.next() => hearing.take(&message.subject, &message.payload),
+                Some((subject, piece)) = replayed.recv() => hearing.take(&subject, &piece),
+                Some(_) = echoes.next() => self.echo_ns.store(monotonic_ns(), Ordering::Relaxed),
+                Some(event) = events.recv() => {
+                    if let Some(why) = fatal(&event, &self.access) {
+                        hearing.lose_all(&why);
+                    }
+                    match event {
+                        Event::Disconnected => was_down = true,
+                        Event::Connected if was_down => {
+                            was_down = false;
+                            tokio::spawn(replay_frames(stream.clone(), self.run.clone(), from_sequence, replay.clone()));
+                        }
+                        _ => {}
+                    }
+                }
+                _ = echo_timer.tick() => {
+                    if is_connected {
+                        let _ = client.publish(presence::echo(&self.run), Vec::new().into()).await;
+                    }
+                    let down_ns = monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed));
+                    if down_ns > DOWN_NS_MAX {
+                        hearing.lose_all("its bus did not answer for 60 s");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Puts pieces together and passes messages on.
+struct Hearing {
+    agents: Vec<(String, Assembly)>,
+    sender: Sender<(usize, u64, Arrived)>,
+}
+
+impl Hearing {
+    fn new(names: &[String], sender: Sender<(usize, u64, Arrived)>) -> Hearing {
+        let assembly = || Assembly::new(2 * TO_COORDINATOR_BYTES_MAX);
+        Hearing { agents: names.iter().map(|name| (name.clone(), assembly())).collect(), sender }
+    }
+
+    fn take(&mut self, subject: &str, piece: &[u8]) {
+        let came_ns = monotonic_ns();
+        let name = agent_of(subject);
+        let Some(agent) = self.agents.iter().position(|agent| agent.0 == name) else { return };
+        let Some(message) = self.agents[agent].1.take(piece) else { return };
+        let arrived = match decode_alone::<ToCoordinator>(message) {
+            Ok(message) => Arrived::Message(message),
+            Err(error) => Arrived::Gone(error.to_string()),
+        };
+        let _ = self.sender.send((agent, came_ns, arrived));
+    }
+
+    fn lose_all(&self, why: &str) {
+        for agent in 0..self.agents.len() {
+            let _ = self.sender.send((agent, monotonic_ns(), Arrived::Gone(why.to_owned())));
+        }
+    }
+}
+
+async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(String, Presence)> {
+    let message: Message = tokio::time::timeout(patience, heard.next()).await.ok()??;
+    Some((agent_of(&message.subject).to_owned(), Presence::read(&message.payload)?))
+}
+
+/// Stores pieces in the stream, each until it is acknowledged.
+async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
+    let context = jetstream(&client);
+    for piece in pieces {
+        for _ in 0..TRIES_MAX {
+            if let Ok(acknowledged) = context.publish(subject.clone(), piece.clone().into()).await
+                && acknowledged.await.is_ok()
+            {
+                break;
+            }
+            tokio::time::sleep(TRY_AGAIN).await;
+        }
+    }
+}
+
+/// Removes what is stored of a run: all of it is in a run file.
+async fn purge(stream: &Stream, run: &str) {
+    for subject in [presence::frames(run, "*"), presence::load(run)] {
+        let _ = tokio::time::timeout(PURGE_PATIENCE, stream.purge().filter(subject)).await;
+    }
+}
+
+/// Reads what is stored under a subject, from this number on, in order. Gives the subject and
+/// content of each.
+pub async fn replay(
+    stream: &Stream,
+    subject: &str,
+    from_sequence: u64,
+    mut take: impl FnMut(String, Vec<u8>) -> bool,
+) -> Result<(), String> {
+    let (mut sequence, mut tries) = (from_sequence.max(1), 0);
+    loop {
+        match stream.direct_get_next_for_subject(subject, Some(sequence)).await {
+            Ok(message) => {
+                (sequence, tries) = (message.sequence + 1, 0);
+                if !take(message.subject.to_string(), message.payload.to_vec()) {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => return Ok(()),
+            Err(error) if tries >= TRIES_MAX => return Err(error.to_string()),
+            Err(_) => {
+                tries += 1;
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+        }
+    }
+}
+
+async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: UnboundedSender<(String, Vec<u8>)>) {
+    // What cannot be read now is sent again by its agent, which still has it.
+    let _ = replay(&stream, &presence::frames(&run, "*"), from_sequence, |subject, piece| {
+        sender.send((subject, piece)).is_ok()
+    })
+    .await;
+}
+
+/// The store of run files, if there is one.
+pub async fn run_store(client: &Client) -> Option<ObjectStore> {
+    async_nats::jetstream::new(client.clone()).get_object_store(STORE).await.ok()
+}
+
+async fn store_run(client: Client, run: String, path: PathBuf, reply: Sender<Result<(), String>>) {
+    let stored = async {
+        let bytes = std::fs::read(&path).map_err(|error| system_text(&error))?;
+        let store = match run_store(&client).await {
+            Some(store) => store,
+            None => {
+                let config =
+                    StoreConfig { bucket: STORE.to_owned(), max_age: STORED_AGE_MAX, ..StoreConfig::default() };
+                let made = async_nats::jetstream::new(client.clone()).create_object_store(config).await;
+                made.map_err(|error| error.to_string())?
+            }
+        };
+        store.put(run.as_str(), &mut bytes.as_slice()).await.map(drop).map_err(|error| error.to_string())
+    };
+    let _ = reply.send(stored.await);
+}

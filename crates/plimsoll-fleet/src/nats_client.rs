@@ -1,0 +1,282 @@
+//! Connections to a NATS server ([`connect`]), and the stream that stores intervals
+//! ([`frames_stream`]): what coordinators and agents have in common. Each error is a sentence with
+//! the way out.
+//!
+//! All of it runs on a runtime of one thread ([`start`]), which carries no load. Not here: what is
+//! said (`presence`, `nats_bus`, `nats_agent`).
+
+use crate::place::BusAddress;
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
+use async_nats::jetstream::{Context, ErrorCode};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::units::exact_duration;
+use plimsoll_sys::system_text;
+use std::error::Error;
+use std::future::Future;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The stream of intervals, and how long it keeps them.
+const STREAM: &str = "PLIMSOLL_FRAMES";
+const STREAM_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// Its bounds in bytes: the first that the server has room for.
+const STREAM_BYTES_MAX: [i64; 2] = [1 << 30, 64 << 20];
+/// A stream of which so much is used takes no new run, in percent.
+const STREAM_FULL_PERCENT: u64 = 90;
+const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+/// How long the server may take to acknowledge an interval before it is sent again.
+const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_millis(500);
+const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
+/// How often the server is asked whether it is there.
+const PING_EVERY: Duration = Duration::from_secs(2);
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+/// The longest piece of a message, in bytes; shorter where the server takes no such message.
+const PIECE_BYTES: usize = 192 << 10;
+/// What a message needs besides its piece, in bytes.
+const SPARE_BYTES: usize = 512;
+/// The longest plan that travels over a bus, in bytes.
+pub const PLAN_BYTES_MAX: usize = 64 << 20;
+
+/// How to reach a bus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BusAccess {
+    /// Where it is.
+    pub address: BusAddress,
+    /// A file with an nkey seed or NATS credentials.
+    pub creds: Option<String>,
+    /// A file with the certificates of the authority that signed the server's.
+    pub ca: Option<String>,
+}
+
+/// Where a coordinator finds what an agent is given by flags.
+pub const CREDS_VARIABLE: &str = "PLIMSOLL_CREDS";
+/// The same for the authority of the bus's certificate.
+pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
+
+impl BusAccess {
+    /// The access of this process's user, from the environment.
+    pub fn of_environment(address: BusAddress) -> BusAccess {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        BusAccess { address, creds: variable(CREDS_VARIABLE), ca: variable(CA_VARIABLE) }
+    }
+
+    /// The addresses behind its name, as far as they are known here.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        (self.address.host.as_str(), self.address.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+    }
+}
+
+/// Runs a task on a runtime in a thread of its own.
+pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<()>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|error| Failure::start(format!("no connection to a bus can be made: {}", system_text(&error))))?;
+    Ok(std::thread::spawn(move || runtime.block_on(task())))
+}
+
+/// Connects as `who`, and tries for `patience` where nothing answers.
+pub async fn connect(
+    access: &BusAccess,
+    who: &str,
+    patience: Duration,
+    on_event: impl Fn(Event) + Send + Sync + Clone + 'static,
+) -> Result<Client, Failure> {
+    let begun = Instant::now();
+    loop {
+        let on_event = on_event.clone();
+        let options = options(access, who)?.event_callback(move |event| {
+            on_event(event);
+            std::future::ready(())
+        });
+        let error = match options.connect(access.address.url.as_str()).await {
+            Ok(client) => return Ok(client),
+            Err(error) => error,
+        };
+        let detail = error.source().map_or_else(String::new, root_cause);
+        let may_come =
+            matches!(error.kind(), ConnectErrorKind::Io | ConnectErrorKind::TimedOut | ConnectErrorKind::Dns)
+                && !is_about_certificates(&detail);
+        if !may_come || begun.elapsed() + TRY_AGAIN >= patience {
+            return Err(refusal(access, error.kind(), &detail));
+        }
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+}
+
+/// The words of the error that caused all the others.
+fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    match error.downcast_ref::<std::io::Error>() {
+        Some(error) => system_text(error),
+        None => error.to_string(),
+    }
+}
+
+fn is_about_certificates(detail: &str) -> bool {
+    ["certificate", "UnknownIssuer", "CaUsedAsEndEntity"].iter().any(|word| detail.contains(word))
+}
+
+fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
+    let mut options = ConnectOptions::new()
+        .name(format!("plimsoll {who}"))
+        // Nobody hears what is answered to another.
+        .custom_inbox_prefix(format!("_I.{who}"))
+        .connection_timeout(CONNECT_PATIENCE)
+        .request_timeout(Some(REQUEST_PATIENCE))
+        .ping_interval(PING_EVERY)
+        .reconnect_delay_callback(|tries| Duration::from_millis(50 * (tries as u64).min(10)));
+    if let Some(ca) = &access.ca {
+        if let Err(error) = std::fs::File::open(Path::new(ca)) {
+            return Err(Failure::usage(format!(
+                "the authority of the bus: '{ca}' cannot be read: {}",
+                system_text(&error)
+            )));
+        }
+        options = options.add_root_certificates(ca.into());
+    }
+    if access.address.is_tls || access.ca.is_some() {
+        options = options.require_tls(true);
+    }
+    let Some(creds) = &access.creds else { return Ok(options) };
+    let text = std::fs::read_to_string(creds).map_err(|error| {
+        Failure::usage(format!("the credentials '{creds}' cannot be read: {}", system_text(&error)))
+    })?;
+    let wrong =
+        || Failure::usage(format!("the credentials '{creds}' are neither an nkey seed (SU...) nor NATS credentials"));
+    if text.contains("BEGIN NATS USER JWT") {
+        return options.credentials(&text).map_err(|_| wrong());
+    }
+    let seed = text.lines().map(str::trim).find(|line| line.starts_with("SU")).ok_or_else(wrong)?;
+    Ok(options.nkey(seed.to_owned()))
+}
+
+/// Why no connection could be made.
+fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure {
+    let url = &access.address.url;
+    let creds = access.creds.as_deref();
+    let said = match kind {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => match creds {
+            None => format!(
+                "the bus at {url} requires credentials: name their file in ${CREDS_VARIABLE} (an agent: --creds)"
+            ),
+            Some(creds) => {
+                format!(
+                    "the bus at {url} does not accept the credentials in '{creds}': ask its owner for new credentials"
+                )
+            }
+        },
+        ConnectErrorKind::Tls => unverified(url, detail),
+        _ if is_about_certificates(detail) => unverified(url, detail),
+        ConnectErrorKind::Dns => format!("the name of the bus at {url} has no address: check it"),
+        ConnectErrorKind::TimedOut => {
+            format!("the bus at {url} does not respond: check the address and the network")
+        }
+        _ => format!("no bus responds at {url} ({detail}): start nats-server --jetstream there, or check the address"),
+    };
+    Failure::start(said)
+}
+
+fn unverified(url: &str, detail: &str) -> String {
+    format!(
+        "the certificate of the bus at {url} is not trusted ({detail}): name the file of its authority in ${CA_VARIABLE} (an agent: --bus-ca)"
+    )
+}
+
+/// What stores intervals, over this connection.
+pub fn jetstream(client: &Client) -> Context {
+    let mut context = async_nats::jetstream::new(client.clone());
+    context.set_timeout(ACKNOWLEDGE_PATIENCE);
+    context
+}
+
+/// The stream of intervals, which is made where there is none.
+pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream, Failure> {
+    // Patience for an answer, not for an acknowledgement.
+    let mut context = async_nats::jetstream::new(client.clone());
+    context.set_timeout(REQUEST_PATIENCE);
+    let url = &access.address.url;
+    let none = || {
+        Failure::start(format!("the bus at {url} stores nothing: start nats-server with --jetstream and a store_dir"))
+    };
+    let stream = match context.get_stream(STREAM).await {
+        Ok(stream) => stream,
+        Err(error) => match error.kind() {
+            GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                create_stream(&context, url).await?
+            }
+            GetStreamErrorKind::JetStream(error) if is_off(error.error_code()) => return Err(none()),
+            GetStreamErrorKind::JetStream(error) => {
+                return Err(Failure::start(format!("the bus at {url} refuses its stream: {error}")));
+            }
+            _ => return Err(none()),
+        },
+    };
+    let info = stream.cached_info();
+    let (used, most) = (info.state.bytes, u64::try_from(info.config.max_bytes).unwrap_or(0));
+    if most > 0 && used.saturating_mul(100) > most.saturating_mul(STREAM_FULL_PERCENT) {
+        return Err(Failure::start(format!(
+            "the stream of the bus at {url} is full ({used} of {most} bytes). Fetch or remove its runs, \
+             or wait until they are a day old"
+        )));
+    }
+    Ok(stream)
+}
+
+fn is_off(code: ErrorCode) -> bool {
+    [ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT].contains(&code)
+}
+
+async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> {
+    let mut refused = String::new();
+    for max_bytes in STREAM_BYTES_MAX {
+        let config = Config {
+            name: STREAM.to_owned(),
+            subjects: vec!["pl.*.f.*".to_owned(), "pl.*.load".to_owned()],
+            storage: StorageType::File,
+            retention: RetentionPolicy::Limits,
+            // A stream that is full refuses intervals, which agents then keep, and loses none.
+            discard: DiscardPolicy::New,
+            max_bytes,
+            max_age: STREAM_AGE_MAX,
+            num_replicas: 1,
+            allow_direct: true,
+            ..Config::default()
+        };
+        match context.create_stream(config).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => refused = error.to_string(),
+        }
+    }
+    Err(Failure::start(format!(
+        "the bus at {url} makes no stream for intervals ({refused}): give its JetStream more room"
+    )))
+}
+
+/// How long the pieces of a message may be.
+pub fn piece_bytes(client: &Client) -> usize {
+    client.max_payload().saturating_sub(SPARE_BYTES).clamp(1_024, PIECE_BYTES)
+}
+
+/// Why an event ends the work; `None`: it does not.
+pub fn fatal(event: &Event, access: &BusAccess) -> Option<String> {
+    let url = &access.address.url;
+    let Event::ServerError(error) = event else { return None };
+    let said = error.to_string();
+    let said = said.trim_start_matches("nats: ");
+    if said.to_lowercase().contains("permissions violation") {
+        return Some(format!("the bus at {url} does not permit this: {said}; ask its owner for the right"));
+    }
+    None
+}
+
+/// A time as it is shown.
+pub fn duration_text(time: Duration) -> String {
+    exact_duration(time.as_nanos() as u64)
+}

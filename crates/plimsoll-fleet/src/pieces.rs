@@ -1,0 +1,137 @@
+//! Messages that are longer than a bus carries at once: cut into pieces ([`cut`]) and put together
+//! again ([`Assembly`]). A message of which a piece is lost is dropped: its sender repeats it.
+//!
+//! Not here: what a message holds (`frame`), and how pieces travel.
+
+use std::collections::BTreeMap;
+
+/// Message number (u64 LE), number of the piece and count of the pieces (u32 LE each).
+const HEAD_BYTES: usize = 16;
+/// Messages that may be incomplete at once.
+const OPEN_MAX: usize = 8;
+
+/// The pieces of a message, each of `piece_bytes` at most. A sender gives each message another
+/// `number`.
+pub fn cut(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
+    let content_bytes = piece_bytes.saturating_sub(HEAD_BYTES).max(1);
+    let count = message.len().div_ceil(content_bytes).max(1) as u32;
+    let piece = |index: u32| {
+        let start = index as usize * content_bytes;
+        let content = &message[start..message.len().min(start + content_bytes)];
+        let mut piece = Vec::with_capacity(HEAD_BYTES + content.len());
+        piece.extend_from_slice(&number.to_le_bytes());
+        piece.extend_from_slice(&index.to_le_bytes());
+        piece.extend_from_slice(&count.to_le_bytes());
+        piece.extend_from_slice(content);
+        piece
+    };
+    (0..count).map(piece).collect()
+}
+
+/// Pieces of one sender that wait for the rest of their message.
+#[derive(Debug)]
+pub struct Assembly {
+    open: BTreeMap<u64, PartialMessage>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct PartialMessage {
+    count: u32,
+    pieces: BTreeMap<u32, Vec<u8>>,
+    bytes: usize,
+}
+
+impl Assembly {
+    /// One that holds no more than so many bytes.
+    pub fn new(bytes_max: usize) -> Assembly {
+        Assembly { open: BTreeMap::new(), bytes: 0, bytes_max }
+    }
+
+    /// Takes a piece; gives the message that it completes. Bytes that are no piece are dropped.
+    pub fn take(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+        let (head, content) = piece.split_at_checked(HEAD_BYTES)?;
+        let number = u64::from_le_bytes(head[..8].try_into().ok()?);
+        let index = u32::from_le_bytes(head[8..12].try_into().ok()?);
+        let count = u32::from_le_bytes(head[12..].try_into().ok()?);
+        if index >= count {
+            return None;
+        }
+        if count == 1 {
+            return Some(content.to_vec());
+        }
+        let partial =
+            self.open.entry(number).or_insert_with(|| PartialMessage { count, pieces: BTreeMap::new(), bytes: 0 });
+        if partial.count != count || partial.pieces.contains_key(&index) {
+            return None;
+        }
+        partial.pieces.insert(index, content.to_vec());
+        partial.bytes += content.len();
+        self.bytes += content.len();
+        if partial.pieces.len() == count as usize {
+            let whole = self.open.remove(&number)?;
+            self.bytes -= whole.bytes;
+            return Some(whole.pieces.into_values().flatten().collect());
+        }
+        // The oldest are those of which a piece was lost.
+        while self.open.len() > OPEN_MAX || self.bytes > self.bytes_max {
+            let (_, oldest) = self.open.pop_first()?;
+            self.bytes -= oldest.bytes;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_message_comes_back_whatever_the_order_of_its_pieces(
+            length in 0usize..2_000, piece_bytes in 17usize..300, seed in any::<u64>()
+        ) {
+            let message: Vec<u8> = (0..length).map(|at| (at * 7) as u8).collect();
+            let mut pieces = cut(seed, &message, piece_bytes);
+            prop_assert!(pieces.iter().all(|piece| piece.len() <= piece_bytes));
+            let turn = seed as usize % pieces.len();
+            pieces.rotate_left(turn);
+            let doubled = pieces[0].clone();
+            if pieces.len() > 1 {
+                pieces.insert(1, doubled);
+            }
+            let mut assembly = Assembly::new(1 << 20);
+            let whole: Vec<Vec<u8>> = pieces.iter().filter_map(|piece| assembly.take(piece)).collect();
+            prop_assert_eq!(whole, vec![message]);
+            prop_assert_eq!((assembly.open.len(), assembly.bytes), (0, 0));
+        }
+
+        #[test]
+        fn any_bytes_hold_no_more_memory_than_allowed(pieces in prop::collection::vec(
+            (0u64..20, 0u32..5, 0u32..5, 0usize..90), 0..200)
+        ) {
+            let mut assembly = Assembly::new(300);
+            for (number, index, count, length) in pieces {
+                let mut piece = number.to_le_bytes().to_vec();
+                piece.extend_from_slice(&index.to_le_bytes());
+                piece.extend_from_slice(&count.to_le_bytes());
+                piece.extend_from_slice(&vec![1; length]);
+                let _ = assembly.take(&piece);
+                prop_assert!(assembly.bytes <= 300 && assembly.open.len() <= OPEN_MAX);
+            }
+        }
+    }
+
+    #[test]
+    fn an_incomplete_message_gives_way_to_later_ones() {
+        let mut assembly = Assembly::new(1 << 20);
+        let first = cut(1, &[1; 100], 60);
+        assert!(assembly.take(&first[0]).is_none() && assembly.take(b"short").is_none());
+        for number in 2..=OPEN_MAX as u64 + 1 {
+            assert!(assembly.take(&cut(number, &[2; 100], 60)[0]).is_none());
+        }
+        assert!(first[1..].iter().all(|piece| assembly.take(piece).is_none()), "the first was dropped");
+    }
+}

@@ -1,0 +1,195 @@
+//! What agents and coordinators say on a bus before a run and about it: subjects, the presence of
+//! an agent ([`Presence`]), and a coordinator's claim to it ([`Claim`]).
+//!
+//! ```text
+//! pl.who              coordinator to all   tell me that you are there
+//! pl.here.AGENT       agent to all         a presence
+//! pl.claim.AGENT      coordinator to one   a claim
+//! pl.RUN.to.AGENT     coordinator to one   messages in pieces
+//! pl.RUN.from.AGENT   agent to coordinator messages in pieces
+//! pl.RUN.f.AGENT      agent, stored        intervals and ends of loads, in pieces
+//! pl.RUN.load         coordinator, stored  what is loaded, in pieces
+//! pl.RUN.echo         coordinator to itself: whether the bus works
+//! ```
+//!
+//! So the credentials of an agent can be limited to subjects that end with its name. Not here: the
+//! connection (`nats_client`).
+
+use crate::frame::GREETING;
+use crate::message::Hello;
+use plimsoll_model::redact;
+use serde::{Deserialize, Serialize};
+
+/// The question to all agents.
+pub const WHO: &str = "pl.who";
+/// The subjects of all presences.
+pub const HERE_ALL: &str = "pl.here.*";
+/// The longest name of an agent on a bus.
+const NAME_BYTES_MAX: usize = 64;
+/// Digits of the name of a run.
+const RUN_DIGITS: usize = 32;
+const VERSION_CHARS_MAX: usize = 40;
+
+/// Where an agent says that it is there.
+pub fn here(agent: &str) -> String {
+    format!("pl.here.{agent}")
+}
+
+/// Where an agent is claimed.
+pub fn claim(agent: &str) -> String {
+    format!("pl.claim.{agent}")
+}
+
+/// Where an agent hears its coordinator; `*` as the run: that of any run.
+pub fn to_agent(run: &str, agent: &str) -> String {
+    format!("pl.{run}.to.{agent}")
+}
+
+/// Where a coordinator hears an agent; `*` as the agent: all of the run.
+pub fn from_agent(run: &str, agent: &str) -> String {
+    format!("pl.{run}.from.{agent}")
+}
+
+/// Where an agent's intervals are stored; `*` as the agent: those of all.
+pub fn frames(run: &str, agent: &str) -> String {
+    format!("pl.{run}.f.{agent}")
+}
+
+/// Where the loads of a run are described.
+pub fn load(run: &str) -> String {
+    format!("pl.{run}.load")
+}
+
+/// Where a coordinator hears itself.
+pub fn echo(run: &str) -> String {
+    format!("pl.{run}.echo")
+}
+
+/// The agent of a subject.
+pub fn agent_of(subject: &str) -> &str {
+    subject.rsplit('.').next().unwrap_or_default()
+}
+
+/// The run of a subject; empty where it has none.
+pub fn run_of(subject: &str) -> &str {
+    subject.split('.').nth(1).unwrap_or_default()
+}
+
+/// Whether a text is the name of a run: nothing else becomes part of a path or a subject.
+pub fn is_run(text: &str) -> bool {
+    text.len() == RUN_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// Reads the name of an agent.
+pub fn agent_name(text: &str) -> Result<String, String> {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    match !text.is_empty() && text.len() <= NAME_BYTES_MAX && text.bytes().all(is_known) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("'{text}' is no name of an agent; use letters, digits, - and _")),
+    }
+}
+
+/// The name of an agent that was given none: that of its machine.
+pub fn own_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name: String = host.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    agent_name(&name).unwrap_or_else(|_| "agent".to_owned())
+}
+
+/// An agent on the bus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presence {
+    /// The version of the protocol that it speaks.
+    pub protocol: u8,
+    /// Another number for each start of an agent.
+    pub boot: String,
+    /// Who it is.
+    pub hello: Hello,
+    /// The run that it works for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// It has just started, and does not know yet whether another has its name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
+}
+
+impl Presence {
+    /// Reads what came; `None`: no agent says that.
+    pub fn read(bytes: &[u8]) -> Option<Presence> {
+        let mut presence: Presence = serde_json::from_slice(bytes).ok()?;
+        let plimsoll = redact::line(&presence.hello.plimsoll);
+        presence.hello.plimsoll = plimsoll.chars().filter(|c| !c.is_control()).take(VERSION_CHARS_MAX).collect();
+        let is_known = is_run(&presence.boot) && presence.run.as_deref().is_none_or(is_run);
+        (is_known && presence.hello.cores <= 1 << 16).then_some(presence)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Why this plimsoll cannot work with the agent of this name.
+    pub fn refuse(&self, name: &str) -> Option<String> {
+        let (own, theirs) = (env!("CARGO_PKG_VERSION"), self.hello.plimsoll.as_str());
+        let differs = self.protocol != GREETING[GREETING.len() - 1] || theirs != own;
+        differs
+            .then(|| format!("agent {name} is plimsoll {theirs}, and this is plimsoll {own}: install the same on both"))
+    }
+}
+
+/// A coordinator wants an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The start of the agent that is meant.
+    pub boot: String,
+    /// For this run.
+    pub run: String,
+}
+
+impl Claim {
+    /// Reads what came; `None`: no coordinator says that.
+    pub fn read(bytes: &[u8]) -> Option<Claim> {
+        serde_json::from_slice(bytes).ok().filter(|claim: &Claim| is_run(&claim.run))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_tokens_of_a_subject() {
+        for text in ["a1", "load-1_x"] {
+            assert_eq!(agent_name(text).as_deref(), Ok(text));
+        }
+        for text in ["", "a.b", "*", ">", "a b", "ä", &"x".repeat(65)] {
+            assert!(agent_name(text).is_err_and(|said| said.contains("no name of an agent")), "{text}");
+        }
+        assert!(agent_name(&own_name()).is_ok());
+        let run = "0123456789abcdef".repeat(2);
+        assert!(is_run(&run) && !is_run("../x") && !is_run(&run.to_uppercase()));
+        let subject = frames(&run, "a1");
+        assert_eq!((run_of(&subject), agent_of(&subject)), (run.as_str(), "a1"));
+    }
+
+    #[test]
+    fn a_presence_comes_back_harmless_or_not_at_all() {
+        let run = "0123456789abcdef".repeat(2);
+        let hello = Hello { plimsoll: "0.0.9\u{1b}[31m".to_owned(), cores: 4, ..Hello::default() };
+        let presence = Presence { protocol: 1, boot: run.clone(), hello, run: None, is_new: true };
+        let read = Presence::read(&presence.bytes()).expect("a presence");
+        assert!(!read.hello.plimsoll.contains('\u{1b}') && read.is_new);
+        let said = read.refuse("a1").expect("another version");
+        assert!(said.contains("agent a1 is plimsoll 0.0.9") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
+        let other = Presence { run: Some("../../etc".to_owned()), ..presence };
+        assert!(Presence::read(&other.bytes()).is_none() && Presence::read(b"{}").is_none());
+        let claim = Claim { boot: run.clone(), run };
+        assert_eq!(Claim::read(&claim.bytes()), Some(claim));
+        assert!(Claim::read(br#"{"boot":"","run":"x"}"#).is_none());
+    }
+}

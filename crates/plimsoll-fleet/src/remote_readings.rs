@@ -1,0 +1,224 @@
+//! Readings of a server on the machine that it runs on, as a source like any other
+//! ([`RemoteReadings`]). Beside them this machine's own accounts are read, and what the server
+//! tells of itself.
+//!
+//! When the agent there is lost, loads go on: what was not read is a gap with its reason, never
+//! zero. Not here: the way to the agent (`watch_link`), and who asks for this (`watching`).
+
+use crate::bus::Bus;
+use crate::watch_link::{LOOK, ReadingBatch, WatchLink};
+use plimsoll_model::Probes;
+use plimsoll_model::SeriesKind;
+use plimsoll_probe::{LiveServer, ReadingSource, Watcher};
+use plimsoll_sys::clock::monotonic_ns;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest wait for a sample that was asked for: a late one is not worth holding the load up.
+const SAMPLE_WAIT: Duration = Duration::from_millis(500);
+
+/// A source of readings on another machine.
+pub struct RemoteReadings {
+    /// What is read here.
+    generator: Watcher,
+    shared: Arc<LinkShared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct LinkShared {
+    host: String,
+    begun_ns: u64,
+    live: LiveServer,
+    state: Mutex<LinkState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct LinkState {
+    /// Read since it was last taken; times are of this machine's monotonic clock.
+    seen: Probes,
+    /// All series that ever were.
+    known: BTreeMap<String, (SeriesKind, String)>,
+    /// Samples that were asked for, and the last of them that came.
+    asked: u32,
+    came: u32,
+    /// Why nothing is read any more, and since when that was not told.
+    lost: Option<(String, u64)>,
+    news: Vec<String>,
+    stop: bool,
+}
+
+impl LinkShared {
+    fn lock(&self) -> MutexGuard<'_, LinkState> {
+        // Readings are only ever added under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, came: ReadingBatch) {
+        let ReadingBatch { sample, live_cores, probes } = came;
+        self.live.set(live_cores);
+        let mut state = self.lock();
+        for (name, series) in &probes.series {
+            if !state.known.contains_key(name) {
+                state.known.insert(name.clone(), (series.kind, series.unit.clone()));
+            }
+        }
+        state.seen.merge(&probes);
+        state.came = state.came.max(sample);
+        self.changed.notify_all();
+    }
+
+    /// The agent is gone: a sentence about "it".
+    fn lose(&self, now_ns: u64, why: &str) {
+        self.live.set(None);
+        let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
+        let reason = format!("{} is not observed since {seconds} s after the beginning: {why}", self.host);
+        let mut state = self.lock();
+        state.news.push(format!("{reason}; the study goes on, and what is missing stays unknown"));
+        state.lost = Some((reason, now_ns));
+        self.changed.notify_all();
+    }
+
+    /// What was read there since the last call.
+    fn take(&self, now_ns: u64) -> Probes {
+        let mut state = self.lock();
+        let mut probes = std::mem::take(&mut state.seen);
+        let LinkState { lost, known, .. } = &mut *state;
+        if let Some((reason, from_ns)) = lost {
+            let series = known.iter().map(|(name, (kind, unit))| (name.as_str(), *kind, unit.as_str()));
+            probes.gaps_in(series, (*from_ns as i64, now_ns as i64), reason);
+            probes.unseen.push(reason.clone());
+            *from_ns = now_ns;
+        }
+        probes.host = Some(self.host.clone());
+        probes
+    }
+}
+
+impl RemoteReadings {
+    /// Takes readings over a way to an agent that watches. `generator`: what is read here.
+    pub fn follow<B: Bus + Send + 'static>(link: WatchLink<B>, host: &str, generator: Watcher) -> RemoteReadings {
+        let shared = Arc::new(LinkShared {
+            host: host.to_owned(),
+            begun_ns: monotonic_ns(),
+            live: LiveServer::unseen(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || follow(link, &of_thread));
+        RemoteReadings { generator, shared, thread: Some(thread) }
+    }
+}
+
+/// Takes what comes until told to stop, or until nothing comes any more.
+fn follow<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
+    let mut asked_last = 0;
+    loop {
+        let (stop, asked) = {
+            let state = shared.lock();
+            (state.stop, state.asked)
+        };
+        if stop {
+            return;
+        }
+        if asked != asked_last {
+            asked_last = asked;
+            link.sample(asked);
+        }
+        match link.receive(LOOK) {
+            Ok(came) => came.into_iter().for_each(|came| shared.add(came)),
+            Err(why) => return shared.lose(monotonic_ns(), &why),
+        }
+    }
+}
+
+impl ReadingSource for RemoteReadings {
+    fn live(&self) -> LiveServer {
+        self.shared.live.clone()
+    }
+
+    fn watch_as_ours(&self, pid: u32) {
+        self.generator.watch_as_ours(pid);
+    }
+
+    fn sample_now(&self) {
+        let asked = {
+            let mut state = self.shared.lock();
+            state.asked += 1;
+            state.asked
+        };
+        self.generator.sample_now();
+        let is_due = |state: &mut LinkState| state.came < asked && state.lost.is_none();
+        let wait = self.shared.changed.wait_timeout_while(self.shared.lock(), SAMPLE_WAIT, is_due);
+        // Late or not: the load goes on.
+        drop(wait);
+    }
+
+    fn take(&self) -> Probes {
+        let mut probes = self.shared.take(monotonic_ns());
+        probes.merge(&self.generator.take().of_generator());
+        probes
+    }
+
+    fn take_news(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.lock().news)
+    }
+}
+
+impl Drop for RemoteReadings {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        if let Some(thread) = self.thread.take() {
+            // A panic there was told by the panic itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Series, SeriesSample};
+
+    const S: u64 = 1_000_000_000;
+
+    fn came(at_ns: u64, sample: u32) -> ReadingBatch {
+        let mut series = Series::new(SeriesKind::Counter, "ns");
+        series.push(SeriesSample { at_ns: at_ns as i64, value: at_ns as f64 });
+        let mut probes = Probes::default();
+        probes.series.insert("server.cpu".to_owned(), series);
+        ReadingBatch { sample, live_cores: Some(1.5), probes }
+    }
+
+    #[test]
+    fn what_is_lost_is_a_gap_and_never_zero() {
+        let shared = LinkShared {
+            host: "server1".to_owned(),
+            begun_ns: S,
+            live: LiveServer::unseen(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        };
+        shared.add(came(2 * S, 1));
+        shared.add(came(3 * S, 0));
+        assert_eq!((shared.live.cores(), shared.lock().came), (Some(1.5), 1));
+        let whole = shared.take(4 * S);
+        assert_eq!((whole.series["server.cpu"].samples.len(), whole.unseen.len()), (2, 0));
+        shared.lose(13 * S, "its ssh ended");
+        assert_eq!(shared.live.cores(), None);
+        let news = std::mem::take(&mut shared.lock().news);
+        assert!(news.len() == 1 && news[0].starts_with("server1 is not observed since 12 s after"), "{news:?}");
+        for (from_s, to_s) in [(13, 14), (14, 15)] {
+            let after = shared.take(to_s * S);
+            let cpu = &after.series["server.cpu"];
+            assert!(cpu.samples.is_empty() && after.unseen[0].contains("its ssh ended"), "{after:?}");
+            let gaps: Vec<(i64, i64)> = cpu.gaps.iter().map(|gap| (gap.from_ns, gap.to_ns)).collect();
+            assert_eq!(gaps, [((from_s * S) as i64, (to_s * S) as i64)]);
+            assert_eq!(cpu.value_at((from_s * S) as i64, S as i64), None);
+        }
+        assert_eq!(shared.take(16 * S).host.as_deref(), Some("server1"));
+    }
+}

@@ -1,0 +1,207 @@
+//! Which agents of a bus make a load ([`Roster`]): those that are there and free, as many or of
+//! such names as the user wants.
+//!
+//! Not here: how they are asked (`nats_bus`).
+
+use crate::presence::{Presence, agent_name};
+use plimsoll_model::units::exact_duration;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Most agents of a bus.
+const AGENTS_MAX: usize = 1_000;
+
+/// Which agents the user wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentChoice {
+    /// All that are there.
+    All,
+    /// So many of them.
+    Count(usize),
+    /// Those of these names.
+    Named(Vec<String>),
+}
+
+impl AgentChoice {
+    /// Reads `3` or `a1,a2`.
+    pub fn parse(text: &str) -> Result<AgentChoice, String> {
+        if let Ok(count) = text.trim().parse::<usize>() {
+            return match count {
+                1..=AGENTS_MAX => Ok(AgentChoice::Count(count)),
+                _ => Err(format!("{count} agents: write a number from 1 to {AGENTS_MAX}, or names")),
+            };
+        }
+        let names = text.split(',').map(|name| agent_name(name.trim())).collect::<Result<Vec<_>, _>>()?;
+        match names.iter().enumerate().find(|(number, name)| names[..*number].contains(name)) {
+            Some((_, name)) => Err(format!("{name} is named twice")),
+            None => Ok(AgentChoice::Named(names)),
+        }
+    }
+}
+
+/// What follows from who is there.
+#[derive(Debug, PartialEq, Eq)]
+pub enum RosterState {
+    /// These make the load: name and start of each, by name.
+    Complete(Vec<(String, String)>),
+    /// Some are missing.
+    Incomplete,
+    /// It cannot be: a sentence with the way out.
+    Refused(String),
+}
+
+/// The agents that are there.
+#[derive(Debug, Default)]
+pub struct Roster {
+    /// By name, and by start.
+    agents: BTreeMap<String, BTreeMap<String, Presence>>,
+}
+
+impl Roster {
+    /// An agent says that it is there.
+    pub fn add(&mut self, name: &str, presence: Presence) {
+        if self.agents.len() < AGENTS_MAX || self.agents.contains_key(name) {
+            self.agents.entry(name.to_owned()).or_default().insert(presence.boot.clone(), presence);
+        }
+    }
+
+    /// The presence of the agent of this name.
+    pub fn presence(&self, name: &str) -> Option<&Presence> {
+        self.agents.get(name)?.values().next()
+    }
+
+    /// Whether the agents that the user wants are there.
+    pub fn state(&self, choice: &AgentChoice) -> RosterState {
+        let is_free = |name: &&String| self.presence(name).is_some_and(|presence| presence.run.is_none());
+        let chosen: Vec<&String> = match choice {
+            AgentChoice::All => self.agents.keys().collect(),
+            AgentChoice::Count(count) => self.agents.keys().filter(is_free).take(*count).collect(),
+            AgentChoice::Named(names) => names.iter().filter(|name| self.agents.contains_key(*name)).collect(),
+        };
+        let wanted = match choice {
+            AgentChoice::All => chosen.len().max(1),
+            AgentChoice::Count(count) => *count,
+            AgentChoice::Named(names) => names.len(),
+        };
+        if chosen.len() < wanted {
+            return RosterState::Incomplete;
+        }
+        let mut complete = Vec::new();
+        for name in chosen {
+            let starts = &self.agents[name];
+            let Some((boot, presence)) = starts.first_key_value() else { continue };
+            if starts.len() > 1 {
+                return RosterState::Refused(format!(
+                    "{} agents on the bus have the name {name}: give each its own with --name, or name further agents with --agents",
+                    starts.len()
+                ));
+            }
+            if let Some(why) = presence.refuse(name) {
+                return RosterState::Refused(why);
+            }
+            if presence.run.is_some() {
+                return RosterState::Refused(format!(
+                    "agent {name} works for another coordinator: wait for its end, or name further agents with --agents"
+                ));
+            }
+            complete.push((name.clone(), boot.clone()));
+        }
+        complete.sort();
+        RosterState::Complete(complete)
+    }
+
+    /// Why the wait was in vain.
+    pub fn shortage(&self, choice: &AgentChoice, wait: Duration, bus: &str) -> String {
+        let wait = exact_duration(wait.as_nanos() as u64);
+        let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
+        let there = if names.is_empty() { "none is there".to_owned() } else { format!("there: {}", names.join(", ")) };
+        match choice {
+            AgentChoice::All => format!(
+                "no agent has joined the bus at {bus} within {wait}: start one with plimsoll agent --join {bus}, or wait longer with --wait"
+            ),
+            AgentChoice::Count(count) => {
+                let free =
+                    self.agents.values().flat_map(|starts| starts.values()).filter(|it| it.run.is_none()).count();
+                format!(
+                    "{free} of {count} agents were free on the bus at {bus} within {wait} ({there}). Start more, \
+                     request fewer with --agents, or wait longer with --wait"
+                )
+            }
+            AgentChoice::Named(wanted) => {
+                let missing: Vec<&str> =
+                    wanted.iter().filter(|name| !self.agents.contains_key(*name)).map(String::as_str).collect();
+                format!(
+                    "agent {} has not joined the bus at {bus} within {wait} ({there}): start it, name further agents with --agents, \
+                     or wait longer with --wait",
+                    missing.join(", ")
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::GREETING;
+    use crate::message::Hello;
+
+    fn presence(boot: &str, run: Option<&str>) -> Presence {
+        let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), ..Hello::default() };
+        let (boot, run) = (boot.to_owned(), run.map(str::to_owned));
+        Presence { protocol: GREETING[7], boot, hello, run, is_new: false }
+    }
+
+    fn roster(names: &str) -> Roster {
+        let mut roster = Roster::default();
+        for (number, name) in names.split_whitespace().enumerate() {
+            let (name, run) = name.strip_prefix('!').map_or((name, None), |name| (name, Some("r")));
+            roster.add(name, presence(&number.to_string(), run));
+        }
+        roster
+    }
+
+    #[test]
+    fn agents_are_chosen_or_refused_by_name() {
+        for (there, choice, expect) in [
+            ("", "", "incomplete"),
+            ("b a", "", "a b"),
+            ("a !b", "", "agent b works for another"),
+            ("a b", "3", "incomplete"),
+            ("a !b c", "2", "a c"),
+            ("a !b", "2", "incomplete"),
+            ("a b c", "c,a", "a c"),
+            ("a b", "c", "incomplete"),
+            ("a !b", "b", "agent b works for another"),
+            ("a a b", "2", "2 agents on the bus have the name a"),
+            ("a a b", "b", "b"),
+        ] {
+            let choice = if choice.is_empty() { AgentChoice::All } else { AgentChoice::parse(choice).expect(choice) };
+            let state = match roster(there).state(&choice) {
+                RosterState::Incomplete => "incomplete".to_owned(),
+                RosterState::Refused(why) => why,
+                RosterState::Complete(agents) => agents.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" "),
+            };
+            assert!(state.starts_with(expect), "{there} {choice:?}: {state}");
+        }
+        let mut other = roster("a");
+        other.add("b", Presence { protocol: 99, ..presence("1", None) });
+        assert!(
+            matches!(other.state(&AgentChoice::All), RosterState::Refused(why) if why.contains("agent b is plimsoll"))
+        );
+    }
+
+    #[test]
+    fn a_shortage_names_who_is_there_and_who_is_missing() {
+        let said = |choice: &str, there: &str| {
+            let choice = if choice.is_empty() { AgentChoice::All } else { AgentChoice::parse(choice).expect(choice) };
+            roster(there).shortage(&choice, Duration::from_secs(30), "nats://b:4222")
+        };
+        assert!(said("", "").contains("no agent has joined the bus at nats://b:4222 within 30s"));
+        assert!(said("3", "a !b").starts_with("1 of 3 agents were free"), "{}", said("3", "a !b"));
+        assert!(said("a,c", "a b").starts_with("agent c has not joined"), "{}", said("a,c", "a b"));
+        for text in ["0", "1001", "a,,b", "a,a", "a.b"] {
+            assert!(AgentChoice::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Intervals of an agent on its own disk, until a coordinator has recorded them ([`Spool`]): one
+//! file for each run, written and synchronised by a thread of its own, so that the load waits for
+//! no disk.
+//!
+//! ```text
+//! file  = magic (8 bytes: "PLIMSPL", version 1) entry*
+//! entry = length of message (u32 LE)  epoch (u64 LE)  sequence (u64 LE)  message
+//!         CRC-32 of all before it in the entry (u32 LE)
+//! ```
+//!
+//! A file is cut when all of it is recorded, and removed at the end of its run. The entries of an
+//! agent that was killed are handed on when it starts again. Not here: what a message holds, and
+//! how it travels (`nats_agent`).
+
+use plimsoll_model::failure::Failure;
+use plimsoll_sys::{output_file, system_text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, SystemTime};
+
+const MAGIC: [u8; 8] = *b"PLIMSPL\x01";
+const HEAD_BYTES: usize = 20;
+const TAIL_BYTES: usize = 4;
+/// Longest message of an entry, a guard against damaged lengths.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// The longest file of one run.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+/// Entries that nobody has recorded for so long are removed: the bus keeps them no longer either.
+const KEPT: Duration = Duration::from_secs(24 * 3_600);
+const EXTENSION: &str = "spool";
+const LOCK_NAME: &str = "lock";
+
+/// A message as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolEntry {
+    /// The run that it belongs to.
+    pub run: String,
+    /// Its load, and its number there.
+    pub key: (u64, u64),
+    /// Its bytes.
+    pub message: Vec<u8>,
+}
+
+/// What the thread is to do.
+enum SpoolOrder {
+    Append(SpoolEntry),
+    /// All of a run up to this key are recorded.
+    Commit(String, (u64, u64)),
+    /// No more comes of a run.
+    Close(String),
+}
+
+/// Where finished entries go, and why they cannot be stored.
+pub struct SpoolOutlet {
+    /// Takes an entry that is on the disk.
+    pub stored: Box<dyn FnMut(SpoolEntry) + Send>,
+    /// Takes the reason for which entries are not on the disk; they are handed on all the same.
+    pub failed: Box<dyn FnMut(String) + Send>,
+}
+
+/// The way to the thread that writes.
+#[derive(Clone)]
+pub struct Spool {
+    orders: Sender<SpoolOrder>,
+}
+
+impl Spool {
+    /// Opens a folder, which is this process's alone, hands on what an earlier agent left in it,
+    /// and starts the thread.
+    pub fn open(folder: &Path, mut outlet: SpoolOutlet) -> Result<Spool, Failure> {
+        let cannot = |error: io::Error| {
+            Failure::start(format!(
+                "the spool '{}' cannot be written: {}; name another folder with --spool",
+                folder.display(),
+                system_text(&error)
+            ))
+        };
+        let lock = lock(folder).map_err(cannot)?.ok_or_else(|| {
+            Failure::usage(format!(
+                "the spool '{}' belongs to a running agent: name another with --spool",
+                folder.display()
+            ))
+        })?;
+        let mut files = BTreeMap::new();
+        for (run, file, entries) in read_left_entries(folder, SystemTime::now()).map_err(cannot)? {
+            entries.into_iter().for_each(&mut outlet.stored);
+            files.insert(run, file);
+        }
+        let (orders, queue) = channel();
+        let writer = SpoolWriter { folder: folder.to_owned(), files, outlet, has_failed: false, _lock: lock };
+        std::thread::spawn(move || writer.serve(&queue));
+        Ok(Spool { orders })
+    }
+
+    /// Stores an entry, and then hands it on. One that is stored already is only handed on.
+    pub fn append(&self, entry: SpoolEntry) {
+        let _ = self.orders.send(SpoolOrder::Append(entry));
+    }
+
+    /// All entries of a run up to this one are recorded.
+    pub fn commit(&self, run: &str, key: (u64, u64)) {
+        let _ = self.orders.send(SpoolOrder::Commit(run.to_owned(), key));
+    }
+
+    /// A run is over. Its file is removed if all of it is recorded, and otherwise when it is.
+    pub fn close(&self, run: &str) {
+        let _ = self.orders.send(SpoolOrder::Close(run.to_owned()));
+    }
+}
+
+/// The lock of a folder; `None`: another process has it.
+fn lock(folder: &Path) -> io::Result<Option<File>> {
+    let file = output_file::create(&folder.join(LOCK_NAME))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        // Some file systems know no locks.
+        Err(TryLockError::Error(_)) => Ok(Some(file)),
+    }
+}
+
+/// The file of one run.
+#[derive(Debug)]
+struct SpoolFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    /// Entries that are not known to be recorded.
+    open: BTreeSet<(u64, u64)>,
+    last: (u64, u64),
+    is_closed: bool,
+}
+
+/// What earlier agents left. Files that are too old are removed.
+fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let Some(run) = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        if path.extension().is_none_or(|extension| extension != EXTENSION) {
+            continue;
+        }
+        let changed = fs::symlink_metadata(&path)?.modified()?;
+        let is_old = now.duration_since(changed).is_ok_and(|age| age > KEPT);
+        let (entries, whole_bytes) = if is_old { (Vec::new(), 0) } else { entries(&run, &fs::read(&path)?) };
+        if entries.is_empty() {
+            fs::remove_file(&path)?;
+            continue;
+        }
+        let mut file = output_file::open_file(&path, plimsoll_sys::file::WriteMode::Over)?;
+        // The last entry may be half of one.
+        file.set_len(whole_bytes)?;
+        file.seek(SeekFrom::End(0))?;
+        let open: BTreeSet<_> = entries.iter().map(|entry| entry.key).collect();
+        let last = open.last().copied().unwrap_or_default();
+        found.push((run, SpoolFile { path, file, bytes: whole_bytes, open, last, is_closed: true }, entries));
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
+/// The whole entries of a file, and how many bytes they take; none of a file that is no spool.
+fn entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
+    let (mut entries, mut at) = (Vec::new(), MAGIC.len());
+    if !bytes.starts_with(&MAGIC) {
+        return (entries, 0);
+    }
+    while let Some((key, length)) = entry_head(&bytes[at..]) {
+        let end = at + HEAD_BYTES + length;
+        let Some(tail) = bytes.get(end..end + TAIL_BYTES) else { break };
+        if crc32fast::hash(&bytes[at..end]).to_le_bytes() != *tail {
+            break;
+        }
+        let message = bytes[at + HEAD_BYTES..end].to_vec();
+        entries.push(SpoolEntry { run: run.to_owned(), key, message });
+        at = end + TAIL_BYTES;
+    }
+    (entries, at as u64)
+}
+
+/// The key of an entry, and how long its message is.
+fn entry_head(bytes: &[u8]) -> Option<((u64, u64), usize)> {
+    let number = |from: usize| Some(u64::from_le_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
+    let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    let key = (number(4)?, number(12)?);
+    (length <= MESSAGE_BYTES_MAX).then_some((key, length))
+}
+
+impl SpoolFile {
+    fn create(folder: &Path, run: &str) -> io::Result<SpoolFile> {
+        let path = folder.join(format!("{run}.{EXTENSION}"));
+        let mut file = output_file::create(&path)?;
+        file.write_all(&MAGIC)?;
+        let bytes = MAGIC.len() as u64;
+        Ok(SpoolFile { path, file, bytes, open: BTreeSet::new(), last: (0, 0), is_closed: false })
+    }
+
+    fn append(&mut self, entry: &SpoolEntry) -> io::Result<()> {
+        if self.bytes > FILE_BYTES_MAX {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        let mut bytes = (entry.message.len() as u32).to_le_bytes().to_vec();
+        bytes.extend_from_slice(&entry.key.0.to_le_bytes());
+        bytes.extend_from_slice(&entry.key.1.to_le_bytes());
+        bytes.extend_from_slice(&entry.message);
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        if let Err(error) = self.file.write_all(&bytes) {
+            // No half entry is left before later ones.
+            self.file.set_len(self.bytes)?;
+            self.file.seek(SeekFrom::End(0))?;
+            return Err(error);
+        }
+        self.bytes += bytes.len() as u64;
+        self.last = entry.key;
+        self.open.insert(entry.key);
+        Ok(())
+    }
+
+    fn commit(&mut self, key: (u64, u64)) -> io::Result<()> {
+        let had = self.open.len();
+        self.open = self.open.split_off(&(key.0, key.1.saturating_add(1)));
+        if had > 0 && self.open.is_empty() {
+            self.bytes = MAGIC.len() as u64;
+            self.file.set_len(self.bytes)?;
+            self.file.seek(SeekFrom::End(0))?;
+        }
+        Ok(())
+    }
+}
+
+/// The thread's side.
+struct SpoolWriter {
+    folder: PathBuf,
+    files: BTreeMap<String, SpoolFile>,
+    outlet: SpoolOutlet,
+    has_failed: bool,
+    _lock: File,
+}
+
+impl SpoolWriter {
+    fn serve(mut self, queue: &Receiver<SpoolOrder>) {
+        while let Ok(first) = queue.recv() {
+            let mut stored = Vec::new();
+            let mut touched = BTreeSet::new();
+            // One synchronisation for all that has come meanwhile.
+            for order in std::iter::once(first).chain(queue.try_iter()) {
+                if let Err(error) = self.carry_out(order, &mut stored, &mut touched) {
+                    self.fail(&error);
+                }
+            }
+            for run in touched {
+                if let Some(Err(error)) = self.files.get(&run).map(|file| file.file.sync_data()) {
+                    self.fail(&error);
+                }
+            }
+            stored.into_iter().for_each(&mut self.outlet.stored);
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        order: SpoolOrder,
+        stored: &mut Vec<SpoolEntry>,
+        touched: &mut BTreeSet<String>,
+    ) -> io::Result<()> {
+        match order {
+            SpoolOrder::Append(entry) => {
+                let run = entry.run.clone();
+                let appended = self.append(&entry);
+                stored.push(entry);
+                if appended? {
+                    touched.insert(run);
+                }
+            }
+            SpoolOrder::Commit(run, key) => {
+                if let Some(file) = self.files.get_mut(&run) {
+                    file.commit(key)?;
+                }
+                self.remove_recorded(&run)?;
+            }
+            SpoolOrder::Close(run) => {
+                self.has_failed = false;
+                self.files.get_mut(&run).into_iter().for_each(|file| file.is_closed = true);
+                self.remove_recorded(&run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the file has grown.
+    fn append(&mut self, entry: &SpoolEntry) -> io::Result<bool> {
+        if !self.files.contains_key(&entry.run) {
+            self.files.insert(entry.run.clone(), SpoolFile::create(&self.folder, &entry.run)?);
+        }
+        let Some(file) = self.files.get_mut(&entry.run) else { return Ok(false) };
+        if entry.key <= file.last {
+            return Ok(false);
+        }
+        file.append(entry)?;
+        Ok(true)
+    }
+
+    fn remove_recorded(&mut self, run: &str) -> io::Result<()> {
+        if self.files.get(run).is_some_and(|file| file.is_closed && file.open.is_empty())
+            && let Some(file) = self.files.remove(run)
+        {
+            fs::remove_file(file.path)?;
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        if !self.has_failed {
+            self.has_failed = true;
+            (self.outlet.failed)(format!("its spool cannot be written: {}", system_text(error)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Instant;
+
+    fn folder() -> PathBuf {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("plimsoll-spool-test-{}-{number}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    }
+
+    fn entry(run: &str, sequence: u64) -> SpoolEntry {
+        SpoolEntry { run: run.to_owned(), key: (1, sequence), message: vec![sequence as u8; 100] }
+    }
+
+    fn open(folder: &Path) -> (Result<Spool, Failure>, Receiver<SpoolEntry>, Receiver<String>) {
+        let ((stored, entries), (failed, failures)) = (channel(), channel());
+        let outlet = SpoolOutlet {
+            stored: Box::new(move |entry| _ = stored.send(entry)),
+            failed: Box::new(move |why| _ = failed.send(why)),
+        };
+        (Spool::open(folder, outlet), entries, failures)
+    }
+
+    fn taken(entries: &Receiver<SpoolEntry>, count: usize) -> Vec<SpoolEntry> {
+        let next = |_| entries.recv_timeout(Duration::from_secs(5)).expect("an entry in time");
+        (0..count).map(next).collect()
+    }
+
+    fn wait_for(mut holds: impl FnMut() -> bool) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while !holds() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        holds()
+    }
+
+    #[test]
+    fn what_a_killed_agent_stored_comes_back_until_it_is_recorded() {
+        let folder = folder();
+        let (spool, stored, failures) = open(&folder);
+        let spool = spool.expect("opens");
+        for sequence in 1..=3 {
+            spool.append(entry("r1", sequence));
+        }
+        // Sent again: it is handed on again, and stored once.
+        spool.append(entry("r1", 2));
+        assert_eq!(taken(&stored, 4)[3], entry("r1", 2));
+        let path = folder.join("r1.spool");
+        let bytes = fs::read(&path).expect("a file");
+        assert_eq!(entries("r1", &bytes).0, [1, 2, 3].map(|sequence| entry("r1", sequence)));
+        assert!(open(&folder).0.is_err_and(|failure| failure.to_string().contains("running agent")));
+        drop(spool);
+        assert!(wait_for(|| lock(&folder).is_ok_and(|lock| lock.is_some())), "the thread ends");
+        // Killed within an entry.
+        fs::write(&path, &bytes[..bytes.len() - 3]).expect("written");
+        let (spool, stored, _) = open(&folder);
+        let spool = spool.expect("opens");
+        assert_eq!(taken(&stored, 2), [entry("r1", 1), entry("r1", 2)]);
+        spool.append(entry("r1", 3));
+        assert_eq!(taken(&stored, 1), [entry("r1", 3)]);
+        spool.commit("r1", (1, 2));
+        spool.append(entry("r2", 1));
+        assert_eq!(taken(&stored, 1), [entry("r2", 1)]);
+        assert_eq!(entries("r1", &fs::read(&path).expect("a file")).0.len(), 3, "one of them is not recorded");
+        spool.commit("r1", (1, 3));
+        assert!(wait_for(|| !path.exists()), "all of a run that is over are recorded");
+        spool.commit("r2", (1, 1));
+        let path = folder.join("r2.spool");
+        assert!(wait_for(|| fs::read(&path).is_ok_and(|bytes| bytes == MAGIC)), "cut, but the run goes on");
+        spool.close("r2");
+        assert!(wait_for(|| !path.exists()) && failures.try_recv().is_err());
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_spool_that_cannot_be_written_says_so_once_and_hands_on() {
+        let folder = folder();
+        let (spool, stored, failures) = open(&folder);
+        let spool = spool.expect("opens");
+        // A folder stands where the file belongs.
+        fs::create_dir_all(folder.join("r1.spool")).expect("made");
+        spool.append(entry("r1", 1));
+        spool.append(entry("r1", 2));
+        assert_eq!(taken(&stored, 2), [entry("r1", 1), entry("r1", 2)]);
+        let why = failures.recv_timeout(Duration::from_secs(5)).expect("a reason");
+        assert!(why.starts_with("its spool cannot be written"), "{why}");
+        assert!(failures.recv_timeout(Duration::from_millis(100)).is_err(), "once");
+        let _ = fs::remove_dir_all(&folder);
+        let nowhere = open(Path::new("/proc/no/spool")).0;
+        assert!(nowhere.is_err_and(|failure| failure.to_string().contains("--spool")));
+    }
+
+    #[test]
+    fn old_entries_are_removed() {
+        let folder = folder();
+        fs::create_dir_all(&folder).expect("made");
+        let mut file = SpoolFile::create(&folder, "r1").expect("made");
+        file.append(&entry("r1", 1)).expect("written");
+        let later = |seconds| SystemTime::now() + Duration::from_secs(seconds);
+        assert_eq!(read_left_entries(&folder, later(3_600)).expect("read").len(), 1);
+        assert!(
+            read_left_entries(&folder, later(90_000)).expect("read").is_empty() && !folder.join("r1.spool").exists()
+        );
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_entries_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..250) {
+            let mut whole = MAGIC.to_vec();
+            whole.extend_from_slice(&bytes);
+            whole.truncate(cut);
+            let (found, taken) = entries("r", &whole);
+            prop_assert!(taken as usize <= whole.len().max(MAGIC.len()) && found.len() <= whole.len() / HEAD_BYTES);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Logging in to a machine to start an agent there ([`pipe_command`]): `ssh`, with its user's own
+//! configuration, keys and jump hosts, starts `plimsoll agent --stdio`, and its pipe is the
+//! carrier. Nothing is left behind: the agent ends with the pipe.
+//!
+//! `ssh` is never let ask for anything, since nobody may be there to answer. `$PLIMSOLL_SSH`, a
+//! command for the shell, takes its place and gets the same words. Not here: what is said over the
+//! pipe, and which machines (`ssh`, `watching`).
+
+use crate::pipe_bus::{LastWords, PipeCommand};
+use crate::place::SshHost;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::redact;
+use plimsoll_sys::system_text;
+use std::process::Command;
+
+/// The command that takes the place of `ssh`.
+const SSH_VARIABLE: &str = "PLIMSOLL_SSH";
+/// What `ssh` is told besides: to ask for nothing, and to notice within seconds that the other end
+/// is gone.
+const SSH_OPTIONS: [&str; 8] = [
+    "-oBatchMode=yes",
+    "-oConnectTimeout=10",
+    "-oServerAliveInterval=2",
+    "-oServerAliveCountMax=2",
+    "-oControlMaster=no",
+    "-oControlPath=none",
+    "-oLogLevel=ERROR",
+    "-T",
+];
+
+/// This program, to be copied there, which the flag `copy_flag` asks for.
+pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read("/proc/self/exe")
+        .map_err(|error| Failure::start(format!("{copy_flag}: this program cannot be read: {}", system_text(&error))))
+}
+
+/// What starts an agent at a host: `plimsoll agent --stdio` there, with these `words`, or a copy of
+/// `program`, which the flag `copy_flag` asks for.
+pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_flag: &'static str) -> PipeCommand {
+    let command = command(host, &remote_line(words, program.as_ref().map(Vec::len)));
+    let of = host.clone();
+    let last_words: LastWords = Box::new(move |words, wrong| explanation(&of, words, wrong, copy_flag));
+    PipeCommand { name: host.name.clone(), command, first: program, last_words }
+}
+
+/// What the shell at the other end runs. A copy comes first over the same pipe, and is removed when
+/// the agent ends.
+fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
+    match copied_bytes {
+        // One that is too old to understand these words tells at least how old.
+        None => format!("plimsoll --version >&2 && exec plimsoll agent --stdio {words}"),
+        Some(bytes) => format!(
+            "umask 077; f=$(mktemp) && trap 'rm -f \"$f\"' EXIT HUP INT TERM && head -c {bytes} >\"$f\" && chmod 700 \"$f\" && \
+             \"$f\" agent --stdio {words}"
+        ),
+    }
+}
+
+/// The command that runs a line at a host.
+fn command(host: &SshHost, line: &str) -> Command {
+    let mut command = match std::env::var_os(SSH_VARIABLE).filter(|it| !it.is_empty()) {
+        None => {
+            let mut command = Command::new("ssh");
+            command.args(SSH_OPTIONS);
+            command
+        }
+        Some(other) => {
+            let mut with_words = other.clone();
+            with_words.push(" \"$@\"");
+            let mut command = Command::new("sh");
+            command.arg("-c").arg(with_words).arg(other);
+            command
+        }
+    };
+    if let Some(port) = host.port {
+        command.arg("-p").arg(port.to_string());
+    }
+    command.arg(&host.destination).arg(line);
+    command
+}
+
+/// Why an agent ended: a sentence about "it", with the way out where one is known.
+fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &str) -> String {
+    let SshHost { destination, .. } = host;
+    let has = |part: &str| words.contains(part);
+    let is_version = |line: &&str| line.starts_with("plimsoll ") && line.split(' ').count() == 2;
+    let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
+    if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+        return format!(
+            "its host key differs from the key that ssh knows. If the change is right, run ssh-keygen -R \
+            {destination} and log in once"
+        );
+    }
+    if has("Host key verification failed") {
+        return format!("ssh does not know its host key: log in once by hand (ssh {destination})");
+    }
+    if has("Permission denied") || has("Too many authentication failures") {
+        return format!(
+            "ssh needs a password there, and plimsoll cannot type one: set up a key (ssh-copy-id {destination})"
+        );
+    }
+    if has("plimsoll: not found") || has("plimsoll: command not found") || has("Unknown command: plimsoll") {
+        return format!("it has no plimsoll in its PATH: install the same version there, or add {copy_flag}");
+    }
+    if has("unexpected argument '--") || has("unrecognized subcommand 'agent'") {
+        let theirs = lines().find(is_version).unwrap_or("an older plimsoll");
+        let own = env!("CARGO_PKG_VERSION");
+        return format!(
+            "it has {theirs}, which cannot do this, and this is plimsoll {own}: install the same there, or add {copy_flag}"
+        );
+    }
+    let last = lines().rfind(|line| !is_version(line)).map(redact::line).unwrap_or_default();
+    let last: String = last.chars().filter(|c| !c.is_control()).take(200).collect();
+    if last.starts_with("ssh: ") {
+        return format!(
+            "it cannot be reached ({last}): check its name and port, and log in once by hand (ssh {destination})"
+        );
+    }
+    match (wrong, last.as_str()) {
+        (Some(wrong), "") => wrong,
+        (Some(wrong), last) => format!("{wrong}; its last output: {last}"),
+        (None, "") => "its ssh ended".to_owned(),
+        (None, last) => format!("its ssh ended; its last output: {last}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+
+    fn host(place: &str) -> SshHost {
+        match Place::parse(place).expect("a place") {
+            Place::Ssh(mut hosts) => hosts.remove(0),
+            Place::Bus(bus) => panic!("{bus:?}"),
+        }
+    }
+
+    #[test]
+    fn last_words_are_told_with_the_way_out() {
+        let host = host("ssh://ann@load1:22");
+        for (words, wrong, part) in [
+            ("ann@load1: Permission denied (publickey,password).", None, "ssh-copy-id ann@load1"),
+            (
+                "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+                None,
+                "ssh-keygen -R",
+            ),
+            ("Host key verification failed.", None, "log in once"),
+            ("bash: line 1: plimsoll: command not found", Some("it is no agent"), "--fleet-copy"),
+            ("sh: 1: exec: plimsoll: not found", None, "--fleet-copy"),
+            ("ssh: connect to host load1 port 22: Connection refused\n", None, "Connection refused): check its name"),
+            ("plimsoll 0.0.7\nerror: unexpected argument '--watch-only' found", None, "it has plimsoll 0.0.7, which"),
+            ("plimsoll 0.0.7\n", None, "its ssh ended"),
+            ("", None, "its ssh ended"),
+            ("", Some("a message is damaged"), "a message is damaged"),
+            ("boom\u{1b}[0m", Some("a message is damaged"), "its last output: boom"),
+        ] {
+            let said = explanation(&host, words, wrong.map(str::to_owned), "--fleet-copy");
+            assert!(said.contains(part) && !said.contains('\u{1b}'), "{words}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_line_for_another_shell_runs_there() {
+        assert_eq!(
+            remote_line("--allow '10.0.0.1:80,[::1]:80'", None),
+            "plimsoll --version >&2 && exec plimsoll agent --stdio --allow '10.0.0.1:80,[::1]:80'"
+        );
+        let copied = remote_line("--watch-only", Some(7));
+        assert!(copied.contains("head -c 7") && copied.contains("rm -f"), "{copied}");
+        let host = host("ssh://ann@load1:2222");
+        let words: Vec<_> = command(&host, "true").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert!(words.ends_with(&["-p", "2222", "ann@load1", "true"].map(str::to_owned)), "{words:?}");
+    }
+}

@@ -1,0 +1,229 @@
+//! Keys with which a coordinator signs the tasks of its agents ([`TaskKey`]), and with which an
+//! agent checks them ([`TaskVerifier`]): so that the right to use the bus alone starts no load.
+//!
+//! Signed are the task, its plan, the run and the time until which it may begin. An old task is
+//! worth nothing: another run has another name. Not here: which addresses may be loaded (`allow`).
+
+use crate::message::{PartTask, TaskSignature};
+use plimsoll_model::failure::Failure;
+use plimsoll_sys::{output_file, system_text};
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where a coordinator finds the file of its key.
+const KEY_VARIABLE: &str = "PLIMSOLL_FLEET_KEY";
+/// What both lines begin with.
+const SECRET_PREFIX: &str = "ed25519-secret:";
+const PUBLIC_PREFIX: &str = "ed25519:";
+const KEY_BYTES: usize = 32;
+/// How long after it was signed a task may begin, and how far the two machines' calendars may be
+/// apart.
+const VALID_S: u64 = 600;
+/// Sets these signatures apart from all others of the same key.
+const PURPOSE: &[u8] = b"plimsoll fleet task 1\0";
+
+/// A coordinator's key.
+pub struct TaskKey {
+    pair: Ed25519KeyPair,
+}
+
+/// The key that an agent trusts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskVerifier {
+    public: [u8; KEY_BYTES],
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let pair = |pair: &[u8]| {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8)
+    };
+    (digits.len() % 2 == 0).then(|| digits.chunks(2).map(pair).collect()).flatten()
+}
+
+/// Random bytes of the operating system.
+pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Failure::start("the operating system gives no random numbers: nothing can be signed"))?;
+    Ok(bytes)
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// What is signed.
+fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
+    let mut bytes = PURPOSE.to_vec();
+    let workers = task.workers.map_or(0, |workers| u64::from(workers) + 1);
+    bytes.extend_from_slice(&(run.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(run.as_bytes());
+    for number in [task.epoch, task.index, task.of, workers, expires_unix_s] {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    bytes.extend_from_slice(&task.plan);
+    bytes
+}
+
+impl TaskKey {
+    /// Makes a key, writes it to a file that only its owner can read, and gives the line for the
+    /// agents.
+    pub fn create(path: &Path) -> Result<String, Failure> {
+        let seed: [u8; KEY_BYTES] = random()?;
+        let key = TaskKey::of_seed(&seed).map_err(Failure::start)?;
+        let line = format!("{SECRET_PREFIX}{}\n", hex(&seed));
+        output_file::create_private(path, line.as_bytes()).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Failure::usage(format!(
+                "'{}' exists, and agents may trust a key in it: give another name",
+                path.display()
+            )),
+            _ => Failure::start(format!("the key '{}' cannot be written: {}", path.display(), system_text(&error))),
+        })?;
+        Ok(key.public())
+    }
+
+    fn of_seed(seed: &[u8]) -> Result<TaskKey, String> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| "the key is no ed25519 key".to_owned())?;
+        Ok(TaskKey { pair })
+    }
+
+    /// Reads the file that [`create`](TaskKey::create) wrote.
+    pub fn read(path: &str) -> Result<TaskKey, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("'{path}' cannot be read: {}", system_text(&error)))?;
+        let seed = text.trim().strip_prefix(SECRET_PREFIX).and_then(from_hex);
+        let key = seed.and_then(|seed| TaskKey::of_seed(&seed).ok());
+        key.ok_or_else(|| format!("'{path}' holds no key of a fleet: make one with plimsoll fleet key FILE"))
+    }
+
+    /// The line by which agents know this key.
+    pub fn public(&self) -> String {
+        format!("{PUBLIC_PREFIX}{}", hex(self.pair.public_key().as_ref()))
+    }
+
+    /// The key of this process's user, if the environment names one.
+    pub fn of_environment() -> Result<Option<TaskKey>, Failure> {
+        let path = std::env::var(KEY_VARIABLE).ok().filter(|path| !path.is_empty());
+        let key = path.as_deref().map(TaskKey::read).transpose();
+        key.map_err(|why| Failure::usage(format!("${KEY_VARIABLE}: {why}")))
+    }
+
+    /// Signs a task of a run.
+    pub fn sign(&self, run: &str, task: &PartTask) -> TaskSignature {
+        let expires_unix_s = unix_s() + VALID_S;
+        let signature = hex(self.pair.sign(&signed_bytes(run, task, expires_unix_s)).as_ref());
+        TaskSignature { expires_unix_s, signature }
+    }
+}
+
+impl TaskVerifier {
+    /// Reads the line of a key, as [`TaskKey::public`] gives it.
+    pub fn parse(text: &str) -> Result<TaskVerifier, String> {
+        let bytes = text.trim().strip_prefix(PUBLIC_PREFIX).and_then(from_hex);
+        let public = bytes.and_then(|bytes| bytes.try_into().ok());
+        public
+            .map(|public| TaskVerifier { public })
+            .ok_or_else(|| "the key is not the line that plimsoll fleet key prints: ed25519: and 64 digits".to_owned())
+    }
+
+    /// Whether a task of a run may be carried out: the error is a sentence about "it", the agent.
+    pub fn check(&self, run: &str, task: &PartTask) -> Result<(), String> {
+        self.check_at(run, task, unix_s())
+    }
+
+    fn check_at(&self, run: &str, task: &PartTask, now_unix_s: u64) -> Result<(), String> {
+        let Some(TaskSignature { expires_unix_s, signature }) = &task.signature else {
+            return Err(
+                "it takes signed plans only: name the file of the key that it trusts in $PLIMSOLL_FLEET_KEY".to_owned()
+            );
+        };
+        let bytes = signed_bytes(run, task, *expires_unix_s);
+        let key = UnparsedPublicKey::new(&ED25519, &self.public);
+        let is_genuine = from_hex(signature).is_some_and(|signature| key.verify(&bytes, &signature).is_ok());
+        if !is_genuine {
+            return Err(
+                "it trusts another key than the one that signed the plan: name its file in $PLIMSOLL_FLEET_KEY"
+                    .to_owned(),
+            );
+        }
+        if !(now_unix_s..=now_unix_s + 2 * VALID_S).contains(expires_unix_s) {
+            return Err(
+                "the plan was signed at another time than its clock shows: set the clocks of both machines".to_owned()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Spin;
+
+    fn task() -> PartTask {
+        let (workers, spin, preflight, signature) = (Some(2), Spin::Auto, false, None);
+        PartTask { epoch: 1, index: 0, of: 2, workers, spin, preflight, signature, plan: vec![5; 100] }
+    }
+
+    #[test]
+    fn only_the_signed_task_of_the_run_is_accepted() {
+        let key = TaskKey::of_seed(&[7; 32]).expect("a key");
+        let verifier = TaskVerifier::parse(&key.public()).expect("a line");
+        let unsigned = task();
+        assert!(verifier.check("r1", &unsigned).is_err_and(|said| said.contains("$PLIMSOLL_FLEET_KEY")));
+        let signature = key.sign("r1", &unsigned);
+        let expires_unix_s = signature.expires_unix_s;
+        let signed = PartTask { signature: Some(signature), ..unsigned };
+        assert_eq!(verifier.check("r1", &signed), Ok(()));
+        let refuses = |run: &str, task: &PartTask| verifier.check(run, task).is_err_and(|said| said.contains("trusts"));
+        assert!(refuses("r2", &signed), "of another run");
+        for changed in [
+            PartTask { plan: vec![6; 100], ..signed.clone() },
+            PartTask { epoch: 2, ..signed.clone() },
+            PartTask { index: 1, ..signed.clone() },
+            PartTask { of: 3, ..signed.clone() },
+            PartTask { workers: None, ..signed.clone() },
+            PartTask {
+                signature: signed.signature.clone().map(|it| TaskSignature { expires_unix_s: u64::MAX / 2, ..it }),
+                ..signed.clone()
+            },
+            PartTask {
+                signature: signed.signature.clone().map(|it| TaskSignature { signature: "zz".into(), ..it }),
+                ..signed.clone()
+            },
+        ] {
+            assert!(refuses("r1", &changed), "{changed:?}");
+        }
+        let other = TaskKey::of_seed(&[8; 32]).expect("a key");
+        let foreign = PartTask { signature: Some(other.sign("r1", &signed)), ..signed.clone() };
+        assert!(refuses("r1", &foreign));
+        for at_s in [0, expires_unix_s + 2 * VALID_S, expires_unix_s - 3 * VALID_S] {
+            assert!(verifier.check_at("r1", &signed, at_s).is_err_and(|said| said.contains("clocks")), "{at_s}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        for text in
+            ["", "ed25519:", "ed25519:0", "ed25519:zz", "ed25519-secret:00", &format!("ed25519:{}", "0".repeat(62))]
+        {
+            assert!(TaskVerifier::parse(text).is_err(), "{text}");
+        }
+        assert!(TaskKey::read("/nowhere").is_err_and(|said| said.contains("cannot be read")));
+        assert_eq!(from_hex(&hex(&[0, 15, 16, 255])), Some(vec![0, 15, 16, 255]));
+    }
+}

@@ -1,0 +1,145 @@
+//! What an agent does that only watches a server of its machine, as a state machine without I/O
+//! ([`WatchAgent`]): time is passed in, and what is to be done comes out.
+//!
+//! It makes no load. It leaves when whoever started it is silent for [`LEASE_NS`]. Not here: how
+//! anything is read (`plimsoll-probe`), and carrying messages (`watch_service`).
+
+use crate::agent::{BEAT_NS, LEASE_NS};
+use crate::message::{AgentPhase, Hello, ToAgent, ToCoordinator, WatchTask};
+
+/// What is to be done for an agent that watches.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WatchAct {
+    /// This is to be sent.
+    Send(ToCoordinator),
+    /// This server is to be watched, in place of any other.
+    Begin(WatchTask),
+    /// A sample is to be taken now, and sent with this number.
+    Sample(u32),
+    /// Nothing more is to be done at all.
+    Leave,
+}
+
+/// An agent that watches.
+#[derive(Debug)]
+pub struct WatchAgent {
+    hello: Hello,
+    /// What it watches, and what it has answered to that, to be said again where that was lost.
+    task: Option<(WatchTask, Option<ToCoordinator>)>,
+    heard_ns: u64,
+    beat_ns: Option<u64>,
+}
+
+impl WatchAgent {
+    /// An agent that begins now.
+    pub fn new(hello: Hello, now_ns: u64) -> WatchAgent {
+        WatchAgent { hello, task: None, heard_ns: now_ns, beat_ns: None }
+    }
+
+    /// Takes what the coordinator says.
+    pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<WatchAct>) {
+        self.heard_ns = now_ns;
+        match message {
+            ToAgent::Ping { number } => acts.push(WatchAct::Send(ToCoordinator::Pong { number, agent_ns: now_ns })),
+            ToAgent::Watch(task) => match &self.task {
+                Some((known, answer)) if *known == task => acts.extend(answer.clone().map(WatchAct::Send)),
+                _ => {
+                    self.task = Some((task.clone(), None));
+                    acts.push(WatchAct::Begin(task));
+                }
+            },
+            ToAgent::Sample { number } => acts.push(WatchAct::Sample(number)),
+            ToAgent::Prepare(task) => {
+                let reason = "it only watches (--watch-only), and makes no load".to_owned();
+                acts.push(WatchAct::Send(ToCoordinator::Refused { epoch: task.epoch, reason }));
+            }
+            ToAgent::Leave => acts.push(WatchAct::Leave),
+            // Of loads, or a sign of life.
+            ToAgent::Start { .. } | ToAgent::Commit { .. } | ToAgent::Stop { .. } | ToAgent::Lease => {}
+        }
+    }
+
+    /// The watching that was asked for has begun, or cannot: what is to be said of it.
+    pub fn take_beginning(&mut self, result: Result<(), String>) -> ToCoordinator {
+        let answer = ToCoordinator::Watching(result);
+        if let Some((_, kept)) = &mut self.task {
+            *kept = Some(answer.clone());
+        }
+        answer
+    }
+
+    /// What is due at this moment.
+    pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<WatchAct>) {
+        if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS {
+            acts.push(WatchAct::Leave);
+        }
+        if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
+            self.beat_ns = Some(now_ns);
+            // Until it was given something to do it may not have been noticed.
+            if self.task.is_none() {
+                acts.push(WatchAct::Send(ToCoordinator::Hello(self.hello.clone())));
+            }
+            acts.push(WatchAct::Send(ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::PartTask;
+    use plimsoll_model::Spin;
+
+    const S: u64 = 1_000_000_000;
+
+    fn task(port: u16) -> WatchTask {
+        let addresses = vec![([10, 0, 0, 1], port).into()];
+        WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
+    }
+
+    /// A letter for each act.
+    fn letters(act: impl FnOnce(&mut Vec<WatchAct>)) -> String {
+        let mut acts = Vec::new();
+        act(&mut acts);
+        let letter = |act: &WatchAct| match act {
+            WatchAct::Send(ToCoordinator::Hello(_)) => 'h',
+            WatchAct::Send(ToCoordinator::Pong { .. }) => 'o',
+            WatchAct::Send(ToCoordinator::Beat { .. }) => 'b',
+            WatchAct::Send(ToCoordinator::Watching(Ok(()))) => 'y',
+            WatchAct::Send(ToCoordinator::Watching(Err(_)) | ToCoordinator::Refused { .. }) => 'n',
+            WatchAct::Send(_) => '?',
+            WatchAct::Begin(_) => 'B',
+            WatchAct::Sample(_) => 'S',
+            WatchAct::Leave => 'L',
+        };
+        acts.iter().map(letter).collect()
+    }
+
+    #[test]
+    fn a_server_is_watched_once_and_the_answer_comes_again() {
+        let mut agent = WatchAgent::new(Hello::default(), 0);
+        assert_eq!(letters(|acts| agent.poll(0, acts)), "hb");
+        assert_eq!(letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
+        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "B");
+        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "", "it is at it");
+        assert_eq!(agent.take_beginning(Ok(())), ToCoordinator::Watching(Ok(())));
+        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "y", "asked again");
+        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(81)), acts)), "B", "another server");
+        agent.take_beginning(Err("no".into()));
+        assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(81)), acts)), "n");
+        assert_eq!(letters(|acts| agent.take(0, ToAgent::Sample { number: 1 }, acts)), "S");
+        assert_eq!(letters(|acts| agent.poll(S / 10, acts)), "");
+        assert_eq!(letters(|acts| agent.poll(S / 5, acts)), "b");
+    }
+
+    #[test]
+    fn no_load_is_made_and_nothing_goes_on_for_nobody() {
+        let mut agent = WatchAgent::new(Hello::default(), 0);
+        let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
+        let load = PartTask { epoch: 1, index: 0, of: 1, workers, spin, preflight, plan };
+        assert_eq!(letters(|acts| agent.take(S, ToAgent::Prepare(Box::new(load)), acts)), "n");
+        assert_eq!(letters(|acts| agent.poll(10 * S, acts)), "hb");
+        assert_eq!(letters(|acts| agent.poll(11 * S, acts)), "Lhb");
+        assert_eq!(letters(|acts| agent.take(0, ToAgent::Leave, acts)), "L");
+    }
+}

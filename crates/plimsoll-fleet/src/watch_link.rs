@@ -1,0 +1,304 @@
+//! The way to an agent that watches a server on its machine ([`WatchLink`]): meets it, has it
+//! watch, and takes its readings to this machine's clock.
+//!
+//! Not here: who waits for readings (`remote_readings`), and how the agent was started
+//! (`ssh_login`).
+
+use crate::bus::{Arrived, Bus};
+use crate::coordinator::{Coordinator, PINGS_FIRST};
+use crate::message::{Hello, ToAgent, ToCoordinator, WatchTask};
+use plimsoll_model::Probes;
+use std::time::Duration;
+
+/// There is one agent.
+const AGENT: usize = 0;
+/// How long it may take until the agent says that it is there, and until it has found the server.
+const HELLO_NS_MAX: u64 = 60_000_000_000;
+const WATCHING_NS_MAX: u64 = 20_000_000_000;
+/// How soon the agent is asked again to watch.
+const WATCH_AGAIN_NS: u64 = 2_000_000_000;
+/// How often it is looked for what is due.
+pub const LOOK: Duration = Duration::from_millis(20);
+/// Messages that are taken in one go.
+const MESSAGES_MAX: usize = 64;
+
+/// Readings that came, on this machine's clock.
+#[derive(Debug)]
+pub struct ReadingBatch {
+    /// The last sample that was asked for and is among them; 0: none was.
+    pub sample: u32,
+    /// Cores that the server used of late; `None`: it is not seen.
+    pub live_cores: Option<f64>,
+    /// What was read.
+    pub probes: Probes,
+}
+
+/// The way to an agent.
+pub struct WatchLink<B: Bus> {
+    bus: B,
+    coordinator: Coordinator,
+}
+
+impl<B: Bus> WatchLink<B> {
+    /// Waits until the agent on the bus is there and its clock is known. The error is a sentence
+    /// about "it".
+    pub fn meet(bus: B, name: &str) -> Result<WatchLink<B>, String> {
+        let begun_ns = bus.now_ns();
+        let mut coordinator = Coordinator::default();
+        coordinator.add(name, begun_ns);
+        let mut link = WatchLink { bus, coordinator };
+        while link.coordinator.hello(AGENT).is_none() || link.coordinator.clock(AGENT).samples() < PINGS_FIRST {
+            link.wait_until(begun_ns + HELLO_NS_MAX, "did not answer")?;
+            link.refuse_other_version()?;
+        }
+        Ok(link)
+    }
+
+    /// Has the agent watch. The error is a sentence about "it".
+    pub fn watch(&mut self, task: &WatchTask) -> Result<(), String> {
+        let begun_ns = self.bus.now_ns();
+        let mut asked_ns = None::<u64>;
+        loop {
+            let now_ns = self.bus.now_ns();
+            if asked_ns.is_none_or(|asked_ns| now_ns >= asked_ns + WATCH_AGAIN_NS) {
+                asked_ns = Some(now_ns);
+                self.bus.send(AGENT, &ToAgent::Watch(task.clone()));
+            }
+            for message in self.wait_until(begun_ns + WATCHING_NS_MAX, "did not find the server")? {
+                match message {
+                    ToCoordinator::Watching(result) => return result,
+                    ToCoordinator::Refused { reason, .. } => return Err(reason),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Who the agent is.
+    pub fn hello(&self) -> Option<&Hello> {
+        self.coordinator.hello(AGENT)
+    }
+
+    /// Has the agent take a sample now.
+    pub fn sample(&mut self, number: u32) {
+        self.bus.send(AGENT, &ToAgent::Sample { number });
+    }
+
+    /// The readings that came, or come within `patience`. The error says why none come any more: a
+    /// sentence about "it".
+    pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
+        let said = self.pump(patience);
+        if let Some(why) = self.coordinator.loss(AGENT) {
+            return Err(why.to_owned());
+        }
+        // Readings of one message lie within a tick: its clock does not drift meanwhile.
+        let offset_ns = self.coordinator.clock(AGENT).offset_ns();
+        let came = said.into_iter().filter_map(|message| match message {
+            ToCoordinator::Readings { sample, live_milli, probes } => {
+                let live_cores = live_milli.map(|milli| f64::from(milli) / 1e3);
+                Some(ReadingBatch { sample, live_cores, probes: probes.shifted(-offset_ns) })
+            }
+            _ => None,
+        });
+        Ok(came.collect())
+    }
+
+    fn refuse_other_version(&self) -> Result<(), String> {
+        let own = env!("CARGO_PKG_VERSION");
+        match self.hello().filter(|hello| hello.plimsoll != own) {
+            None => Ok(()),
+            Some(hello) => Err(format!(
+                "it is plimsoll {}, and this is plimsoll {own}: install the same there, or add --watch-copy",
+                hello.plimsoll
+            )),
+        }
+    }
+
+    /// What the agent says of watching; `what`: what it did not do, where that is not by then.
+    fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
+        let said = self.pump(LOOK);
+        if let Some(why) = self.coordinator.loss(AGENT) {
+            return Err(why.to_owned());
+        }
+        if self.bus.is_interrupted() {
+            return Err("interrupted".to_owned());
+        }
+        match self.bus.now_ns() >= until_ns {
+            true => Err(format!("it {what} in time: log in by hand and look for what takes it so long")),
+            false => Ok(said),
+        }
+    }
+
+    /// Takes what came, or waits for it, and sends what is due; gives what is said of watching.
+    fn pump(&mut self, patience: Duration) -> Vec<ToCoordinator> {
+        let (mut said, mut events, mut patience) = (Vec::new(), Vec::new(), patience);
+        while let Some((_, came_ns, arrived)) = self.bus.receive(patience) {
+            match arrived {
+                Arrived::Message(
+                    message @ (ToCoordinator::Watching(_)
+                    | ToCoordinator::Readings { .. }
+                    | ToCoordinator::Refused { .. }),
+                ) => said.push(message),
+                Arrived::Message(message) => self.coordinator.take(AGENT, came_ns, message, &mut events),
+                // It makes no load that could end by that.
+                Arrived::Gone(why) => drop(self.coordinator.lose(AGENT, why)),
+            }
+            patience = Duration::ZERO;
+            if said.len() >= MESSAGES_MAX {
+                break;
+            }
+        }
+        self.coordinator.poll(self.bus.now_ns(), &mut events);
+        for (agent, message) in self.coordinator.take_outgoing() {
+            self.bus.send(agent, &message);
+        }
+        said
+    }
+}
+
+impl<B: Bus> Drop for WatchLink<B> {
+    fn drop(&mut self) {
+        self.bus.send(AGENT, &ToAgent::Leave);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch_agent::{WatchAct, WatchAgent};
+    use plimsoll_model::{Series, SeriesKind, SeriesSample};
+    use std::collections::VecDeque;
+
+    const MS: u64 = 1_000_000;
+    const DAY_NS: u64 = 86_400_000_000_000;
+
+    /// An agent on simulated time whose clock is a day ahead; each way takes a while.
+    struct WatchedBus {
+        now_ns: u64,
+        way_ns: u64,
+        agent: WatchAgent,
+        /// What it answers when it is to watch.
+        answer: Result<(), String>,
+        to_agent: VecDeque<(u64, ToAgent)>,
+        to_us: VecDeque<(u64, ToCoordinator)>,
+        /// When it dies.
+        dies_ns: u64,
+    }
+
+    fn bus(plimsoll: &str) -> WatchedBus {
+        let hello = Hello { plimsoll: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned() };
+        WatchedBus {
+            now_ns: 0,
+            way_ns: 3 * MS,
+            agent: WatchAgent::new(hello, DAY_NS),
+            answer: Ok(()),
+            to_agent: VecDeque::new(),
+            to_us: VecDeque::new(),
+            dies_ns: u64::MAX,
+        }
+    }
+
+    impl WatchedBus {
+        fn step(&mut self) {
+            self.now_ns += MS;
+            if self.now_ns >= self.dies_ns {
+                return;
+            }
+            let (there_ns, mut acts) = (self.now_ns + DAY_NS, Vec::new());
+            while self.to_agent.front().is_some_and(|(at_ns, _)| *at_ns <= self.now_ns) {
+                let (_, message) = self.to_agent.pop_front().expect("there");
+                self.agent.take(there_ns, message, &mut acts);
+            }
+            self.agent.poll(there_ns, &mut acts);
+            for act in acts {
+                let message = match act {
+                    WatchAct::Send(message) => message,
+                    WatchAct::Begin(_) => self.agent.take_beginning(self.answer.clone()),
+                    WatchAct::Sample(sample) => {
+                        let mut series = Series::new(SeriesKind::Counter, "ns");
+                        series.push(SeriesSample { at_ns: there_ns as i64, value: 1.0 });
+                        let mut probes = Probes::default();
+                        probes.series.insert("server.cpu".to_owned(), series);
+                        ToCoordinator::Readings { sample, live_milli: Some(250), probes: Box::new(probes) }
+                    }
+                    WatchAct::Leave => continue,
+                };
+                self.to_us.push_back((self.now_ns + self.way_ns, message));
+            }
+        }
+    }
+
+    impl Bus for WatchedBus {
+        fn now_ns(&self) -> u64 {
+            self.now_ns
+        }
+
+        fn send(&mut self, _: usize, message: &ToAgent) {
+            self.to_agent.push_back((self.now_ns + self.way_ns, message.clone()));
+        }
+
+        fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {
+            let until_ns = self.now_ns + patience.as_nanos() as u64;
+            while self.to_us.front().is_none_or(|(at_ns, _)| *at_ns > self.now_ns) {
+                if self.now_ns >= until_ns {
+                    return None;
+                }
+                self.step();
+            }
+            let (at_ns, message) = self.to_us.pop_front()?;
+            Some((AGENT, at_ns, Arrived::Message(message)))
+        }
+
+        fn is_interrupted(&self) -> bool {
+            false
+        }
+    }
+
+    fn task() -> WatchTask {
+        let addresses = vec![([10, 0, 0, 1], 80).into()];
+        WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
+    }
+
+    fn own_bus() -> WatchedBus {
+        bus(env!("CARGO_PKG_VERSION"))
+    }
+
+    #[test]
+    fn readings_come_on_our_clock() {
+        let mut link = WatchLink::meet(own_bus(), "server1").expect("met");
+        link.watch(&task()).expect("watched");
+        let asked_ns = link.bus.now_ns();
+        link.sample(1);
+        let came = link.receive(Duration::from_millis(50)).expect("readings");
+        let [ReadingBatch { sample: 1, live_cores: Some(0.25), probes }] = came.as_slice() else { panic!("{came:?}") };
+        let at_ns = probes.series["server.cpu"].samples[0].at_ns as u64;
+        // It was taken when the question came there: the ways are alike, and so the offset is
+        // exact.
+        assert!((asked_ns + 3 * MS..=asked_ns + 4 * MS).contains(&at_ns), "{at_ns}, asked at {asked_ns}");
+    }
+
+    #[test]
+    fn one_that_falls_silent_is_lost() {
+        let mut link = WatchLink::meet(own_bus(), "server1").expect("met");
+        link.watch(&task()).expect("watched");
+        link.bus.dies_ns = link.bus.now_ns + 1_000 * MS;
+        let why = loop {
+            if let Err(why) = link.receive(LOOK) {
+                break why;
+            }
+            assert!(link.bus.now_ns < 10_000 * MS, "it is noticed");
+        };
+        assert!(why.contains("sent nothing for 4 s"), "{why}");
+    }
+
+    #[test]
+    fn what_cannot_watch_says_why() {
+        let older = WatchLink::meet(bus("0.0.1"), "server1").err().expect("refused");
+        assert!(older.contains("plimsoll 0.0.1") && older.contains(env!("CARGO_PKG_VERSION")), "{older}");
+        let dead = WatchedBus { dies_ns: 0, ..own_bus() };
+        assert!(WatchLink::meet(dead, "server1").is_err_and(|why| why.contains("did not answer in time")));
+        let blind = WatchedBus { answer: Err("no process listens".to_owned()), ..own_bus() };
+        let mut link = WatchLink::meet(blind, "server1").expect("met");
+        assert_eq!(link.watch(&task()), Err("no process listens".to_owned()));
+    }
+}

@@ -1,0 +1,120 @@
+//! Where the readings of a target come from, as the terms of a study say ([`reading_source`]): the
+//! probes of this machine, or with `--watch` those of the machine that the server runs on.
+//!
+//! Not here: what is read (`plimsoll-probe`), and what is done with it (`plimsoll-study`).
+
+use crate::message::WatchTask;
+use crate::pipe_bus::PipeBus;
+use crate::place::{Place, SshHost};
+use crate::remote_readings::RemoteReadings;
+use crate::service::system;
+use crate::ssh_login::{own_program, pipe_command};
+use crate::watch_link::WatchLink;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::ProbesTerms;
+use plimsoll_model::{Terms, WatchTerms};
+use plimsoll_probe::{Effort, ReadingSource, Watched, Watcher};
+use plimsoll_study::base::Base;
+
+/// The flag that copies this program there.
+const COPY_FLAG: &str = "--watch-copy";
+
+/// Reads the place of a server: one machine.
+pub fn watched_host(text: &str) -> Result<SshHost, String> {
+    let Place::Ssh(hosts) = Place::parse(text)? else {
+        return Err("a bus is named: name the machine that the server runs on, such as ssh://server1".to_owned());
+    };
+    match hosts.as_slice() {
+        [host] => Ok(host.clone()),
+        hosts => Err(format!("{} machines are named: name the one that the server runs on", hosts.len())),
+    }
+}
+
+/// The source of readings of a target; `None`: nothing is watched.
+pub fn reading_source(
+    base: &Base,
+    terms: &Terms<String>,
+    effort: Effort,
+) -> Result<Option<Box<dyn ReadingSource>>, Failure> {
+    let resolve = base.resolver();
+    let watched = base.watched(&resolve);
+    match &terms.probes.watch {
+        Some(watch) => Ok(Some(Box::new(remote(watch, &terms.probes, &watched, effort)?))),
+        None => {
+            let watcher = Watcher::begin(&terms.probes, &watched, effort)?;
+            Ok(watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>))
+        }
+    }
+}
+
+/// A source for each of several targets, where they are watched on another machine; else none.
+pub fn remote_sources<'a>(
+    bases: impl Iterator<Item = &'a Base>,
+    terms: &Terms<String>,
+) -> Result<Vec<Box<dyn ReadingSource>>, Failure> {
+    if terms.probes.watch.is_none() {
+        return Ok(Vec::new());
+    }
+    let sources: Vec<_> =
+        bases.map(|base| reading_source(base, terms, Effort::Little)).collect::<Result<_, Failure>>()?;
+    Ok(sources.into_iter().flatten().collect())
+}
+
+/// Logs in to the server's machine and has it watched there.
+fn remote(
+    watch: &WatchTerms,
+    terms: &ProbesTerms<String>,
+    watched: &Watched,
+    effort: Effort,
+) -> Result<RemoteReadings, Failure> {
+    if watched.plan.carriage.unix.is_some() {
+        return Err(Failure::usage(
+            "--watch: the server of a unix socket is on this machine: leave --watch out, or name a host and port",
+        ));
+    }
+    let host = watched_host(&watch.place).map_err(|why| Failure::usage(format!("--watch: {why}")))?;
+    let failed = |why: String| Failure::start(format!("--watch: {}: {why}", host.name));
+    let program = if watch.copied { Some(own_program(COPY_FLAG)?) } else { None };
+    let bus = PipeBus::start(vec![pipe_command(&host, "--watch-only", program, COPY_FLAG)])?;
+    let mut link = WatchLink::meet(bus, &host.name).map_err(failed)?;
+    let task = WatchTask {
+        addresses: watched.plan.carriage.addresses.clone(),
+        pid: terms.pid,
+        process: terms.process.clone(),
+        cgroup: terms.cgroup.clone(),
+        thorough: effort == Effort::Thorough,
+    };
+    link.watch(&task).map_err(failed)?;
+    let is_here = link.hello().is_some_and(|hello| is_this_machine(&hello.system));
+    let generator = Watcher::begin_at_generator(terms, watched, is_here)?;
+    Ok(RemoteReadings::follow(link, &host.name, generator))
+}
+
+/// Whether an agent's machine is this one, be it that the agent is in a container: it was started
+/// by the same boot.
+fn is_this_machine(theirs: &str) -> bool {
+    let boot = |system: &str| system.split(' ').next().filter(|boot| !boot.is_empty()).map(str::to_owned);
+    boot(theirs).is_some() && boot(theirs) == boot(&system())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_machine_is_watched() {
+        assert_eq!(watched_host("ssh://ann@server1:2222").map(|host| host.name), Ok("ann@server1:2222".to_owned()));
+        for (text, part) in [("ssh://a,b", "2 machines"), ("server1", "ssh://server1"), ("nats://bus", "no way")] {
+            assert!(watched_host(text).is_err_and(|why| why.contains(part)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_machine_is_known_by_its_boot() {
+        let own = system();
+        if let Some((boot, _)) = own.split_once(' ') {
+            assert!(is_this_machine(&own) && is_this_machine(&format!("{boot} pid:[1]")), "{own}");
+        }
+        assert!(!is_this_machine("") && !is_this_machine("another pid:[1]"));
+    }
+}

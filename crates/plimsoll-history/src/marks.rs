@@ -1,0 +1,145 @@
+//! Marks of a run that were given after it was made ([`RunMarks`]): tags, and a pin. They stand in a
+//! small file beside the run file, which is never changed; so a copy of the run file has none.
+//!
+//! Not here: tags that a run was made with, which stand in the run file.
+
+use crate::folder::{MARKS_SUFFIX, SUFFIX};
+use plimsoll_model::failure::Failure;
+use plimsoll_sys::{output_file, system_text};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The longest file of marks that is read.
+const BYTES_MAX: u64 = 64 << 10;
+/// Tags of a run.
+const TAGS_MAX: usize = 50;
+/// Characters of a tag's key or value.
+const TAG_CHARS_MAX: usize = 200;
+
+/// Marks of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RunMarks {
+    /// The run is kept, whatever `clean` removes.
+    #[serde(default)]
+    pub is_pinned: bool,
+    /// Tags.
+    #[serde(default)]
+    pub tags: Vec<(String, String)>,
+}
+
+impl RunMarks {
+    /// Where the marks of a run file stand.
+    fn path(run_file: &Path) -> PathBuf {
+        run_file.with_extension(MARKS_SUFFIX.trim_start_matches('.'))
+    }
+
+    /// Those of a run file. A file that cannot be read marks nothing.
+    pub fn read(run_file: &Path) -> RunMarks {
+        let path = RunMarks::path(run_file);
+        let is_small = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.len() <= BYTES_MAX);
+        let read = || serde_json::from_slice(&fs::read(&path).ok()?).ok();
+        is_small.then(read).flatten().unwrap_or_default()
+    }
+
+    /// The same with a tag `key=value`, which takes the place of one with that key.
+    pub fn with_tag(mut self, tag: &str) -> Result<RunMarks, Failure> {
+        let pair = tag.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
+        let is_good = |text: &String| text.chars().count() <= TAG_CHARS_MAX && !text.chars().any(char::is_control);
+        let Some((key, value)) = pair.filter(|(key, value)| !key.is_empty() && is_good(key) && is_good(value)) else {
+            return Err(Failure::usage("tag: write KEY=VALUE, such as release=1.4"));
+        };
+        self.tags.retain(|(known, _)| *known != key);
+        if self.tags.len() >= TAGS_MAX {
+            return Err(Failure::usage(format!("tag: a run has at most {TAGS_MAX}: remove one")));
+        }
+        self.tags.push((key, value));
+        Ok(self)
+    }
+
+    /// The same without a tag.
+    pub fn without_tag(mut self, key: &str) -> RunMarks {
+        self.tags.retain(|(known, _)| known != key);
+        self
+    }
+
+    /// Keeps them beside a run file.
+    pub fn write(&self, run_file: &Path) -> Result<(), Failure> {
+        let path = RunMarks::path(run_file);
+        let done = match *self == RunMarks::default() {
+            true => remove_if_there(&path),
+            // Plain values: nothing of them fails to be written.
+            false => output_file::write(&path, &serde_json::to_vec(self).unwrap_or_default()),
+        };
+        done.map_err(|error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error))))
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Removes a run of a folder with the page, profiles, logs and marks beside it, the run file last.
+/// A pinned run stays.
+pub fn remove_run(folder: &Path, name: &str) -> Result<(), Failure> {
+    let run_file = folder.join(name);
+    if RunMarks::read(&run_file).is_pinned {
+        return Err(Failure::usage(format!("{name} is pinned: unpin it first")));
+    }
+    let stem = name.strip_suffix(SUFFIX).unwrap_or(name);
+    let is_beside = |other: &str| {
+        let rest = other.strip_prefix(stem).unwrap_or_default();
+        let ends = [".html", MARKS_SUFFIX].contains(&rest);
+        ends || rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log"))
+    };
+    let remove = || -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let is_file = entry.metadata().is_ok_and(|metadata| metadata.is_file());
+            if is_file && entry.file_name().to_str().is_some_and(is_beside) {
+                remove_if_there(&entry.path())?;
+            }
+        }
+        remove_if_there(&run_file)
+    };
+    remove().map_err(|error| Failure::start(format!("{name} cannot be removed: {}", system_text(&error))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_kept_beside_the_run_and_go_with_it() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-marks-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let names = ["find-1-2.plimsoll", "find-1-2.html", "find-1-2.low.cpu.pb.gz", "find-1-23.plimsoll", "x.txt"];
+        names.iter().for_each(|name| fs::write(folder.join(name), "x").expect("written"));
+        let run = folder.join(names[0]);
+        assert_eq!(RunMarks::read(&run), RunMarks::default());
+        let marks = RunMarks::read(&run).with_tag("a=1").and_then(|it| it.with_tag("a = 2")).expect("tags");
+        let marks = RunMarks { is_pinned: true, ..marks };
+        marks.write(&run).expect("written");
+        assert_eq!(RunMarks::read(&run), marks);
+        assert_eq!(marks.tags, [("a".to_owned(), "2".to_owned())]);
+        assert!(remove_run(&folder, names[0]).is_err_and(|failure| failure.to_string().contains("unpin")));
+        RunMarks { is_pinned: false, ..marks.clone() }.without_tag("a").write(&run).expect("removed");
+        assert!(!folder.join("find-1-2.marks").exists());
+        RunMarks::default().with_tag("b=1").and_then(|it| it.write(&run)).expect("written");
+        remove_run(&folder, names[0]).expect("removed");
+        let mut left: Vec<String> = fs::read_dir(&folder)
+            .expect("a folder")
+            .map(|it| it.expect("an entry").file_name().into_string().expect("text"))
+            .collect();
+        left.sort();
+        assert_eq!(left, ["find-1-23.plimsoll", "x.txt"]);
+        for tag in ["", "a", "=1", "a=\n", &format!("a={}", "x".repeat(201))] {
+            assert!(RunMarks::default().with_tag(tag).is_err(), "{tag}");
+        }
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+}

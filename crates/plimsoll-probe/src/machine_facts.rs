@@ -1,0 +1,160 @@
+//! Reads what this machine brings to a measurement ([`read`]), for `plimsoll doctor`.
+//!
+//! Not here: whether it suffices (`plimsoll_analysis::fitness`), and readings during a load
+//! (`machine`, `host`).
+
+use plimsoll_model::MachineLimits;
+use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess};
+use plimsoll_sys::clock::{monotonic_ns, process_cpu_ns};
+use plimsoll_sys::probe::process::{look_at, numbers_in, ticks_per_second};
+use plimsoll_sys::probe::sockets::Asker;
+use plimsoll_sys::probe::{ProcFile, cgroup, host};
+use plimsoll_sys::{process, sampling};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Governors of more cores are not read.
+const CORES_READ_MAX: u32 = 1024;
+/// A process that uses less is not named.
+const NAMED_CORES_MIN: f64 = 0.01;
+
+/// Reads all of it. Interference is sampled for `sample`, in which the caller does nothing.
+pub fn read(sample: Duration) -> MachineFacts {
+    let cores_online = process::cores_online();
+    // A thread of its own: the trial closes the files of its table.
+    let own_tables = std::thread::spawn(|| process::own_file_table(None).is_ok()).join().unwrap_or(false);
+    MachineFacts {
+        cores: process::cores(),
+        cores_online,
+        cpu_model: process::cpu_model(),
+        is_virtual: is_virtual(),
+        kernel: process::kernel(),
+        governors: governors(cores_online),
+        interference: interference(sample),
+        files_max: process::raise_files_max(),
+        has_own_file_tables: own_tables,
+        local_ports: process::local_ports(),
+        ports_in_time_wait: process::time_wait(),
+        accept_queue_max: process::backlog_max(),
+        memory_available_bytes: process::memory_available_bytes(),
+        limits: limits(),
+        sampling: sampling_access(),
+        perf_event_paranoid: sampling::restriction(),
+        probes_missing: probes_missing(),
+    }
+}
+
+fn is_virtual() -> bool {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = info.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    flags.split_whitespace().any(|flag| flag == "hypervisor")
+}
+
+fn governors(cores: u32) -> Vec<String> {
+    let read = |core: u32| {
+        let path = format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor");
+        Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
+    };
+    let all: BTreeSet<String> = (0..cores.min(CORES_READ_MAX)).filter_map(read).collect();
+    all.into_iter().collect()
+}
+
+fn limits() -> MachineLimits {
+    let (cores, memory_bytes) = cgroup::own_limits();
+    MachineLimits {
+        cores_milli: cores.map(|cores| (cores * 1000.0).round() as u64),
+        memory_bytes: memory_bytes.map(|bytes| bytes as u64),
+    }
+}
+
+fn sampling_access() -> SamplingAccess {
+    match sampling::CpuSampler::open(std::process::id()) {
+        Ok(sampler) if !sampler.wants_threads() => SamplingAccess::Machine,
+        Ok(sampler) => SamplingAccess::OwnProcesses { in_kernel: sampler.in_kernel() },
+        Err(_) => SamplingAccess::Refused,
+    }
+}
+
+fn probes_missing() -> Vec<MissingProbe> {
+    let is_readable = |path: &str| ProcFile::open(path).is_ok_and(|file| file.read(&mut Vec::new()).is_ok());
+    // Open files of process 1 are readable for root alone, and for nobody else where other users
+    // are hidden.
+    let sees_others = std::fs::read_dir("/proc/1/fd").is_ok();
+    [
+        (is_readable("/proc/pressure/cpu"), MissingProbe::Pressure),
+        (Asker::open().is_ok(), MissingProbe::Sockets),
+        (is_readable("/proc/self/schedstat"), MissingProbe::ThreadWaits),
+        (sees_others, MissingProbe::OtherUsers),
+    ]
+    .into_iter()
+    .filter_map(|(is_there, probe)| (!is_there).then_some(probe))
+    .collect()
+}
+
+/// CPU time of the machine so far, in ticks: in use, and taken by the host.
+fn machine_ticks() -> Option<(u64, u64)> {
+    let text = std::fs::read("/proc/stat").ok()?;
+    let cpu = host::parse_stat(&text)?.cpu;
+    Some((cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq, cpu.steal))
+}
+
+/// CPU time of each process so far, in ticks, with its name. This process is not among them.
+fn process_ticks() -> BTreeMap<u32, (String, u64)> {
+    let mut buffer = Vec::new();
+    let pids = numbers_in("/proc").unwrap_or_default();
+    pids.into_iter()
+        .filter(|pid| *pid != std::process::id())
+        .filter_map(|pid| {
+            let (stat, name) = look_at(pid, &mut buffer).ok()?;
+            Some((pid, (name, stat.user_ticks + stat.system_ticks)))
+        })
+        .collect()
+}
+
+/// What other processes use for so long.
+fn interference(sample: Duration) -> Option<InterferenceSample> {
+    let before = process_ticks();
+    let (began_ns, own_before_ns, (busy_before, steal_before)) = (monotonic_ns(), process_cpu_ns(), machine_ticks()?);
+    std::thread::sleep(sample);
+    let (busy, steal) = machine_ticks()?;
+    let own_ns = process_cpu_ns().saturating_sub(own_before_ns) as f64;
+    let span_ns = monotonic_ns().saturating_sub(began_ns).max(1) as f64;
+    let tick_ns = 1e9 / ticks_per_second() as f64;
+    let busy_ns = busy.saturating_sub(busy_before) as f64 * tick_ns;
+    let steal_ns = steal.saturating_sub(steal_before) as f64 * tick_ns;
+    let used = process_ticks().into_iter().filter_map(|(pid, (name, ticks))| {
+        let before = before.get(&pid).map_or(0, |(_, ticks)| *ticks);
+        Some((name, ticks.saturating_sub(before) as f64 * tick_ns / span_ns)).filter(|used| used.1 >= NAMED_CORES_MIN)
+    });
+    Some(InterferenceSample {
+        cores: ((busy_ns - own_ns) / span_ns).max(0.0),
+        steal_share: if steal_ns > 0.0 { steal_ns / (busy_ns + steal_ns) } else { 0.0 },
+        busiest: used.max_by(|a, b| a.1.total_cmp(&b.1)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_read() {
+        let facts = read(Duration::from_millis(50));
+        assert!(facts.cores >= 1 && facts.cores_online >= facts.cores.min(1), "{facts:?}");
+        assert!(facts.kernel.starts_with("Linux ") && facts.files_max > 0 && facts.local_ports > 0, "{facts:?}");
+        let sample = facts.interference.expect("/proc/stat is there");
+        assert!((0.0..=1.0).contains(&sample.steal_share), "{sample:?}");
+        assert!(sample.cores <= f64::from(facts.cores_online) * 1.5, "{sample:?}");
+    }
+
+    /// A process that works while it is sampled is the busiest, by its name.
+    #[test]
+    fn a_busy_process_is_named() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
+        let sample = interference(Duration::from_millis(500)).expect("/proc/stat is there");
+        // It is ours, and does nothing else.
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        assert!(sample.cores > 0.05, "{sample:?}");
+        assert!(sample.busiest.is_some(), "{sample:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The twin of `lua` in a program that was built without Lua: no script can be made, and the one
+//! function that would make it says so.
+//!
+//! Not here: what scripts do (`lua`).
+
+use crate::failure::{HookName, ScriptError};
+use crate::figures::ScriptFigures;
+use crate::program::Program;
+use crate::pulse::PulseWatch;
+use crate::reach::Reach;
+use crate::summary::ScriptSummary;
+use plimsoll_wire::{Author, Batch, Halt, HeardAnswer};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// There is none.
+#[derive(Debug)]
+pub enum Script {}
+
+/// There is none.
+#[derive(Debug)]
+pub enum ScriptAuthor {}
+
+#[allow(missing_docs, reason = "as in the twin; none can be called")]
+impl Script {
+    /// # Errors
+    /// Always [`ScriptError::NoLua`].
+    pub fn new(_: Program, _: usize, _: &Arc<dyn Reach>) -> Result<Script, ScriptError> {
+        Err(ScriptError::NoLua)
+    }
+
+    pub fn watch(&self) -> PulseWatch {
+        match *self {}
+    }
+
+    pub fn begin(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
+        match *self {}
+    }
+
+    pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
+        match *self {}
+    }
+
+    pub fn has_done(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn has_delay(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn failure(&self) -> Option<ScriptError> {
+        match *self {}
+    }
+
+    pub fn give_up(&self, _: HookName, _: u64) -> ScriptError {
+        match *self {}
+    }
+
+    pub fn done(&self, _: &ScriptSummary, _: ScriptFigures, _: ScriptFigures) -> Result<(), ScriptError> {
+        match *self {}
+    }
+
+    pub fn flush(&self) {
+        match *self {}
+    }
+}
+
+impl Author for ScriptAuthor {
+    fn writes_each(&self) -> bool {
+        match *self {}
+    }
+
+    fn delays(&self) -> bool {
+        match *self {}
+    }
+
+    fn hears(&self) -> bool {
+        match *self {}
+    }
+
+    fn messages(&self) -> u32 {
+        match *self {}
+    }
+
+    fn write(&mut self, _: &mut Batch) -> Result<(), Halt> {
+        match *self {}
+    }
+
+    fn delay_ns(&mut self) -> Result<u64, Halt> {
+        match *self {}
+    }
+
+    fn hear(&mut self, _: &HeardAnswer<'_>) -> Result<(), Halt> {
+        match *self {}
+    }
+}

@@ -1,0 +1,93 @@
+//! What plimsoll reaches on this machine against its reference server ([`measure`]): a closed loop
+//! for the highest rate and its CPU time, then an open loop for the lag.
+//!
+//! Not here: whether that suffices (`plimsoll_analysis::fitness`).
+
+use crate::base::Base;
+use crate::runner::{Glance, Runner, ThisMachine, Unready};
+use crate::subject::Helper;
+use plimsoll_analysis::Summary;
+use plimsoll_analysis::study::{TrialPlan, Until};
+use plimsoll_engine::Tick;
+use plimsoll_model::failure::Failure;
+use plimsoll_model::machine_facts::SelfMeasurement;
+use plimsoll_model::{
+    Arrivals, Carriage, Curve, Injector, Load, LoadShape, Origin, Plan, Purpose, Request, Route, Spin, Stop, Tag,
+    Terms, Traffic,
+};
+use plimsoll_probe::{Effort, Watcher};
+use plimsoll_sys::{signal, system_text};
+use plimsoll_traffic::target_url::Url;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// The length of each of the two loads.
+const LOAD_NS: u64 = 5_000_000_000;
+/// Connections of the closed loop.
+const USERS: u32 = 64;
+/// The rate of the open loop, on a machine that reaches twice as much.
+const RATE_RPS: f64 = 10_000.0;
+/// The server's flags: one event loop, so that figures of machines with few and many cores compare.
+const SERVER: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
+
+/// Measures for ten seconds. `program` is plimsoll, which is the server, too: in a process of its
+/// own, so that its CPU time is not taken for the client's.
+pub fn measure(program: &Path) -> Result<SelfMeasurement, Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::start(format!("the reference server could not be started: {}", system_text(&error)))
+    };
+    let server = Helper::start(program, &SERVER).map_err(cannot)?;
+    let origin = Url::read(server.said())?.origin;
+    let closed = LoadShape::Closed { users: Curve::constant(f64::from(USERS)) };
+    // Without spinning, so that the CPU time is that of requests alone.
+    let closed = measure_load(&origin, closed, Spin::Off)?;
+    let rate_rps = RATE_RPS.min((closed.throughput_rps / 2.0).round()).max(1.0);
+    let open = LoadShape::Open { rate: Curve::constant(rate_rps), arrivals: Arrivals::Constant };
+    let open = measure_load(&origin, open, Spin::Auto)?;
+    server.end().map_err(cannot)?;
+    let disturbed = |summary: &Summary| summary.others.reason.clone().filter(|_| summary.others.disturbed);
+    Ok(SelfMeasurement {
+        highest_rps: closed.throughput_rps,
+        cpu_us: closed.generator.cpu_s * 1e6 / closed.requests.max(1) as f64,
+        rate_rps,
+        lag_p99_ns: open.generator.lag.p99_ns,
+        disturbed: disturbed(&closed).or_else(|| disturbed(&open)),
+    })
+}
+
+/// One load from one thread.
+fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary, Failure> {
+    let mut load = Load::new(shape);
+    load.duration_ns = Some(LOAD_NS);
+    if !load.shape.is_open() {
+        load.connections_ready = USERS;
+    }
+    let request = Request { target: "/healthz".into(), ..Request::get() };
+    let traffic = Traffic::one(origin.clone(), Route::new(request));
+    let terms = Terms::default();
+    let base = Base::reach(&Plan { traffic, load, carriage: Carriage::tcp(Vec::new()) }, &terms)?;
+    let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
+    let injector = Injector { workers: 1, spin, ..base.injector.clone() };
+    let mut trial = TrialPlan { tag: Tag::of(Purpose::Run), plan: base.plan.record(), until: Until::End };
+    let mut runner = ThisMachine::new(watcher, base.plan.clone(), injector, None);
+    runner.prepare(&mut trial).map_err(|unready| match unready {
+        Unready::Unheld(reason) => Failure::start(format!("this machine cannot make the load: {reason}")),
+        Unready::Failed(failure) => failure,
+    })?;
+    let mut on_tick = |_: &Tick, _: Glance| match signal::interrupted() {
+        true => ControlFlow::Break(Stop::Interrupted),
+        false => ControlFlow::Continue(()),
+    };
+    runner.connect(&mut on_tick)?;
+    let start_ns = runner.elapsed_ns() + runner.start_ahead_ns();
+    let driven = runner.run(start_ns, &mut on_tick)?;
+    runner.finish()?;
+    if signal::interrupted() {
+        return Err(Failure::start("interrupted"));
+    }
+    let summary = Summary::of(&driven.run);
+    match summary.whole.ledger.succeeded {
+        0 => Err(Failure::start(format!("the reference server at {origin} completed no request"))),
+        _ => Ok(summary),
+    }
+}

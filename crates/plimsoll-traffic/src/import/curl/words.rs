@@ -1,0 +1,387 @@
+//! The words of a command line of curl: of the first command, as a POSIX shell (and bash, for `$'...'`) takes it apart, or as cmd.exe
+//! and a program of Windows do, in whose writing browsers copy there.
+//!
+//! Where its output goes is nothing of the request, and passed over. What only a shell knows is refused: variables, other commands. Not
+//! here: what the words mean.
+
+use super::CurlError;
+
+/// What people copy along from before a command: a prompt, and programs that start another.
+const BEFORE: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];
+
+/// The words of a command line.
+pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
+    let mut words = if is_of_windows(line) { of_windows(line) } else { ShellWords::read(line)? };
+    // Variables that are set for the command say nothing of its request.
+    let is_before = |word: &str| {
+        let name = word.split_once('=').map(|(name, _)| name);
+        BEFORE.contains(&word) || name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_of_name))
+    };
+    let before = words.iter().take_while(|word| is_before(word)).count();
+    words.drain(..before);
+    Ok(words)
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// What an unquoted word is to a shell.
+enum ShellOperator {
+    /// Another command follows.
+    Next,
+    /// Output goes into a file, which the next word names.
+    Into,
+    /// The same with the file in this word, or to another output.
+    IntoThis,
+}
+
+fn operator(word: &str) -> Option<ShellOperator> {
+    if ["&&", "&"].contains(&word) {
+        return Some(ShellOperator::Next);
+    }
+    let rest = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&').strip_prefix('>')?;
+    let rest = rest.trim_start_matches(['>', '|']);
+    Some(if rest.is_empty() { ShellOperator::Into } else { ShellOperator::IntoThis })
+}
+
+#[derive(Default)]
+struct ShellWords {
+    words: Vec<String>,
+    word: String,
+    /// The word that is read has begun, and something of it is quoted.
+    is_begun: bool,
+    is_quoted: bool,
+    /// The next word is the name of a file that is written.
+    skips_next: bool,
+}
+
+impl ShellWords {
+    fn read(line: &str) -> Result<Vec<String>, CurlError> {
+        let mut read = ShellWords::default();
+        let mut rest = line.chars().peekable();
+        while let Some(c) = rest.next() {
+            match c {
+                '\\' => match rest.next() {
+                    // The line goes on.
+                    Some('\n') => {}
+                    Some('\r') if rest.next_if_eq(&'\n').is_some() => {}
+                    Some(escaped) => read.quote().push(escaped),
+                    None => {}
+                },
+                '\'' => {
+                    let word = read.quote();
+                    loop {
+                        match rest.next().ok_or(CurlError::Quotation('\''))? {
+                            '\'' => break,
+                            plain => word.push(plain),
+                        }
+                    }
+                }
+                '"' => double_quoted(&mut rest, read.quote())?,
+                '$' if rest.next_if_eq(&'\'').is_some() => ansi_quoted(&mut rest, read.quote())?,
+                '$' | '`' => {
+                    refuse_shell(c, &rest)?;
+                    read.plain(c);
+                }
+                '#' if !read.is_begun => while rest.next_if(|c| *c != '\n').is_some() {},
+                '|' if !read.word.ends_with('>') => {
+                    read.end();
+                    if rest.next_if_eq(&'|').is_some() {
+                        refuse_more(rest)?;
+                    }
+                    break;
+                }
+                ';' if rest.peek().is_none_or(|next| next.is_whitespace()) => {
+                    read.end();
+                    refuse_more(rest)?;
+                    break;
+                }
+                c if c.is_whitespace() => match read.end() {
+                    Some(ShellOperator::Next) => {
+                        refuse_more(rest)?;
+                        break;
+                    }
+                    Some(ShellOperator::Into) => read.skips_next = true,
+                    Some(ShellOperator::IntoThis) | None => {}
+                },
+                plain => read.plain(plain),
+            }
+        }
+        read.end();
+        Ok(read.words)
+    }
+
+    fn plain(&mut self, c: char) {
+        self.is_begun = true;
+        self.word.push(c);
+    }
+
+    fn quote(&mut self) -> &mut String {
+        (self.is_begun, self.is_quoted) = (true, true);
+        &mut self.word
+    }
+
+    /// Ends a word. What it is to the shell, if it is no word of the command.
+    fn end(&mut self) -> Option<ShellOperator> {
+        if !std::mem::take(&mut self.is_begun) {
+            return None;
+        }
+        let word = std::mem::take(&mut self.word);
+        let operator = if std::mem::take(&mut self.is_quoted) { None } else { operator(&word) };
+        if operator.is_none() && !std::mem::take(&mut self.skips_next) {
+            self.words.push(word);
+        }
+        operator
+    }
+}
+
+/// After the end of the first command there may be nothing but blanks and remarks.
+fn refuse_more(rest: Chars) -> Result<(), CurlError> {
+    let rest: String = rest.collect();
+    let is_more = rest.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'));
+    if is_more { Err(CurlError::Commands) } else { Ok(()) }
+}
+
+/// A variable or command that a shell would put in. Names of small letters are not: `$filter` of a URL is one that was not quoted.
+fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
+    let text: String = rest.clone().take(40).collect();
+    let name = text.strip_prefix('{').unwrap_or(&text);
+    let end = name.find(|c: char| !c.is_ascii() || !is_of_name(c as u8)).unwrap_or(name.len());
+    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+        && !name[..end].bytes().any(|byte| byte.is_ascii_lowercase());
+    match c {
+        '`' => Err(CurlError::Shell("a command in backquotes".to_owned())),
+        '$' if text.starts_with('(') => Err(CurlError::Shell("a command in $( )".to_owned())),
+        '$' if is_name => Err(CurlError::Shell(format!("the variable ${}", &name[..end]))),
+        _ => Ok(()),
+    }
+}
+
+/// What stands between two `"`.
+fn double_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
+    loop {
+        match rest.next().ok_or(CurlError::Quotation('"'))? {
+            '"' => return Ok(()),
+            '\\' => match rest.next().ok_or(CurlError::Quotation('"'))? {
+                '\n' => {}
+                escaped @ ('"' | '\\' | '$' | '`') => word.push(escaped),
+                plain => word.extend(['\\', plain]),
+            },
+            c => {
+                if matches!(c, '$' | '`') {
+                    refuse_shell(c, rest)?;
+                }
+                word.push(c);
+            }
+        }
+    }
+}
+
+/// What stands between `$'` and `'`.
+fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
+    // Bytes, since `\xc3\xa4` is one character.
+    let mut bytes = Vec::new();
+    loop {
+        let c = rest.next().ok_or(CurlError::Quotation('\''))?;
+        let plain = match c {
+            '\'' => break,
+            '\\' => match rest.next().ok_or(CurlError::Quotation('\''))? {
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'a' => '\u{7}',
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'v' => '\u{b}',
+                'e' | 'E' => '\u{1b}',
+                'x' => {
+                    bytes.push(digits(rest, 2) as u8);
+                    continue;
+                }
+                'u' => char::from_u32(digits(rest, 4)).unwrap_or(char::REPLACEMENT_CHARACTER),
+                'U' => char::from_u32(digits(rest, 8)).unwrap_or(char::REPLACEMENT_CHARACTER),
+                other => other,
+            },
+            plain => plain,
+        };
+        bytes.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    word.push_str(&String::from_utf8_lossy(&bytes));
+    Ok(())
+}
+
+/// Up to so many hexadecimal digits.
+fn digits(rest: &mut Chars, most: usize) -> u32 {
+    let mut value = 0u32;
+    for _ in 0..most {
+        let Some(digit) = rest.peek().and_then(|c| c.to_digit(16)) else { break };
+        value = value << 4 | digit;
+        rest.next();
+    }
+    value
+}
+
+/// Whether a line is written for cmd.exe: its lines go on after `^`, or its first word is quoted so.
+fn is_of_windows(line: &str) -> bool {
+    let goes_on = [" ^\n", " ^\r\n"].iter().any(|end| line.contains(end)) && !line.contains(" \\\n");
+    let first = line.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
+    goes_on || first.starts_with("^\"")
+}
+
+/// The words of a line for cmd.exe.
+fn of_windows(line: &str) -> Vec<String> {
+    let line = without_carets(line);
+    let (mut words, mut word, mut is_begun, mut in_quotes) = (Vec::new(), String::new(), false, false);
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => {
+                let mut backslashes = 1;
+                while rest.next_if_eq(&'\\').is_some() {
+                    backslashes += 1;
+                }
+                is_begun = true;
+                // Only before a quotation mark do they escape.
+                if rest.peek() == Some(&'"') {
+                    word.extend(std::iter::repeat_n('\\', backslashes / 2));
+                    if backslashes % 2 == 1 {
+                        word.extend(rest.next());
+                    }
+                } else {
+                    word.extend(std::iter::repeat_n('\\', backslashes));
+                }
+            }
+            '"' if in_quotes && rest.next_if_eq(&'"').is_some() => word.push('"'),
+            '"' => (is_begun, in_quotes) = (true, !in_quotes),
+            c if c.is_whitespace() && !in_quotes => {
+                if std::mem::take(&mut is_begun) {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            plain => {
+                is_begun = true;
+                word.push(plain);
+            }
+        }
+    }
+    if is_begun {
+        words.push(word);
+    }
+    words
+}
+
+/// A line after cmd.exe has taken its own signs away: outside of quotation marks `^` makes the next character plain.
+fn without_carets(line: &str) -> String {
+    let line = line.replace("\r\n", "\n");
+    let (mut out, mut in_quotes) = (String::new(), false);
+    let mut rest = line.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '^' if !in_quotes => match rest.next() {
+                // The line goes on, and the first character of the next one is plain.
+                Some('\n') => out.extend(rest.next()),
+                plain => out.extend(plain),
+            },
+            '"' => {
+                in_quotes = !in_quotes;
+                out.push(c);
+            }
+            // A quotation that is left open ends with its line.
+            '\n' => {
+                in_quotes = false;
+                out.push(c);
+            }
+            plain => out.push(plain),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_words(line: &str, expect: Result<&[&str], CurlError>) {
+        let expect = expect.map(|words| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(words(line), expect, "{line}");
+    }
+
+    #[test]
+    fn a_line_is_taken_apart_as_a_shell_does() {
+        for (line, expect) in [
+            ("curl http://h/", Ok(&["curl", "http://h/"][..])),
+            ("curl 'a b' \"c \\\"d\\\" \\n\" e\\ f", Ok(&["curl", "a b", "c \"d\" \\n", "e f"])),
+            ("a \\\n  b \\\r\n c", Ok(&["a", "b", "c"])),
+            ("$'it\\'s \\u00e4\\x41\\n'", Ok(&["it's \u{e4}A\n"])),
+            ("$'\\xc3\\xa4'", Ok(&["\u{e4}"])),
+            ("'' \"\" x", Ok(&["", "", "x"])),
+            ("'a'\"b\"c", Ok(&["abc"])),
+            ("", Ok(&[])),
+            ("'a", Err(CurlError::Quotation('\''))),
+            ("\"a\\", Err(CurlError::Quotation('"'))),
+            ("$'a\\", Err(CurlError::Quotation('\''))),
+        ] {
+            assert_words(line, expect);
+        }
+    }
+
+    #[test]
+    fn what_stands_around_a_command_is_no_word_of_it() {
+        let one = Ok(&["curl", "http://h/a?x=1&y=2"][..]);
+        for line in [
+            "curl http://h/a?x=1&y=2 | jq .",
+            "curl http://h/a?x=1&y=2|jq .",
+            "curl 'http://h/a?x=1&y=2' |& jq .",
+            "curl 'http://h/a?x=1&y=2' > /dev/null 2>&1",
+            "curl >out.json http://h/a?x=1&y=2 2> err",
+            "curl http://h/a?x=1&y=2 &> /dev/null",
+            "curl http://h/a?x=1&y=2 # a remark | with signs",
+            "curl http://h/a?x=1&y=2; # the end",
+            "curl http://h/a?x=1&y=2 &\n",
+            "$ curl http://h/a?x=1&y=2",
+            "sudo TOKEN=x curl http://h/a?x=1&y=2",
+        ] {
+            assert_words(line, one.clone());
+        }
+        assert_words("curl h -d 'a | b > c; d # e'", Ok(&["curl", "h", "-d", "a | b > c; d # e"]));
+        assert_words("curl h -d '|' '>' \\;", Ok(&["curl", "h", "-d", "|", ">", ";"]));
+        for line in ["curl h && curl i", "curl h; echo x", "curl h || true", "curl h & curl i"] {
+            assert_words(line, Err(CurlError::Commands));
+        }
+        for (line, what) in [
+            ("curl -H \"Authorization: Bearer $TOKEN\" h", "the variable $TOKEN"),
+            ("curl h/${ID}/x", "the variable $ID"),
+            ("curl -d \"$(cat s3cret)\" h", "a command in $( )"),
+            ("curl -d `cat s3cret` h", "a command in backquotes"),
+        ] {
+            assert_words(line, Err(CurlError::Shell(what.to_owned())));
+        }
+        assert_words("curl 'h/$TOKEN' \"h/?$filter=1\" \\$A", Ok(&["curl", "h/$TOKEN", "h/?$filter=1", "$A"]));
+    }
+
+    #[test]
+    fn lines_for_windows_are_taken_apart_as_there() {
+        let body = "{\"a\":\"1 & 2\",\"p\":\"100%\"}";
+        let line = "curl ^\"http://h/a?x=1^&y=2^\" ^\r\n  -H ^\"accept: */*^\" ^\r\n  --data-raw \
+                    ^\"^{^\\^\"a^\\^\":^\\^\"1 ^& 2^\\^\",^\\^\"p^\\^\":^\\^\"100^%^\\^\"^}^\"";
+        assert_words(line, Ok(&["curl", "http://h/a?x=1&y=2", "-H", "accept: */*", "--data-raw", body]));
+        let line = "curl \"http://h/?$FILTER=1\" ^\n -H \"x: a^b\" ^\n --data-raw \"{\"\"a\"\":1}\" -o c:\\x\\y";
+        assert_words(
+            line,
+            Ok(&["curl", "http://h/?$FILTER=1", "-H", "x: a^b", "--data-raw", "{\"a\":1}", "-o", "c:\\x\\y"]),
+        );
+        assert_words("curl ^\"h^\" -d ^\"a^\n\nb^\"", Ok(&["curl", "h", "-d", "a\nb"]));
+        assert_words("curl 'h' -d '^\"'", Ok(&["curl", "h", "-d", "^\""]));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_it_panic(line in "[-a-zA-Z@='\"\\\\$<>|&;^#(`: \n{}äx0-9]{0,80}") {
+            let _ = words(&line);
+            let _ = words(&format!("curl ^\"{line}"));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A recorded command that is started again from a page ([`again`]). A run file may come from
+//! anywhere: only flags that neither run a command nor reach a file or a public target are taken
+//! from it, unless the server allows them.
+//!
+//! Not here: how a record is spelt (`plimsoll-report`), and forms (`start_form`).
+
+use crate::problem::Problem;
+use crate::start_form::{STUDIES, StudyForm, target};
+use plimsoll_model::redact::REDACTED;
+
+/// Flags of a record that any page may start again.
+const PLAIN: [&str; 52] = [
+    "--allow-different-answers",
+    "--arrivals",
+    "--blocks",
+    "--budget",
+    "--close",
+    "--concurrency",
+    "--duration",
+    "--fail-if",
+    "--follow",
+    "--for",
+    "--header",
+    "--headroom",
+    "--http",
+    "--identity",
+    "--in-turn",
+    "--insecure",
+    "--keep-failed-bodies",
+    "--ladder",
+    "--line",
+    "--margin",
+    "--max-connections",
+    "--max-rate",
+    "--measure",
+    "--method",
+    "--need",
+    "--no-intervene",
+    "--no-keepalive",
+    "--no-preflight",
+    "--no-probes",
+    "--no-resumption",
+    "--ok-grpc",
+    "--ok-status",
+    "--on-inconclusive",
+    "--pprof-seconds",
+    "--rate",
+    "--redact",
+    "--reference",
+    "--requests",
+    "--resolve-every",
+    "--retries",
+    "--seed",
+    "--slo",
+    "--soak",
+    "--spin",
+    "--start-timeout",
+    "--stop-if",
+    "--streams",
+    "--tag",
+    "--threads",
+    "--timeout",
+    "--values",
+    "--warmup",
+];
+/// Flags about where results went: those of a page are its own.
+const DROPPED: [&str; 8] = ["--output", "--store", "--dir", "--name", "--json", "--json-lines", "--quiet", "--verbose"];
+
+/// The words of a recorded command, as a form. `file`: the name of its run file, for messages.
+pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<StudyForm, Problem> {
+    let line = |why: String| Problem::bad(format!("{why}: use plimsoll rerun {file}"));
+    let study = recorded.get(1).map(String::as_str).unwrap_or_default();
+    if !STUDIES.iter().any(|(known, _)| *known == study) {
+        return Err(line(format!("a page does not start {study}")));
+    }
+    let mut words = vec![study.to_owned()];
+    for word in &recorded[2..] {
+        if word.contains(REDACTED) || word.starts_with("--body=[") {
+            return Err(line("run files hold no secrets and no bodies, and this one needs some".to_owned()));
+        }
+        let flag = word.split('=').next().unwrap_or_default();
+        match word.starts_with('-') {
+            true if DROPPED.contains(&flag) => {}
+            // Not even a server that allows commands lets a page load public addresses.
+            true if flag == "--allow-public" => return Err(line("public targets are for the command line".to_owned())),
+            true if PLAIN.contains(&flag) || allows_commands => words.push(word.clone()),
+            true => return Err(line(format!("this run was made with {flag}, which a page may not give"))),
+            false => words.push(target("again", word).map_err(|problem| line(problem.text))?),
+        }
+    }
+    Ok(StudyForm { words, traffic: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_started_again_without_what_pages_may_not_do() {
+        for (recorded, allowed, expect) in [
+            ("plimsoll find --slo=p99<=50ms --seed=7 http://h/", false, Ok("find --slo=p99<=50ms --seed=7 http://h/")),
+            ("plimsoll run --output=x --store=y --json --rate=5 http://h/", false, Ok("run --rate=5 http://h/")),
+            ("plimsoll prove --a=./x --b=./y http://h/", false, Err("made with --a")),
+            ("plimsoll prove --a=./x --b=./y http://h/", true, Ok("prove --a=./x --b=./y http://h/")),
+            ("plimsoll find --vary=rm http://h/", false, Err("made with --vary")),
+            ("plimsoll find --lua=/x.lua http://h/", false, Err("made with --lua")),
+            ("plimsoll find --file=/etc/passwd", false, Err("made with --file")),
+            ("plimsoll find --unix=/run/x http://h/", false, Err("made with --unix")),
+            ("plimsoll find --allow-public http://h/", false, Err("public targets")),
+            ("plimsoll find --allow-public http://h/", true, Err("public targets")),
+            ("plimsoll find --header=A:[redacted] http://h/", true, Err("no secrets")),
+            ("plimsoll find --body=[12 bytes] http://h/", true, Err("no secrets")),
+            ("plimsoll sweep --dir=x http://h/", true, Err("does not start sweep")),
+            ("plimsoll find /etc/passwd", true, Err("an address begins")),
+            ("plimsoll", true, Err("does not start")),
+        ] {
+            let recorded: Vec<String> = recorded.split(' ').map(str::to_owned).collect();
+            match (again("r.plimsoll", &recorded, allowed), expect) {
+                (Ok(form), Ok(expect)) => assert_eq!(form.words.join(" "), expect),
+                (Err(problem), Err(part)) => assert!(problem.text.contains(part), "{recorded:?}: {}", problem.text),
+                (got, expect) => panic!("{recorded:?}: {got:?}, expected {expect:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Marks that a page gives to a run, and its removal: what a form says becomes marks beside the run
+//! file, or the end of its files.
+//!
+//! Not here: who may do so (`guard`), and how marks are kept (`plimsoll-history`).
+
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::WebState;
+use crate::views::run_path;
+use plimsoll_analysis::history::RunState;
+use plimsoll_history::{RunMarks, read_run, remove_run};
+use plimsoll_model::failure::Failure;
+
+fn refused(failure: Failure) -> Problem {
+    Problem::bad(failure.to_string())
+}
+
+/// Gives a run the marks that a form says: `tag` adds one, `untag` takes one away, `pin` is yes or no.
+pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem> {
+    let path = run_path(shared, file)?;
+    // Two forms that come at once change the marks one after the other.
+    let _one = shared.marking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut marks = RunMarks::read(&path);
+    let before = marks.clone();
+    for tag in query.all("tag") {
+        marks = marks.with_tag(tag).map_err(refused)?;
+    }
+    for key in query.all("untag") {
+        marks = marks.without_tag(key);
+    }
+    match query.get("pin") {
+        Some("yes") => marks.is_pinned = true,
+        Some("no") => marks.is_pinned = false,
+        Some(_) => return Err(Problem::bad("pin: expected yes or no")),
+        None if marks == before && query.all("tag").next().is_none() && query.all("untag").next().is_none() => {
+            return Err(Problem::bad("tag, untag or pin: say what changes"));
+        }
+        None => {}
+    }
+    marks.write(&path).map_err(refused)
+}
+
+/// Removes a run with all that stands beside it. One that is being recorded or is pinned stays.
+pub fn delete(shared: &WebState, file: &str) -> Result<(), Problem> {
+    let path = run_path(shared, file)?;
+    if read_run(&path, file).is_ok_and(|run| run.state == RunState::UnderWay) {
+        return Err(Problem::bad("this run is being recorded: stop its study first"));
+    }
+    remove_run(&shared.folder, file).map_err(refused)
+}

@@ -1,0 +1,144 @@
+//! TLS for the pages ([`WebTls`]): a certificate, and a listener whose connections begin with a
+//! handshake. A client that never ends its handshake holds nobody else up.
+//!
+//! Not here: who may ask (`guard`), and reading of files.
+
+use axum::serve::Listener;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{Accept, TlsAcceptor};
+
+/// What all connections have in common.
+#[derive(Clone)]
+pub struct WebTls(Arc<ServerConfig>);
+
+/// Why a certificate cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WebTlsError {
+    /// The certificate, in a sentence that goes on after the name of its file.
+    Certificate(String),
+    /// The key, as above.
+    Key(String),
+}
+
+impl WebTls {
+    /// A certificate with its issuers, and its key, in PEM.
+    pub fn new(certificate_pem: &[u8], key_pem: &[u8]) -> Result<WebTls, WebTlsError> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate_pem).collect();
+        let chain = chain.map_err(|error| WebTlsError::Certificate(format!("is no PEM: {error}")))?;
+        if chain.is_empty() {
+            return Err(WebTlsError::Certificate("holds no certificate in PEM".to_owned()));
+        }
+        let key = PrivateKeyDer::from_pem_slice(key_pem)
+            .map_err(|error| WebTlsError::Key(format!("holds no private key in PEM: {error}")))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| WebTlsError::Certificate(error.to_string()))?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| WebTlsError::Key(format!("does not fit the certificate: {error}")))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(WebTls(Arc::new(config)))
+    }
+
+    /// A listener whose connections speak TLS.
+    pub fn listener(&self, listener: TcpListener) -> TlsListener {
+        TlsListener { listener, acceptor: TlsAcceptor::from(Arc::clone(&self.0)) }
+    }
+}
+
+/// Accepts connections; their handshake is made when they are read.
+pub struct TlsListener {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsConnection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TlsConnection, SocketAddr) {
+        let (stream, address) = Listener::accept(&mut self.listener).await;
+        (TlsConnection::Begins(Box::new(self.acceptor.accept(stream))), address)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection, from its handshake on.
+pub enum TlsConnection {
+    /// The handshake is not over.
+    Begins(Box<Accept<TcpStream>>),
+    /// It is.
+    Open(Box<TlsStream<TcpStream>>),
+    /// It failed.
+    Failed,
+}
+
+impl TlsConnection {
+    /// The stream, once the handshake is over.
+    fn poll_open(&mut self, context: &mut Context) -> Poll<io::Result<Pin<&mut TlsStream<TcpStream>>>> {
+        if let TlsConnection::Begins(accept) = self {
+            *self = match ready!(Pin::new(accept.as_mut()).poll(context)) {
+                Ok(stream) => TlsConnection::Open(Box::new(stream)),
+                Err(_) => TlsConnection::Failed,
+            };
+        }
+        Poll::Ready(match self {
+            TlsConnection::Open(stream) => Ok(Pin::new(stream.as_mut())),
+            TlsConnection::Begins(_) | TlsConnection::Failed => Err(io::ErrorKind::ConnectionAborted.into()),
+        })
+    }
+}
+
+impl AsyncRead for TlsConnection {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context, into: &mut ReadBuf) -> Poll<io::Result<()>> {
+        ready!(self.poll_open(context))?.poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for TlsConnection {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_open(context))?.poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        match &mut *self {
+            TlsConnection::Open(stream) => Pin::new(stream.as_mut()).poll_flush(context),
+            TlsConnection::Begins(_) | TlsConnection::Failed => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        match &mut *self {
+            TlsConnection::Open(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
+            TlsConnection::Begins(_) | TlsConnection::Failed => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_certificate_is_named() {
+        for (certificate, key) in [("", ""), ("-----BEGIN CERTIFICATE-----\n", ""), ("text", "text")] {
+            let error = WebTls::new(certificate.as_bytes(), key.as_bytes()).err().expect("refused");
+            assert!(matches!(error, WebTlsError::Certificate(_)), "{certificate}: {error:?}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The arguments of `plimsoll doctor`.
+//!
+//! Not here: what is checked (`plimsoll_analysis::fitness`).
+
+use clap::Args;
+
+/// `plimsoll doctor`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit codes: 0 fit, 1 not fit, 2 bad use or no start, 130 interrupted.\n\n\
+    Examples:\n  \
+    plimsoll doctor\n  \
+    plimsoll doctor --quick          without the self-measurement: one second\n  \
+    plimsoll doctor --json | jq '.checks[] | select(.fitness != \"fit\")'")]
+pub struct DoctorArgs {
+    /// Leave the self-measurement out
+    #[arg(long)]
+    pub quick: bool,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,41 @@
+//! `plimsoll doctor`: whether this machine is fit to measure, and what it lacks.
+
+use crate::args::DoctorArgs;
+use crate::live::Live;
+use crate::results::{columns, print, print_json};
+use plimsoll_analysis::fitness::{Fitness, MachineFitness};
+use plimsoll_model::failure::{Failure, exit};
+use plimsoll_probe::machine_facts;
+use plimsoll_report::doctor::{doctor_document, doctor_text};
+use plimsoll_study::self_measurement;
+use plimsoll_sys::system_text;
+use std::time::Duration;
+
+/// How long interference is sampled.
+const SAMPLE: Duration = Duration::from_secs(1);
+
+/// Checks, measures, and says with which code to end.
+pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
+    let facts = machine_facts::read(SAMPLE);
+    let measured = match args.quick || plimsoll_sys::signal::interrupted() {
+        true => None,
+        false => {
+            Live::new(args.json).line("measuring plimsoll against its reference server: 10 s");
+            let program = std::env::current_exe().map_err(|error| {
+                Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+            })?;
+            Some(self_measurement::measure(&program)?)
+        }
+    };
+    let fitness = MachineFitness::assess(&facts, measured.as_ref());
+    if args.json {
+        print_json(&doctor_document(&facts, measured.as_ref(), &fitness));
+    } else {
+        print(&doctor_text(measured.as_ref(), &fitness, columns()));
+    }
+    Ok(match fitness.fitness() {
+        _ if plimsoll_sys::signal::interrupted() => exit::INTERRUPTED,
+        Fitness::Unfit => exit::CROSSED,
+        Fitness::Fit | Fitness::Limited => exit::DONE,
+    })
+}

@@ -1,0 +1,47 @@
+//! What `--fail-if` comes to ([`Gate`]): an exit code, and a note for each condition.
+//!
+//! Not here: conditions and demands (`plimsoll-analysis`).
+
+use plimsoll_analysis::{Crossing, Summary};
+use plimsoll_model::failure::exit;
+use plimsoll_model::{OnInconclusive, Terms};
+
+/// What a gate decided; of several conditions the worst counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Gate {
+    /// No condition is true.
+    #[default]
+    Passed,
+    /// One may be true: what was measured does not tell.
+    Undecided,
+    /// One is true.
+    Crossed,
+}
+
+impl Gate {
+    /// Judges conditions that are true of one load, with a note for each.
+    pub fn judge(crossed: &[Crossing], summary: &Summary) -> (Gate, Vec<String>) {
+        let void = if summary.generator.limited {
+            Some("the generator was the limit")
+        } else {
+            summary.others.disturbed.then_some("the machine was disturbed")
+        };
+        let (mut gate, mut notes) = (Gate::Passed, Vec::new());
+        for crossing in crossed {
+            let decides = crossing.decides(void.is_some());
+            gate = gate.max(if decides { Gate::Crossed } else { Gate::Undecided });
+            let more = void.filter(|_| !decides).map_or_else(String::new, |why| format!("; not decided: {why}"));
+            notes.push(format!("--fail-if {crossing}{more}"));
+        }
+        (gate, notes)
+    }
+
+    /// The exit code.
+    pub fn code(self, terms: &Terms<String>) -> u8 {
+        match self {
+            Gate::Passed => exit::DONE,
+            Gate::Undecided => OnInconclusive::code(terms.on_inconclusive),
+            Gate::Crossed => exit::CROSSED,
+        }
+    }
+}

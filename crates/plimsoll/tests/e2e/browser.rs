@@ -1,0 +1,214 @@
+//! A real Chromium without a window, driven over its pipe of the DevTools protocol: commands go to descriptor 3, answers
+//! and events come from descriptor 4, each ended by a zero byte.
+//!
+//! Not here: what is tested with it.
+
+use crate::rig::folder;
+use base64::Engine;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// No step of a page takes longer on any machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A browser with one page, until the end of a test.
+pub struct Browser {
+    child: Child,
+    commands: ChildStdin,
+    messages: Receiver<Value>,
+    session: String,
+    last_id: u64,
+    /// Exceptions of scripts, and what went to the console as an error.
+    pub complaints: Vec<String>,
+    /// Requests to another place than the pages.
+    pub foreign: Vec<String>,
+    origin: String,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // It is ours. The shell became the browser.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Browser {
+    /// Starts it. Requests to other places than `origin` are noted.
+    pub fn start(origin: &str) -> Browser {
+        let profile = folder("browser-pipe");
+        let flags = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--remote-debugging-pipe",
+            "--hide-scrollbars",
+        ];
+        let mut child = Command::new("sh")
+            .args(["-c", "exec chromium \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh"])
+            .args(flags)
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg("about:blank")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromium is needed for the end-to-end tests (apt-get install chromium)");
+        let commands = child.stdin.take().expect("piped");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, messages) = channel();
+        std::thread::spawn(move || {
+            for message in output.split(0).map_while(Result::ok) {
+                if let Ok(message) = serde_json::from_slice::<Value>(&message)
+                    && sender.send(message).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        let mut browser = Browser {
+            child,
+            commands,
+            messages,
+            session: String::new(),
+            last_id: 0,
+            complaints: Vec::new(),
+            foreign: Vec::new(),
+            origin: origin.to_owned(),
+        };
+        let page = browser.call("Target.createTarget", json!({ "url": "about:blank" }))["targetId"].clone();
+        let attached = browser.call("Target.attachToTarget", json!({ "targetId": page, "flatten": true }));
+        browser.session = attached["sessionId"].as_str().expect("a session").to_owned();
+        for domain in ["Page", "Runtime", "Network", "Log"] {
+            browser.call(&format!("{domain}.enable"), json!({}));
+        }
+        browser
+    }
+
+    /// Sends a command, and returns its result.
+    pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.request(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The same; an error is what the browser says of it.
+    fn request(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut command = json!({ "id": id, "method": method, "params": parameters });
+        if !self.session.is_empty() {
+            command["sessionId"] = json!(self.session);
+        }
+        self.commands.write_all(format!("{command}\0").as_bytes()).expect("the browser is there");
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let message = self.next(until).unwrap_or_else(|| panic!("{method}: no answer"));
+            if message["id"] == id {
+                return match &message["error"] {
+                    Value::Null => Ok(message["result"].clone()),
+                    error => Err(error.to_string()),
+                };
+            }
+        }
+    }
+
+    /// The next message until then; events are taken note of.
+    fn next(&mut self, until: Instant) -> Option<Value> {
+        let message = match self.messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the browser ended by itself"),
+        };
+        let parameters = &message["params"];
+        match message["method"].as_str() {
+            Some("Runtime.exceptionThrown") => self.complaints.push(parameters["exceptionDetails"].to_string()),
+            Some("Log.entryAdded") if parameters["entry"]["level"] == "error" => {
+                self.complaints.push(parameters["entry"].to_string());
+            }
+            Some("Network.requestWillBeSent") => {
+                let url = parameters["request"]["url"].as_str().unwrap_or_default();
+                if !url.starts_with(&self.origin) && !url.starts_with("data:") && !url.starts_with("about:") {
+                    self.foreign.push(url.to_owned());
+                }
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    /// Opens an address, and waits until its page is loaded.
+    pub fn open(&mut self, url: &str) {
+        self.call("Page.navigate", json!({ "url": url }));
+        self.wait("the page", "document.readyState === 'complete' && location.href !== 'about:blank'");
+    }
+
+    /// The value of an expression in the page.
+    pub fn value(&mut self, expression: &str) -> Value {
+        let result = self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }));
+        assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
+        result["result"]["value"].clone()
+    }
+
+    /// Waits until an expression is true. A page that is about to be left has no answer: it is asked again.
+    pub fn wait(&mut self, what: &str, expression: &str) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let parameters = json!({ "expression": expression, "returnByValue": true });
+            if self.request("Runtime.evaluate", parameters).is_ok_and(|it| it["result"]["value"] == true) {
+                return;
+            }
+            assert!(Instant::now() < until, "{what}: waited too long; {}", self.value("document.body.innerText"));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Clicks what a selector finds, as a mouse does where it is seen.
+    pub fn click(&mut self, selector: &str) {
+        let place = self.value(&format!(
+            "(() => {{ const it = document.querySelector({selector:?}); if (!it) return null; \
+             it.scrollIntoView({{ block: 'center' }}); const box = it.getBoundingClientRect(); \
+             return [box.left + box.width / 2, box.top + box.height / 2, box.width * box.height]; }})()"
+        ));
+        let number = |at: usize| place[at].as_f64().unwrap_or_else(|| panic!("no {selector}"));
+        assert!(number(2) > 0.0, "{selector} is not seen");
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({ "type": kind, "x": number(0), "y": number(1), "button": "left", "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Types text into a field.
+    pub fn fill(&mut self, selector: &str, text: &str) {
+        self.value(&format!(
+            "document.querySelector({selector:?}).focus(); document.querySelector({selector:?}).value = ''"
+        ));
+        self.call("Input.insertText", json!({ "text": text }));
+        assert_eq!(self.value(&format!("document.querySelector({selector:?}).value")), *text, "{selector}");
+    }
+
+    /// The size of the window, and whether the user prefers dark pages.
+    pub fn show(&mut self, width: u32, is_dark: bool) {
+        let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
+        self.call("Emulation.setDeviceMetricsOverride", metrics);
+        let scheme = if is_dark { "dark" } else { "light" };
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// A picture of the whole page, at most so high.
+    pub fn picture(&mut self, path: &Path) {
+        let size =
+            self.value("[document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 4000)]");
+        let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
+        let shot = self.call("Page.captureScreenshot", json!({ "clip": clip, "captureBeyondViewport": true }));
+        let bytes = base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().expect("text"));
+        std::fs::write(path, bytes.expect("base64")).expect("written");
+    }
+}

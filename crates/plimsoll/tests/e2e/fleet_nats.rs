@@ -1,0 +1,439 @@
+//! Loads of agents on a real NATS bus: agents, coordinators and the bus are killed at bad moments,
+//! and what an agent finished is counted once. Needs `nats-server` (scripts/needs).
+
+use crate::rig::{Done, assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Keys of these tests: seed and public part of a coordinator and two agents.
+const COORDINATOR: [&str; 2] = [
+    "SUAICXSMW2BMDXE3F2W2XEIVZBRIED7JCLNCAGOJZAAN7ZUEI32VPBOAXU",
+    "UD4W2XQKGNOWJ3INHOIWH4VIDXT4PDR3XPCS5JQ7IDZ5COGWGGSFOI2P",
+];
+const AGENTS: [[&str; 2]; 2] = [
+    [
+        "SUAEZJPOFQ57VIAB37EECN5IOMZ4N37CTJN4J7T4755LRJUAB7YZINML6M",
+        "UDP32HCHMKAJ2KQLQO3KPMCYF7WL4U25SPTW24PIQDZZIYRQMUF4ZENN",
+    ],
+    [
+        "SUAFZ2WUDCFWZLY7W7IHIRPKSNRXTELB5ZQNHE2Z4C53I6JX755CYI52PA",
+        "UDGX7JHJIRIR7KXZL2WRBEELAIGPZGRASMR2H5LDFKUIBZXGJWUY2NZB",
+    ],
+];
+
+/// A `nats-server` on a free port, ended when dropped.
+struct Nats {
+    child: Child,
+    folder: PathBuf,
+    url: String,
+}
+
+impl Nats {
+    /// `None` where there is no `nats-server`, which is said. `more` are lines of its configuration.
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+    fn start(more: &str) -> Option<Nats> {
+        if Command::new("nats-server").arg("--version").output().is_err() {
+            eprintln!(
+                "SKIPPED: no nats-server on this machine: fleets on a bus are not tested (scripts/needs nats-server)"
+            );
+            return None;
+        }
+        let folder = folder("nats");
+        let child = Nats::spawn(&folder, "127.0.0.1:-1", more);
+        let mut nats = Nats { child, folder, url: String::new() };
+        nats.url = nats.wait();
+        Some(nats)
+    }
+
+    /// One that stores intervals.
+    fn with_store() -> Option<Nats> {
+        Nats::start("jetstream { store_dir: \"store\", sync_interval: always }")
+    }
+
+    fn spawn(folder: &PathBuf, listen: &str, more: &str) -> Child {
+        let config = format!("listen: \"{listen}\"\nports_file_dir: \"{}\"\n{more}\n", folder.display());
+        fs::write(folder.join("nats.conf"), config).expect("written");
+        let mut command = Command::new("nats-server");
+        command.args(["-c", "nats.conf"]).current_dir(folder).stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("nats-server starts")
+    }
+
+    fn wait(&self) -> String {
+        let ports = self.folder.join(format!("nats-server_{}.ports", self.child.id()));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let document = fs::read_to_string(&ports).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            if let Some(url) = document.and_then(|document| document["nats"][0].as_str().map(str::to_owned)) {
+                return url;
+            }
+            assert!(Instant::now() < deadline, "nats-server does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills it and starts it again on the same port after a moment.
+    fn restart(&mut self, away: Duration) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ends");
+        std::thread::sleep(away);
+        let listen = self.url.trim_start_matches("nats://").to_owned();
+        let more = "jetstream { store_dir: \"store\", sync_interval: always }";
+        self.child = Nats::spawn(&self.folder, &listen, more);
+        assert_eq!(self.wait(), self.url);
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An agent in a process of its own, ended when dropped.
+struct JoinedAgent {
+    child: Child,
+    spool: PathBuf,
+}
+
+impl JoinedAgent {
+    /// One that may load this machine, once it is on the bus.
+    fn join(url: &str, name: &str, more: &[&str]) -> JoinedAgent {
+        JoinedAgent::join_with(url, name, folder("spool"), more)
+    }
+
+    fn join_with(url: &str, name: &str, spool: PathBuf, more: &[&str]) -> JoinedAgent {
+        let place = spool.to_str().expect("text").to_owned();
+        let words = ["agent", "--join", url, "--name", name, "--allow", "127.0.0.1", "--spool", &place];
+        let mut command = command(&[&words[..], more].concat());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut errors = BufReader::new(child.stderr.take().expect("piped"));
+        let mut line = String::new();
+        errors.read_line(&mut line).expect("text");
+        assert!(line.contains(&format!("agent {name} is on the bus")), "{line}");
+        std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+        JoinedAgent { child, spool }
+    }
+
+    /// Files of intervals that are not known to be recorded.
+    fn spooled(&self) -> usize {
+        let is_spool = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "spool");
+        fs::read_dir(&self.spool).expect("a folder").flatten().filter(is_spool).count()
+    }
+}
+
+impl Drop for JoinedAgent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start(words: &[&str], environment: &[(&str, &str)]) -> Child {
+    let mut command = command(words);
+    command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the binary starts")
+}
+
+fn agents(document: &Value) -> &Vec<Value> {
+    document["agents"].as_array().unwrap_or_else(|| panic!("no agents in {document:#}"))
+}
+
+/// The name of the run that a coordinator has stored.
+fn stored_run(done: &Done) -> String {
+    let said = done.stderr.replace("\n  ", " ");
+    let run = said.split("plimsoll fleet fetch ").nth(1).and_then(|rest| rest.split_whitespace().nth(1));
+    run.unwrap_or_else(|| panic!("no run is stored: {said}")).to_owned()
+}
+
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_load_over_a_bus_is_one_load_and_is_fetched_from_it() {
+    let Some(nats) = Nats::with_store() else { return };
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let joined = ["a1", "a2", "a3"].map(|name| JoinedAgent::join(&nats.url, name, &[]));
+    let folder = folder("bus-run");
+    let path = folder.join("run.plimsoll").to_str().expect("text").to_owned();
+    for (load, choice) in [(&["--rate", "600"][..], "3"), (&["-c", "9"], "a3,a1,a2")] {
+        let words = ["run", &url, "--fleet", &nats.url, "--agents", choice, "-d", "2s", "-o", &path, "--json"];
+        let done = finish(start(&[&words[..], load].concat(), &[]));
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let document = done.json();
+        assert_ledger_closes(&document, choice);
+        let names: Vec<&str> = agents(&document).iter().filter_map(|agent| agent["name"].as_str()).collect();
+        assert_eq!(names, ["a1", "a2", "a3"]);
+        for agent in agents(&document) {
+            assert!(agent["lost"].is_null() && number(agent, "scheduled") > 100.0, "{agent:#}");
+            assert!(number(agent, "clock_error_ns_max") < 20e6 && number(agent, "intervals") >= 20.0, "{agent:#}");
+        }
+        if load[0] == "--rate" {
+            assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
+        }
+        // From anywhere, the same bytes.
+        let fetched = folder.join("fetched.plimsoll").to_str().expect("text").to_owned();
+        let done = plimsoll(&["fleet", "fetch", &nats.url, &stored_run(&done), "-o", &fetched]);
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{}", done.stdout);
+        assert!(fs::read(&fetched).expect("fetched") == fs::read(&path).expect("written"), "other bytes");
+    }
+    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spooled() == 0));
+    let done = plimsoll(&["fleet", "status", &nats.url]);
+    assert!(done.code == 0 && done.stdout.matches(env!("CARGO_PKG_VERSION")).count() == 3, "{}", done.stdout);
+}
+
+#[test]
+fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
+    let Some(mut nats) = Nats::with_store() else { return };
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let joined = ["a1", "a2"].map(|name| JoinedAgent::join(&nats.url, name, &[]));
+    let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "8s", "--json", "--quiet"];
+    let child = start(&words, &[]);
+    std::thread::sleep(Duration::from_secs(4));
+    nats.restart(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_secs(2));
+    nats.restart(Duration::from_millis(1_500));
+    let done = finish(child);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    assert_ledger_closes(&document, "a bus was killed");
+    assert_eq!(number(&document, "ledger.scheduled"), 3_200.0, "{document:#}");
+    for agent in agents(&document) {
+        assert!(agent["lost"].is_null() && number(agent, "unsent") == 0.0, "{agent:#}");
+        assert_eq!(number(agent, "scheduled"), 1_600.0, "{agent:#}");
+    }
+    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spooled() == 0));
+}
+
+#[test]
+fn what_agents_finished_outlives_a_killed_coordinator() {
+    let Some(nats) = Nats::with_store() else { return };
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let joined = ["a1", "a2"].map(|name| JoinedAgent::join(&nats.url, name, &[]));
+    let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "200", "-d", "5s", "--json", "--quiet"];
+    let mut child = start(&words, &[]);
+    wait_for("no load begins", || joined.iter().all(|agent| agent.spooled() == 1));
+    std::thread::sleep(Duration::from_secs(1));
+    signal(child.id(), "KILL");
+    let _ = child.wait();
+    // The agents come to the end of their parts.
+    let run = |agent: &JoinedAgent| {
+        let entries = fs::read_dir(&agent.spool).expect("a folder").flatten().map(|entry| entry.path());
+        let spool = entries.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "spool"));
+        spool.and_then(|path| path.file_stem().map(|name| name.to_string_lossy().into_owned()))
+    };
+    let run = run(&joined[0]).expect("a spool");
+    std::thread::sleep(Duration::from_secs(8));
+    let fetched = folder("recovered").join("run.plimsoll").to_str().expect("text").to_owned();
+    let done = plimsoll(&["fleet", "fetch", &nats.url, &run, "-o", &fetched]);
+    assert!(done.code == 0 && done.stdout.contains("The coordinator was lost"), "{} {}", done.stdout, done.stderr);
+    assert!(!done.stdout.contains("No end is stored"), "{}", done.stdout);
+    let shown = plimsoll(&["show", "--json", &fetched]);
+    let document = shown.json();
+    assert_ledger_closes(&document, "recovered");
+    assert_eq!(number(&document, "ledger.scheduled"), 1_000.0, "{document:#}");
+    assert!(agents(&document).iter().all(|agent| agent["lost"].is_null()), "{document:#}");
+    // What is in a run file is in no spool, and the agents take the next run.
+    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spooled() == 0));
+    let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "200", "-d", "1s", "--json", "--quiet"];
+    let done = finish(start(&words, &[]));
+    assert!(done.code == 0 && number(&done.json(), "ledger.scheduled") == 200.0, "{}", done.stderr);
+}
+
+#[test]
+fn a_killed_agent_is_named_and_its_successor_hands_on_what_it_left() {
+    let Some(nats) = Nats::with_store() else { return };
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let first = JoinedAgent::join(&nats.url, "a1", &[]);
+    let mut second = JoinedAgent::join(&nats.url, "a2", &[]);
+    let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "6s", "--json", "--quiet"];
+    let child = start(&words, &[]);
+    wait_for("no load begins", || first.spooled() == 1 && second.spooled() == 1);
+    std::thread::sleep(Duration::from_secs(2));
+    let spool = second.spool.clone();
+    second.child.kill().expect("killed");
+    second.child.wait().expect("ends");
+    let successor = JoinedAgent::join_with(&nats.url, "a2", spool, &[]);
+    let done = finish(child);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    assert_ledger_closes(&document, "an agent was killed");
+    assert_eq!(number(&document, "ledger.scheduled"), 2_400.0, "{document:#}");
+    let [kept, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
+    assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
+    assert_eq!(lost["lost"], "it sent nothing for 4 s", "{document:#}");
+    let (unsent, succeeded) = (number(lost, "unsent"), number(lost, "succeeded"));
+    assert!(unsent > 200.0 && succeeded > 200.0 && unsent + succeeded <= 1_200.0, "{lost:#}");
+    // The successor is an agent as any other.
+    let words = ["run", &url, "--fleet", &nats.url, "--agents", "a2", "--rate", "100", "-d", "1s", "--json", "--quiet"];
+    let done = finish(start(&words, &[]));
+    assert!(done.code == 0 && number(&done.json(), "ledger.scheduled") == 100.0, "{}", done.stderr);
+    drop(successor);
+}
+
+#[test]
+fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
+    let Some(nats) = Nats::with_store() else { return };
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let run = |words: &[&str]| finish(start(&[&["run", &url, "-d", "1s"], words].concat(), &[]));
+    let bus = nats.url.as_str();
+    let refused = |done: Done, part: &str| {
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{part}: {}", done.stderr);
+        assert!(done.stderr.replace("\n  ", " ").contains(part), "{part}: {}", done.stderr);
+    };
+    refused(run(&["--fleet", bus, "--wait", "300ms"]), "no agent has joined the bus at nats://127.0.0.1:");
+    let _first = JoinedAgent::join(bus, "a1", &[]);
+    let _shy = JoinedAgent::join(bus, "shy", &["--allow", "10.0.0.0/8"]);
+    for (words, part) in [
+        (&["--fleet", "nats://127.0.0.1:1"][..], "no bus answers at nats://127.0.0.1:1 (connection refused)"),
+        (&["--fleet", "nats://ann:secret@127.0.0.1:1"], "$PLIMSOLL_CREDS"),
+        (&["--fleet", bus, "--agents", "3", "--wait", "500ms"], "2 of 3 agents were free"),
+        (&["--fleet", bus, "--agents", "a7", "--wait", "500ms"], "agent a7 has not joined the bus"),
+        (&["--fleet", bus, "--agents", "a1,a1"], "--agents: a1 is named twice"),
+        (&["--fleet", bus, "--fleet-copy"], "--fleet-copy: nothing is copied over a bus"),
+        (&["--fleet", "ssh://load1", "--agents", "2"], "--agents: it belongs to --fleet nats://"),
+        (&["--fleet", bus, "--agents", "shy"], "agent shy: it does not permit load on 127.0.0.1:"),
+    ] {
+        refused(run(words), part);
+    }
+    // Two agents of one name: the second is refused, and so are two that cannot see each other.
+    let place = folder("spool").to_str().expect("text").to_owned();
+    let second = ["agent", "--join", bus, "--name", "a1", "--spool", &place];
+    refused(plimsoll(&second), "an agent with the name a1 is on the bus");
+    refused(plimsoll(&["agent", "--join", "nats://127.0.0.1:1", "--wait", "1ms", "--spool", &place]), "no bus answers");
+    refused(plimsoll(&["agent", "--join", bus, "--name", "a.b"]), "'a.b' is no name of an agent");
+    refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is no name of a run");
+    refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");
+    // One that works for another.
+    let child = start(&["run", &url, "--fleet", bus, "--agents", "a1", "-c", "1", "-d", "60s", "--json"], &[]);
+    std::thread::sleep(Duration::from_secs(3));
+    refused(run(&["--fleet", bus, "--agents", "a1", "--wait", "500ms"]), "agent a1 works for another coordinator");
+    signal(child.id(), "INT");
+    assert_eq!(finish(child).code, 130);
+    let bare = Nats::start("").expect("a server");
+    refused(run(&["--fleet", &bare.url]), "stores nothing: start nats-server with --jetstream");
+}
+
+#[test]
+fn only_those_with_the_right_credentials_and_keys_start_a_load() {
+    let permissions = |name: &str| {
+        format!(
+            "publish: {{ allow: [\"pl.here.{name}\", \"pl.*.from.{name}\", \"pl.*.f.{name}\", \"pl.who\"] }}, \
+             subscribe: {{ allow: [\"pl.who\", \"pl.here.{name}\", \"pl.claim.{name}\", \"pl.*.to.{name}\", \"_I.{name}.>\"] }}"
+        )
+    };
+    let [first, second] = AGENTS;
+    let users = format!(
+        "{{ nkey: {} }}, {{ nkey: {}, permissions: {{ {} }} }}, {{ nkey: {}, permissions: {{ {} }} }}",
+        COORDINATOR[1],
+        first[1],
+        permissions("a1"),
+        second[1],
+        permissions("a2"),
+    );
+    let config = format!(
+        "jetstream {{ store_dir: \"store\", sync_interval: always }}\naccounts {{ FLEET {{ jetstream: enabled, users: [ {users} ] }} }}"
+    );
+    let Some(nats) = Nats::start(&config) else { return };
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let folder = folder("keys");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("written");
+        path.to_str().expect("text").to_owned()
+    };
+    let (coordinator, a1, a2) =
+        (file("coord.seed", COORDINATOR[0]), file("a1.seed", first[0]), file("a2.seed", second[0]));
+    let key = folder.join("fleet.key").to_str().expect("text").to_owned();
+    let made = plimsoll(&["fleet", "key", &key]);
+    let public = made.stdout.trim().to_owned();
+    assert!(made.code == 0 && public.starts_with("ed25519:"), "{} {}", made.stdout, made.stderr);
+    let again = plimsoll(&["fleet", "key", &key]);
+    assert!(again.code == 2 && again.stderr.contains("exists"), "{}", again.stderr);
+
+    let words = ["run", &url, "--fleet", &nats.url, "--rate", "200", "-d", "1s", "--json", "--quiet", "--wait", "3s"];
+    let run = |environment: &[(&str, &str)]| finish(start(&words, environment));
+    let refused = |done: Done, part: &str| {
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{part}: {}", done.stderr);
+        assert!(done.stderr.replace("\n  ", " ").contains(part), "{part}: {}", done.stderr);
+    };
+    refused(run(&[]), "lets nobody in without credentials: name their file in $PLIMSOLL_CREDS");
+    let stranger = file("stranger.seed", "SUAB-no-seed");
+    refused(run(&[("PLIMSOLL_CREDS", &stranger)]), "the bus at");
+    refused(run(&[("PLIMSOLL_CREDS", "/nowhere")]), "cannot be read");
+    refused(run(&[("PLIMSOLL_CREDS", &key)]), "neither an nkey seed");
+    let place = folder.join("spool").to_str().expect("text").to_owned();
+    let foreign = ["agent", "--join", &nats.url, "--name", "a2", "--creds", &a1, "--spool", &place];
+    refused(plimsoll(&foreign), "does not permit this");
+
+    let _first = JoinedAgent::join(&nats.url, "a1", &["--creds", &a1, "--trust", &public]);
+    let _second = JoinedAgent::join(&nats.url, "a2", &["--creds", &a2, "--trust", &public]);
+    // An agent's credentials start no load.
+    refused(run(&[("PLIMSOLL_CREDS", &a1)]), "the bus at");
+    // The right to use the bus alone starts none either.
+    refused(run(&[("PLIMSOLL_CREDS", &coordinator)]), "it takes signed plans only");
+    let other = folder.join("other.key").to_str().expect("text").to_owned();
+    assert_eq!(plimsoll(&["fleet", "key", &other]).code, 0);
+    let with_key = |key| run(&[("PLIMSOLL_CREDS", coordinator.as_str()), ("PLIMSOLL_FLEET_KEY", key)]);
+    refused(with_key(&other), "it trusts another key");
+    let done = with_key(&key);
+    assert!(done.code == 0, "{}", done.stderr);
+    let document = done.json();
+    assert!(agents(&document).len() == 2 && number(&document, "ledger.scheduled") == 200.0, "{document:#}");
+}
+
+#[test]
+fn a_fleet_for_trying_is_started_and_leaves_nothing() {
+    if Nats::start("").is_none() {
+        return;
+    }
+    let server = baseline(1);
+    // Without `ip` in its path the agents are plain processes.
+    let bin = folder("bin");
+    for program in ["env", "nats-server"] {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().expect("a shell");
+        let found = String::from_utf8(found.stdout).expect("text");
+        symlink(found.trim(), bin.join(program)).expect("a link");
+    }
+    let path = bin.to_str().expect("text");
+    let mut child = start(&["fleet", "up", "--local", "2", "--allow", "127.0.0.1"], &[("PATH", path)]);
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let first = lines.next().expect("a line");
+    assert!(first.starts_with("Agents run as plain processes"), "{first}");
+    let second = lines.next().expect("a line");
+    let bus = second.split_whitespace().find(|word| word.starts_with("nats://")).expect("a bus");
+    let bus = bus.trim_end_matches('.').to_owned();
+    let url = format!("{}/healthz", server.url);
+    let words = ["run", &url, "--fleet", &bus, "--agents", "2", "--rate", "100", "-d", "1s", "--json", "--quiet"];
+    let done = finish(start(&words, &[]));
+    assert!(done.code == 0 && agents(&done.json()).len() == 2, "{}", done.stderr);
+    signal(child.id(), "INT");
+    assert!(child.wait().is_ok_and(|status| status.success()));
+    let done = plimsoll(&["fleet", "status", &bus]);
+    assert!(done.code == 2 && done.stderr.contains("no bus answers"), "{}", done.stderr);
+    for (words, part) in [
+        (&["fleet", "up"][..], "--local 3"),
+        (&["fleet", "up", "--local", "0"], "--local: 0 agents"),
+        (&["fleet", "status"], "say where the agents are"),
+        (&["fleet", "status", "nats://b", "--local", "1"], "--local: it belongs to plimsoll fleet up"),
+    ] {
+        let done = plimsoll(words);
+        assert!(done.code == 2 && done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
+    }
+}

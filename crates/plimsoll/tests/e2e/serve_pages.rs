@@ -1,0 +1,154 @@
+//! The pages of `plimsoll serve` in a real browser: a study is started, followed, stopped, compared and shared from the
+//! page alone, on a phone and on a wide screen, light and dark. `PLIMSOLL_PICTURES=DIR` keeps a picture of each page.
+//!
+//! Not here: who may act, and what a program reads (`serve`).
+
+use crate::browser::Browser;
+use crate::rig::{baseline, folder, recorded};
+use crate::serve::Pages;
+use std::path::PathBuf;
+
+/// Takes a picture of a page in each width and scheme, and looks whether all of it is on the screen.
+fn look(browser: &mut Browser, name: &str) {
+    for (width, is_dark) in [(390, false), (1400, false), (390, true), (1400, true)] {
+        browser.show(width, is_dark);
+        let wide = browser.value(
+            "[document.documentElement.scrollWidth - document.documentElement.clientWidth, \
+             [...document.querySelectorAll('main *')].filter(it => { const box = it.getBoundingClientRect(); \
+             return box.width > 0 && box.right > innerWidth + 1 && !it.closest('.scroll, pre, svg, details:not([open])'); })\
+             .slice(0, 3).map(it => it.outerHTML.slice(0, 120))]",
+        );
+        assert!(wide[0].as_f64().is_some_and(|beyond| beyond <= 0.0), "{name} at {width} px is wider: {wide}");
+        assert_eq!(contrast_faults(browser), "", "{name} at {width} px, dark: {is_dark}");
+        if let Some(dir) = std::env::var_os("PLIMSOLL_PICTURES").map(PathBuf::from) {
+            std::fs::create_dir_all(&dir).expect("a folder");
+            let scheme = if is_dark { "dark" } else { "light" };
+            browser.picture(&dir.join(format!("{name}-{width}-{scheme}.png")));
+        }
+    }
+    browser.show(1400, false);
+}
+
+/// Text whose contrast with its background is below 4.5 (AA), as far as both are plain colours.
+fn contrast_faults(browser: &mut Browser) -> String {
+    let faults = browser.value(
+        r"(() => {
+            const parse = text => (text.match(/[\d.]+/g) || []).map(Number);
+            const light = rgb => { const [r, g, b] = rgb.map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+            const behind = it => { for (; it; it = it.parentElement) { const c = getComputedStyle(it).backgroundColor;
+                if (c.startsWith('rgb') && (parse(c)[3] ?? 1) === 1) return parse(c).slice(0, 3); if (c.startsWith('color')) return null; }
+                return null; };
+            const found = [];
+            for (const it of document.querySelectorAll('main *, nav *')) {
+                const own = [...it.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
+                if (!own || it.closest('svg') || it.getBoundingClientRect().width === 0) continue;
+                const style = getComputedStyle(it), back = behind(it), front = parse(style.color).slice(0, 3);
+                if (!back || !style.color.startsWith('rgb')) continue;
+                const [a, b] = [light(front), light(back)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+                if (ratio < 4.5) found.push(`${it.tagName} '${it.textContent.trim().slice(0, 30)}' ${ratio.toFixed(2)}`);
+            }
+            return [...new Set(found)].slice(0, 3).join('; ');
+        })()",
+    );
+    faults.as_str().expect("text").to_owned()
+}
+
+/// A newcomer has the link, and nothing else.
+#[test]
+fn a_newcomer_starts_watches_stops_compares_and_shares() {
+    let server = baseline(1);
+    let store = folder("serve-browser");
+    for (number, kept) in ["find-a", "find-b", "overload", "prove"].iter().enumerate() {
+        let word = kept.split('-').next().expect("a word");
+        std::fs::copy(recorded(kept), store.join(format!("{word}-{}-4194999.plimsoll", 100 + number))).expect("copied");
+    }
+    let pages = Pages::start(&store);
+    let origin = format!("http://{}", pages.address);
+    let mut browser = Browser::start(&origin);
+    browser.open(&format!("{origin}/login?token={}", pages.token));
+    browser.wait("services", "document.querySelector('h1').textContent === 'Services'");
+    look(&mut browser, "services");
+
+    // Start: the fields of the chosen study alone are seen.
+    browser.click("nav a[href='/start']");
+    browser.wait("the form", "!!document.querySelector('#study')");
+    browser.value("document.querySelector('#study').value = 'run'; document.querySelector('#study').dispatchEvent(new Event('change'))");
+    let seen =
+        "[...document.querySelectorAll('.fields input')].filter(it => it.offsetParent).map(it => it.name).join()";
+    assert_eq!(browser.value(seen), "url,rate,concurrency,duration,method,header,tag");
+    browser.fill("#url", &format!("{}/healthz", server.url.trim_end_matches('/')));
+    browser.fill("#concurrency", "2");
+    browser.fill("#duration", "120s");
+    look(&mut browser, "start");
+    browser.click("button[name=show]");
+    browser.wait("its command line", "!!document.querySelector('#line')");
+    let line = browser.value("document.querySelector('#line').textContent");
+    assert!(
+        line.as_str().is_some_and(|line| line.starts_with("plimsoll run --concurrency=2 --duration=120s")),
+        "{line}"
+    );
+    look(&mut browser, "start-line");
+
+    // Watch: figures appear without a reload, then stop.
+    browser.click("button.first");
+    browser.wait("live figures", "!!document.querySelector('[data-follow] .meter span')");
+    browser.wait("progress", "parseInt(document.querySelector('.meter span').style.width) > 0");
+    look(&mut browser, "live");
+    browser.click("form[action$='/stop'] button");
+    browser.wait("its end", "document.querySelector('h1')?.textContent === 'The study has ended'");
+    browser.click("p.answer a");
+    browser.wait("the run", "location.pathname.startsWith('/runs/')");
+    look(&mut browser, "run");
+
+    // Marks.
+    browser.fill("#tag", "release=<b>1.4</b>");
+    browser.click("form[action$='/marks'] button:not([name])");
+    browser.wait("the tag", "document.body.innerText.includes('release=<b>1.4</b>')");
+    browser.click("button[name=pin]");
+    browser.wait("the pin", "document.querySelector('button[name=pin]')?.textContent === 'Unpin'");
+    look(&mut browser, "marks");
+
+    // Share.
+    for (part, kind) in
+        [("page.html", "text/html"), ("summary.md", "text/plain"), ("picture", "image/"), ("file", "application/")]
+    {
+        let file = browser.value("location.pathname");
+        let address = format!("{}/{part}", file.as_str().expect("text"));
+        let shared = pages.get(&address);
+        assert!(shared.status == 200 && shared.headers.contains(&format!("content-type: {kind}")), "{address}");
+        let has_link = format!("!!document.querySelector('a[href=\"{address}\"]')");
+        assert_eq!(browser.value(&has_link), true, "{address}");
+    }
+    browser.click("a[href^='/start?again']");
+    browser.wait("again", "document.body.innerText.includes('Again, as recorded')");
+    assert_eq!(browser.value("document.querySelector('#concurrency').value"), "2");
+    look(&mut browser, "again");
+
+    // Compare, and delete.
+    browser.open(&format!("{origin}/runs"));
+    look(&mut browser, "runs");
+    browser.click("input[value='find-100-4194999.plimsoll']");
+    browser.click("input[value='find-101-4194999.plimsoll']");
+    browser.click("form[action='/compare'] button");
+    browser.wait("the comparison", "location.pathname === '/compare' && !!document.querySelector('h1')");
+    look(&mut browser, "compare");
+    let three = ["find-100", "find-101", "overload-102"].map(|run| format!("run={run}-4194999.plimsoll")).join("&");
+    browser.open(&format!("{origin}/compare?{three}"));
+    assert_eq!(browser.value("document.body.innerText.includes('must not be compared')"), true);
+    look(&mut browser, "compare-three");
+    browser.open(&format!("{origin}/runs/overload-102-4194999.plimsoll"));
+    look(&mut browser, "overload");
+    browser.click(".actions details summary");
+    browser.click("form[action$='/delete'] button");
+    browser.wait("the list", "location.pathname === '/runs'");
+    assert!(!store.join("overload-102-4194999.plimsoll").exists());
+    let service = browser.value("document.querySelector('a[href^=\"/runs/find-100\"]').href");
+    assert!(service.is_string());
+    browser.open(&origin);
+    browser.click("a[href^='/history']");
+    browser.wait("the history", "location.pathname === '/history'");
+    look(&mut browser, "history");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+    assert_eq!(browser.foreign, Vec::<String>::new());
+}

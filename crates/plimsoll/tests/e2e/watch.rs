@@ -1,0 +1,452 @@
+//! Servers that are watched on a machine of their own (`--watch`): in another network and another
+//! list of processes, where the plimsoll that makes the load sees nothing of them. What logs in
+//! there is a real `ssh`.
+//!
+//! Without root, `unshare`, `ip` and `sshd` there is no such machine; that is said.
+
+use crate::rig::{baseline, command, finish, folder, number, signal};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The addresses of the two machines, private ones.
+const LOAD: &str = "10.77.7.1";
+const SERVER: &str = "10.77.7.2";
+const SSH_PORT: u16 = 2222;
+
+/// One machine: a network and a list of processes of its own. It ends, with all that runs there,
+/// when it is dropped.
+struct Machine {
+    holder: Child,
+    pid: u32,
+}
+
+impl Machine {
+    fn start() -> Option<Machine> {
+        let words = ["--net", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sleep", "600"];
+        let holder = Command::new("unshare").args(words).stderr(Stdio::null()).spawn().ok()?;
+        let mut machine = Machine { pid: 0, holder };
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < deadline {
+            if let Some(pid) = child_of(machine.holder.id()) {
+                machine.pid = pid;
+                return Some(machine);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+
+    /// Runs a command there.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--net", "--pid", "--mount", "--target", &self.pid.to_string(), program]);
+        command
+    }
+
+    /// The process there that has such a word among its arguments.
+    fn process(&self, word: &str) -> Option<u32> {
+        let own = fs::read_link(format!("/proc/{}/ns/pid", self.pid)).ok()?;
+        let pids = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_it = |pid: &u32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let has_word = words.split(|byte| *byte == 0).any(|it| it == word.as_bytes());
+            has_word && fs::read_link(format!("/proc/{pid}/ns/pid")).is_ok_and(|it| it == own)
+        };
+        pids.into_iter().find(is_it)
+    }
+
+    fn run(&self, line: &str) {
+        let status = self.command("sh").args(["-c", line]).status();
+        assert!(status.is_ok_and(|status| status.success()), "{line}");
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// The first child of a process that has left it for a program of its own.
+fn child_of(parent: u32) -> Option<u32> {
+    let own = fs::read_link(format!("/proc/{parent}/ns/net")).ok()?;
+    let pids = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.into_iter().find(|pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent_of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
+        let is_ready =
+            stat.contains("(sleep)") && fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|it| it == own);
+        parent_of == Some(parent) && is_ready
+    })
+}
+
+/// A machine that makes the load, and one with servers, which can be logged in to.
+struct Pair {
+    load: Machine,
+    server: Machine,
+    folder: PathBuf,
+    sshd: Child,
+}
+
+impl Pair {
+    /// `None` where there can be none, which is said.
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+    fn start() -> Option<Pair> {
+        let skipped = |why: &str| eprintln!("SKIPPED: {why}: servers on other machines are not watched in this run");
+        let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists());
+        let Some(sshd) = sshd else {
+            skipped("no sshd on this machine (scripts/needs sshd)");
+            return None;
+        };
+        let (Some(load), Some(server)) = (Machine::start(), Machine::start()) else {
+            skipped("no namespaces of one's own (unshare, as root)");
+            return None;
+        };
+        let wired = Command::new("ip")
+            .args(["link", "add", "eth0", "netns", &load.pid.to_string(), "type", "veth", "peer", "name", "eth0"])
+            .args(["netns", &server.pid.to_string()])
+            .stderr(Stdio::null())
+            .status();
+        if !wired.is_ok_and(|status| status.success()) {
+            skipped("no pair of network interfaces (ip link add, as root)");
+            return None;
+        }
+        for (machine, address) in [(&load, LOAD), (&server, SERVER)] {
+            machine.run(&format!("ip link set lo up; ip addr add {address}/24 dev eth0; ip link set eth0 up"));
+        }
+        let folder = folder("pair");
+        let at = |name: &str| folder.join(name).display().to_string();
+        for name in ["host", "user"] {
+            let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(name)]).status();
+            assert!(made.is_ok_and(|status| status.success()), "ssh-keygen");
+        }
+        fs::copy(at("user.pub"), at("authorized")).expect("copied");
+        let bin = folder.join("bin");
+        fs::create_dir(&bin).expect("a folder");
+        symlink(env!("CARGO_BIN_EXE_plimsoll"), bin.join("plimsoll")).expect("a link");
+        let config = format!(
+            "Port {SSH_PORT}\nListenAddress {SERVER}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+             PidFile none\nPasswordAuthentication no\nSetEnv PATH={}:/usr/bin:/bin\n",
+            at("host"),
+            at("authorized"),
+            bin.display()
+        );
+        fs::write(at("config"), config).expect("written");
+        // Where it separates privileges it needs this folder.
+        let _ = fs::create_dir_all("/run/sshd");
+        let log = fs::File::create(at("sshd.log")).expect("a log");
+        let started = server.command(sshd).args(["-D", "-e", "-f", &at("config")]).stderr(log).spawn();
+        let pair = Pair { load, server, folder: folder.clone(), sshd: started.expect("sshd starts") };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !pair.ssh("true").is_ok_and(|status| status.success()) {
+            assert!(Instant::now() < deadline, "{}", fs::read_to_string(at("sshd.log")).unwrap_or_default());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some(pair)
+    }
+
+    /// What takes the place of `ssh`, with keys of its own.
+    fn login(&self) -> String {
+        let at = |name: &str| self.folder.join(name).display().to_string();
+        format!(
+            "ssh -F none -oBatchMode=yes -oStrictHostKeyChecking=accept-new -oLogLevel=ERROR -oUserKnownHostsFile={} -i {} -T",
+            at("known"),
+            at("user")
+        )
+    }
+
+    fn ssh(&self, line: &str) -> std::io::Result<std::process::ExitStatus> {
+        let whole = format!("{} -p {SSH_PORT} {SERVER} {line}", self.login());
+        self.load.command("sh").args(["-c", &whole]).stderr(Stdio::null()).status()
+    }
+
+    /// Starts a server there: a program in Python that prints its port.
+    fn serve(&self, source: &str) -> PairServer {
+        let mut child = self
+            .server
+            .command("python3")
+            .args(["-c", source])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("python3 is needed for the end-to-end tests");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a port");
+        PairServer { child, url: format!("http://{SERVER}:{}/items", line.trim()) }
+    }
+
+    /// The words that watch the server.
+    fn watch() -> String {
+        format!("--watch=ssh://{SERVER}:{SSH_PORT}")
+    }
+
+    /// Runs plimsoll on the machine that makes the load.
+    fn start_plimsoll(&self, words: &[&str]) -> Child {
+        let mut command = self.load.command(env!("CARGO_BIN_EXE_plimsoll"));
+        command.env("PLIMSOLL_SSH", self.login()).current_dir(&self.folder).stdin(Stdio::null());
+        command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+    }
+
+    fn plimsoll(&self, words: &[&str]) -> crate::rig::Done {
+        finish(self.start_plimsoll(words))
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+    }
+}
+
+struct PairServer {
+    child: Child,
+    url: String,
+}
+
+impl Drop for PairServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One thread that works 2 ms for each request.
+const BUSY: &str = r#"
+import asyncio, time
+class Busy(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def data_received(self, data):
+        for _ in range(data.count(b"\r\n\r\n")):
+            end = time.thread_time() + 0.002
+            while time.thread_time() < end:
+                pass
+            self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+async def main():
+    server = await asyncio.get_running_loop().create_server(Busy, "0.0.0.0", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"#;
+
+/// A server with four connections to a store, a process of its own that answers after 30 ms.
+const POOLED: &str = r#"
+import asyncio, os, sys
+async def main(port):
+    pool = asyncio.Queue()
+    for _ in range(4):
+        pool.put_nowait(await asyncio.open_connection("127.0.0.1", port))
+    async def serve(reader, writer):
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            link = await pool.get()
+            link[1].write(b"get\n")
+            await link[0].readline()
+            pool.put_nowait(link)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    server = await asyncio.start_server(serve, "0.0.0.0", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+read, write = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    os.execv(sys.executable, [sys.executable, "-c", """
+import asyncio, os
+async def store(reader, writer):
+    while await reader.readline():
+        await asyncio.sleep(0.03)
+        writer.write(b"ok\\n")
+async def main():
+    server = await asyncio.start_server(store, "127.0.0.1", 0)
+    os.write(%d, b"%%d\\n" %% server.sockets[0].getsockname()[1])
+    await server.serve_forever()
+asyncio.run(main())
+""" % os.dup2(write, 9, inheritable=True)])
+asyncio.run(main(int(os.read(read, 20))))
+"#;
+
+fn server_of(document: &Value) -> &Value {
+    &document["server"]
+}
+
+fn series_named<'a>(document: &'a Value, name: &str) -> Option<&'a Value> {
+    server_of(document)["probes"].as_array()?.iter().find(|series| series["name"] == name)
+}
+
+#[test]
+fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
+    let Some(pair) = Pair::start() else { return };
+    let server = pair.serve(BUSY);
+    let url = server.url.as_str();
+    let load = ["run", url, "--rate", "100", "--json", "--quiet", "-d"];
+    // From here nothing is seen of it.
+    let blind = pair.plimsoll(&[&load[..], &["2s"]].concat());
+    assert_eq!(blind.code, 0, "{}", blind.stderr);
+    let document = blind.json();
+    assert!(server_of(&document)["cpu_us_per_request"].is_null(), "{:#}", server_of(&document));
+    let reason = server_of(&document)["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("--watch ssh://HOST"), "{reason}");
+    // From there all is.
+    let watch = Pair::watch();
+    let done = pair.plimsoll(&[&load[..], &["6s", &watch, "-o", "seen.plimsoll"]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    let seen = server_of(&document);
+    assert_eq!(seen["host"], format!("{SERVER}:{SSH_PORT}"), "{seen:#}");
+    let cpu_us = number(seen, "cpu_us_per_request");
+    assert!((1_900.0..6_000.0).contains(&cpu_us), "2 ms a request and what Python adds: {cpu_us}");
+    assert!(number(seen, "cores_used") > 0.1, "{seen:#}");
+    for name in ["server.cpu", "listen.backlog", "host.cpu_idle", "client.cpu", "generator.client.cpu"] {
+        let series = series_named(&document, name).unwrap_or_else(|| panic!("no {name} in {seen:#}"));
+        assert!(number(series, "samples") >= 5.0, "{series:#}");
+    }
+    // Its clock is ours: readings lie within the load.
+    let rows = pair.plimsoll(&["show", "--probes", "seen.plimsoll"]).stdout;
+    let times = rows.lines().filter(|row| row.contains("\"server.cpu\"")).filter_map(|row| row.split(',').nth(3));
+    let times: Vec<f64> = times.filter_map(|time| time.parse().ok()).collect();
+    assert!(times.len() > 15 && times.iter().all(|at_s| (-1.5..8.0).contains(at_s)), "{times:?}");
+    let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(steps.iter().all(|step| *step >= 0.0), "{steps:?}");
+    let shown = pair.plimsoll(&["show", "--verbose", "seen.plimsoll"]).stdout;
+    assert!(shown.contains(&format!("on {SERVER}:{SSH_PORT}")), "{shown}");
+    // The same with this plimsoll copied there.
+    fs::remove_file(pair.folder.join("bin/plimsoll")).expect("removed");
+    let bare = pair.plimsoll(&[&load[..], &["1s", &watch]].concat());
+    assert!(bare.code == 2 && bare.stderr.contains("--watch-copy"), "{}", bare.stderr);
+    let copied = pair.plimsoll(&[&load[..], &["2s", &watch, "--watch-copy"]].concat());
+    assert_eq!(copied.json()["server"]["name"], seen["name"], "{}", copied.stderr);
+}
+
+#[test]
+fn a_watcher_that_is_lost_leaves_a_gap() {
+    let Some(pair) = Pair::start() else { return };
+    let server = pair.serve(BUSY);
+    let watch = Pair::watch();
+    let words = ["sweep", &server.url, "-c", "1,2", "--for", "4s", "--json", &watch, "--name", "lost", "--dir", "."];
+    let child = pair.start_plimsoll(&words);
+    std::thread::sleep(Duration::from_secs(6));
+    signal(pair.server.process("--watch-only").expect("an agent"), "KILL");
+    let done = finish(child);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    let levels = document["levels"].as_array().expect("levels");
+    assert_eq!(levels.len(), 2, "the study goes on");
+    for level in levels {
+        assert!(number(level, "throughput_rps") > 20.0, "{level:#}");
+        // Each level was visited before and after the loss.
+        assert!(level["server"]["cores_used"].is_null(), "not observed is no zero: {level:#}");
+        assert!(level["server"]["unseen"].to_string().contains("is not observed since"), "{level:#}");
+    }
+    let cpu = series_named(&levels[0], "server.cpu").expect("read before the loss");
+    assert!(number(cpu, "samples") > 3.0 && number(cpu, "gaps") > 0.0, "{cpu:#}");
+    assert!(done.stderr.contains("is not observed since"), "{}", done.stderr);
+}
+
+#[test]
+fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
+    let Some(pair) = Pair::start() else { return };
+    let (a, b) = (pair.serve(BUSY), pair.serve(&BUSY.replace("0.002", "0.003")));
+    let words = ["prove", &a.url, &b.url, "--measure", "cpu", "--budget", "20s", "--json", "--quiet"];
+    let done = pair.plimsoll(&[&words[..], &[&Pair::watch()]].concat());
+    let document = done.json();
+    assert!(
+        ["worse", "inconclusive"].iter().any(|word| document["verdict"] == *word),
+        "{}{}",
+        done.stdout,
+        done.stderr
+    );
+    // Half as much again: however noisy the machine is, it is no less.
+    let builds = pair.plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &Pair::watch()]);
+    assert!(builds.code == 2 && builds.stderr.contains("are started on this machine"), "{}", builds.stderr);
+}
+
+/// The cause that is named by `plimsoll explain` on a machine. On a busy one it may be that nothing
+/// is.
+fn cause(done: &crate::rig::Done) -> (String, bool) {
+    let document = done.json();
+    let warnings = document["warnings"].to_string();
+    let hindered = warnings.contains("disturbed") || document["cause"] == "client";
+    (document["cause"].as_str().expect("a word").to_owned(), hindered)
+}
+
+#[test]
+fn explain_names_the_same_cause_from_elsewhere_as_beside_the_server() {
+    let Some(pair) = Pair::start() else { return };
+    for (source, expect) in [(BUSY, "one_thread"), (POOLED, "pool")] {
+        let server = pair.serve(source);
+        let mut told = Vec::new();
+        let named = (0..3).any(|_| {
+            let words = ["explain", &server.url, "--budget", "20s", "--json", "--quiet", &Pair::watch()];
+            let (named, hindered) = cause(&pair.plimsoll(&words));
+            assert!([expect, "neighbour", "client", "unknown"].contains(&named.as_str()), "{expect}: {named}");
+            told.push((named.clone(), hindered));
+            named == expect
+        });
+        let always_hindered = told.iter().all(|(_, hindered)| *hindered);
+        assert!(named || always_hindered, "{expect}: {told:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_watched_is_said_before_the_load() {
+    let server = baseline(1);
+    let url = format!("{}/healthz", server.url);
+    let folder = folder("fake-watch");
+    let script = format!(
+        r#"#!/bin/sh
+host= line=
+for word; do host=$line line=$word; done
+case $host in
+nowhere) echo "ssh: connect to host nowhere port 22: Connection refused" >&2; exit 255 ;;
+older) echo "plimsoll 0.0.1" >&2; echo "error: unexpected argument '--watch-only' found" >&2; exit 2 ;;
+loads) exec '{0}' agent --stdio ;;
+esac
+exec '{0}' agent --stdio --watch-only
+"#,
+        env!("CARGO_BIN_EXE_plimsoll")
+    );
+    let path = folder.join("ssh");
+    fs::write(&path, script).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("executable");
+    let run = |words: &[&str]| {
+        let words = [&["run", "-d", "1s", "--json", "--quiet"], words].concat();
+        let mut command = command(&words);
+        command.env("PLIMSOLL_SSH", &path).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the binary starts"))
+    };
+    let own = format!("this is plimsoll {}", env!("CARGO_PKG_VERSION"));
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
+    let silent = format!("http://127.0.0.1:{closed}/");
+    for (words, parts) in [
+        (
+            &["--watch", "ssh://nowhere", &url][..],
+            &["--watch: nowhere:", "Connection refused", "log in once by hand"][..],
+        ),
+        (&["--watch", "ssh://older", &url], &["it has plimsoll 0.0.1", &own, "--watch-copy"]),
+        (&["--watch", "ssh://loads", &url], &["it makes loads and watches nothing"]),
+        (&["--watch", "ssh://a", "--no-preflight", &silent], &["no process listens on port", "--pid"]),
+        (&["--watch", "ssh://a", "--pid", "999999", &url], &["--pid 999999: there is no such process"]),
+        (&["--watch", "ssh://a,b", &url], &["--watch: 2 machines are named"]),
+        (&["--watch", "server1", &url], &["--watch:", "write ssh://server1"]),
+        (&["--watch", "ssh://a", "--no-probes", &url], &["--no-probes"]),
+        (&["--watch", "ssh://a", "--unix", "/run/x", &url], &["--watch: the server of a unix socket"]),
+    ] {
+        let done = run(words);
+        assert_eq!(done.code, 2, "{words:?}: {}", done.stderr);
+        for part in parts {
+            assert!(done.stderr.contains(part), "{words:?}: {}", done.stderr);
+        }
+    }
+    // One machine that is reached by another way is shared by server and load.
+    let done = run(&["--watch", "ssh://a", "-c", "2", &url]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(number(&done.json(), "server.cores_used") > 0.0, "{}", done.stdout);
+}

@@ -195,7 +195,7 @@ const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metr
 /// Understands the arguments. In `run --pprof URL` the only address is the target, not the value of the flag before it.
 fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     let understood = |arguments: &[OsString]| match short_help::is_wanted(arguments) {
-        true => short_help::shortened(Cli::command()).try_get_matches_from(arguments),
+        true => short_help::with_short_help(Cli::command()).try_get_matches_from(arguments),
         false => Cli::command().try_get_matches_from(arguments),
     };
     let first = match understood(&arguments) {

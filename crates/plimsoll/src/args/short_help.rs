@@ -29,7 +29,7 @@ pub fn is_wanted(arguments: &[std::ffi::OsString]) -> bool {
 }
 
 /// The commands with their short help: the parser is the same.
-pub fn shortened(commands: Command) -> Command {
+pub fn with_short_help(commands: Command) -> Command {
     commands.mut_subcommands(|command| {
         let name = command.get_name().to_owned();
         let Some((_, flags)) = IMPORTANT.iter().find(|(known, _)| *known == name) else { return command };
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn short_help_fits_on_a_screen() {
-        let mut commands = shortened(Cli::command());
+        let mut commands = with_short_help(Cli::command());
         commands.build();
         for command in commands.get_subcommands_mut() {
             let lines = command.render_help().to_string().lines().count();
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn all_flags_are_parsed_all_the_same() {
         let line = ["plimsoll", "run", "--no-keepalive", "http://h/"];
-        assert!(shortened(Cli::command()).try_get_matches_from(line).is_ok());
+        assert!(with_short_help(Cli::command()).try_get_matches_from(line).is_ok());
         let words = |line: &[&str]| line.iter().map(Into::into).collect::<Vec<std::ffi::OsString>>();
         assert!(is_wanted(&words(&["plimsoll", "run", "-h"])));
         assert!(!is_wanted(&words(&["plimsoll", "run", "--help"])));

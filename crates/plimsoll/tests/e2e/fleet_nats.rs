@@ -315,7 +315,10 @@ fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
     let place = folder("spool").to_str().expect("text").to_owned();
     let second = ["agent", "--join", bus, "--name", "a1", "--spool", &place];
     refused(plimsoll(&second), "an agent with the name a1 is on the bus");
-    refused(plimsoll(&["agent", "--join", "nats://127.0.0.1:1", "--wait", "1ms", "--spool", &place]), "no bus responds");
+    refused(
+        plimsoll(&["agent", "--join", "nats://127.0.0.1:1", "--wait", "1ms", "--spool", &place]),
+        "no bus responds",
+    );
     refused(plimsoll(&["agent", "--join", bus, "--name", "a.b"]), "'a.b' is no name of an agent");
     refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is no name of a run");
     refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");

@@ -9,10 +9,12 @@ export PROPTEST_RNG_SEED ?= 1
 
 test: needs lint unit lab-test casebook-short
 
-# Prose of the documentation, format and clippy, warnings as errors.
+# Prose of the documentation and of all messages, format and clippy, warnings as errors.
 lint:
 	./scripts/check-prose-test
 	./scripts/check-prose
+	./scripts/messages-test
+	./scripts/messages
 	./scripts/check-translations-test
 	./scripts/check-translations
 	./casebook/finding-test

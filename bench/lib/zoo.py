@@ -349,7 +349,7 @@ def _explained_anew(name):
 def _is_void(warning):
     """Whether it says that a steady load, or most of the search, was disturbed, by others here or by the host of the machine: some
     trials that were do no harm."""
-    by = ("disturbed: others used", "disturbed: the host of this machine")
+    by = ("disturbed: other processes used", "disturbed: the host of this machine")
     steady = any(words in warning for words in by) and not warning.startswith("the machine")
     return steady or warning.startswith("Others disturbed most of the trials")
 

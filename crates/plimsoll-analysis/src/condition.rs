@@ -118,8 +118,8 @@ pub enum ConditionError {
     Shape(String),
     /// A metric nobody knows.
     #[error(
-        "'{0}' is not measured; there are p50 to p99.99, max and mean (also of another time, as service.p99: {times}), success, errors, \
-         goodput (also rate, rps), cpu, unsent and timeouts", times = time_names()
+        "'{0}' is not measured. Choose p50 to p99.99, max, mean, success, errors, goodput (or rate, rps), cpu, \
+         unsent or timeouts; other times are written as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
     /// A figure that single requests have none of.
@@ -229,7 +229,7 @@ impl Condition {
                     Statistic::Quantile(q) => format!("more than {} of the requests", format::rough_share(1.0 - q)),
                     Statistic::Max | Statistic::Mean => "some requests".to_owned(),
                 };
-                format!("{some} failed or had no answer in time")
+                format!("{some} failed or had no response in time")
             }
             (Some(figure), _) => format!("it was {}", self.format(figure)),
         }
@@ -663,7 +663,7 @@ mod tests {
     fn a_gate_does_not_pass_on_failure() {
         let ms = units::MS;
         let none = "nothing was measured";
-        let lost = "more than 1 % of the requests failed or had no answer in time";
+        let lost = "more than 1 % of the requests failed or had no response in time";
         for (ends, gate, expect) in [
             ((1000, 0, 0, 0, ms), "p99>200ms", None),
             ((1000, 0, 0, 0, 300 * ms), "p99>200ms", Some("it was 300")),

@@ -10,7 +10,7 @@ use plimsoll_model::{Stop, Unheld};
 pub fn stop(stop: &Stop) -> &str {
     match stop {
         Stop::Interrupted => "interrupted",
-        Stop::UsedUp => "all rows were used that are used once each (pick = \"unique\")",
+        Stop::UsedUp => "all rows of pick = \"unique\" were used",
         Stop::Died(reason) | Stop::Condition(reason) | Stop::Shown(reason) => reason,
     }
 }
@@ -18,7 +18,7 @@ pub fn stop(stop: &Stop) -> &str {
 /// Why a load could not be made, in words.
 pub fn unheld(reason: &Unheld) -> Sentence {
     match reason {
-        Unheld::NoTime => Sentence::from("the time was used up before (").remedy(Remedy::Budget).words(")"),
+        Unheld::NoTime => Sentence::from("the time ended before it (").remedy(Remedy::Budget).words(")"),
         Unheld::Machine(reason) => reason.as_str().into(),
     }
 }

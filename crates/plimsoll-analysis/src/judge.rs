@@ -290,7 +290,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             // The watch ends a settling load as soon as it has done its work.
             let (verdict, reason) = match &run.ending {
                 Some(Ending::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
-                _ => (Verdict::Fail, "the server did not come to rest in this time".to_owned()),
+                _ => (Verdict::Fail, "the server's backlog did not drain in this time".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
             // The silence that it begins with may be the backlog of the load before.
@@ -433,14 +433,14 @@ fn open_verdict(
     let generator = &summary.generator;
     let silent_ns = broken_by_silence(&evidence.stalls, watch, window);
     (outcome.verdict, outcome.reason) = if let Some(ns) = silent_ns.filter(|_| generator.limited) {
-        (Verdict::Fail, format!("nobody was answered for {}", format::duration(ns as f64)).into())
+        (Verdict::Fail, format!("no response arrived for {}", format::duration(ns as f64)).into())
     } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
         // Why requests were not sent says more than how many.
         (Verdict::Fail, generator.reason.clone().unwrap_or_else(|| reason.into()))
     } else if outcome.stopped {
-        (Verdict::Void, "it was ended before its verdict was certain".into())
+        (Verdict::Void, "the trial ended before its verdict was certain".into())
     } else if !bounds_hold {
         let reason = generator.reason.clone().unwrap_or_else(|| sentence.into());
         (Verdict::Fail, reason)
@@ -766,7 +766,7 @@ mod tests {
             let outcome = judged(&silence(service_ms));
             assert_eq!(outcome.verdict, expect, "{service_ms} ms: {:?}", outcome.reason);
             assert!(outcome.evidence.generator_limited, "{outcome:?}");
-            assert_eq!(outcome.reason.contains("nobody was answered for 800 ms"), expect == Verdict::Fail);
+            assert_eq!(outcome.reason.contains("no response arrived for 800 ms"), expect == Verdict::Fail);
         }
     }
 
@@ -822,7 +822,7 @@ mod tests {
             let outcome = judged(&run);
             assert_eq!((outcome.verdict, outcome.evidence.generator_limited), (expect, limited), "{name}: {outcome:?}");
             assert_eq!(
-                outcome.reason.contains("others used 1.3 of 2 cores"),
+                outcome.reason.contains("other processes used 1.3 of 2 cores"),
                 others > 1.0,
                 "{name}: {:?}",
                 outcome.reason

@@ -115,7 +115,7 @@ impl<'a> MeasuredLoad<'a> {
                 None => sum = Some(used),
             }
         }
-        sum.ok_or_else(|| "nothing was watched".to_owned())
+        sum.ok_or_else(|| "no probe ran".to_owned())
     }
 
     /// Successes a second in the window of each visit.
@@ -194,7 +194,7 @@ impl fmt::Display for DatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DatError::Line(line, what) => write!(f, "line {line}: {what}"),
-            DatError::Empty => write!(f, "no line holds a level (concurrency, requests/s, mean ms, success %)"),
+            DatError::Empty => write!(f, "no line has the form: concurrency, requests/s, mean ms, success %"),
         }
     }
 }
@@ -232,7 +232,7 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
         for ((value, field), name) in values.iter_mut().zip(&fields).zip(names) {
             let bare = field.trim_end_matches([',', ';']).trim_end_matches('%').trim_end_matches("ms");
             let read = bare.parse::<f64>().ok().filter(|v| (0.0..=VALUE_MAX).contains(v));
-            *value = read.ok_or_else(|| bad(format!("'{field}' is no number for {name}")))?;
+            *value = read.ok_or_else(|| bad(format!("'{field}' is not a number for {name}")))?;
         }
         let [load, rps, mean_ms, success] = values;
         if load == 0.0 {
@@ -245,7 +245,7 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
             return Err(bad(format!("more than {LEVELS_MAX} levels")));
         }
         if !known.insert(load.to_bits()) {
-            return Err(bad(format!("concurrency {load} stands there twice")));
+            return Err(bad(format!("concurrency {load} appears twice")));
         }
         let mean_ns = mean_ms * 1e6;
         levels.push(Level { load, rps, mean_ns, p99_ns: None, success_rate: success / 100.0, spread: None });
@@ -296,17 +296,17 @@ mod tests {
             ("# made by a script\nconcurrency qps ttlb success\n\n200\t13000 15.2 100\r\n", Ok(1)),
             ("\u{feff}200 13000 15.2ms 100%\n", Ok(1)),
             ("200 13000 15.2 100 extra columns\n", Ok(1)),
-            ("", Err("no line holds a level")),
-            ("# nothing\n", Err("no line holds a level")),
+            ("", Err("no line has the form")),
+            ("# nothing\n", Err("no line has the form")),
             ("200 13000 15.2\n", Err("line 1: 3 fields")),
-            ("200 13000 15.2 100\nfive 1 2 3\n", Err("line 2: 'five' is no number for concurrency")),
+            ("200 13000 15.2 100\nfive 1 2 3\n", Err("line 2: 'five' is not a number for concurrency")),
             ("200 13000 15.2 100\nfive\n", Err("line 2: 1 field ")),
-            ("200 nan 15.2 100\n", Err("line 1: 'nan' is no number for requests/s")),
-            ("200 1 -15.2 100\n", Err("line 1: '-15.2' is no number for mean ms")),
+            ("200 nan 15.2 100\n", Err("line 1: 'nan' is not a number for requests/s")),
+            ("200 1 -15.2 100\n", Err("line 1: '-15.2' is not a number for mean ms")),
             ("200 1 15.2 101\n", Err("line 1: a success rate of 101 %")),
             ("0 1 15.2 100\n", Err("line 1: a concurrency of 0")),
-            ("2 1 15.2 100\n2 1 15.2 100\n", Err("line 2: concurrency 2 stands there twice")),
-            ("a b c d\ne f g h\n", Err("line 2: 'e' is no number")),
+            ("2 1 15.2 100\n2 1 15.2 100\n", Err("line 2: concurrency 2 appears twice")),
+            ("a b c d\ne f g h\n", Err("line 2: 'e' is not a number")),
         ] {
             match (parse_dat(text), expect) {
                 (Ok(levels), Ok(count)) => assert_eq!(levels.len(), count, "{text}"),

@@ -128,11 +128,13 @@ impl Others {
 
     fn on(run: &Run, machine: MachineSeries) -> Others {
         let probes = machine.probes;
-        let unknown =
-            |why: &str| Others { reason: Some(format!("what others used is not known: {why}")), ..Others::default() };
+        let unknown = |why: &str| Others {
+            reason: Some(format!("the CPU use of other processes is not known: {why}")),
+            ..Others::default()
+        };
         let Some(idle) = machine.get(table::HOST_CPU_IDLE.name).filter(|idle| idle.samples.len() > 1) else {
             return match probes.is_empty() {
-                true => unknown("nothing was watched"),
+                true => unknown("no probe ran"),
                 false => unknown("the machine's CPU time was not read"),
             };
         };
@@ -146,7 +148,7 @@ impl Others {
         let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
         let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
         if end_ns - start_ns < SPAN_NS_MIN {
-            return unknown("the load was too short to tell");
+            return unknown("the load was too short");
         }
         let account = |at_ns: i64| {
             let since = |name: &str| machine.change(name, start_ns, at_ns);
@@ -189,14 +191,14 @@ impl Others {
                 let waited = waited_ns > WAIT_SHARE * (waited_ns + known_ns);
                 let felt = waited || whole.busy_ns >= BUSY_SHARE * cores * span_ns;
                 if felt && used > CORES_MAX.max(PART_MAX * known_ns / span_ns) {
-                    reasons.push(format!("others used {used:.1} of {cores:.0} cores"));
+                    reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
                 } else if let Some((burst, seconds)) =
                     burst(&accounts, cores, BURST_CORES.max(2.0 * PART_MAX * known_ns / span_ns))
                 {
-                    reasons.push(format!("others used {burst:.1} of {cores:.0} cores for {seconds:.1} s"));
+                    reasons.push(format!("other processes used {burst:.1} of {cores:.0} cores for {seconds:.1} s"));
                 }
             }
-            None => others.reason = Some(format!("what others used is not known: {}", unseen(probes))),
+            None => others.reason = Some(format!("the CPU use of other processes is not known: {}", unseen(probes))),
         }
         if steal_share > STEAL_MAX && whole.stolen_ns >= STEAL_NS_MIN {
             reasons.push(format!("the host of this machine took {:.0} % of its time (steal)", steal_share * 100.0));
@@ -237,7 +239,7 @@ impl Others {
         let cores = disturbed.iter().map(|load| load.machine_cores).fold(0.0, f64::max);
         let mut reasons = Vec::new();
         if used > CORES_MAX || taken <= STEAL_MAX {
-            reasons.push(format!("others used {used:.1} of {cores:.0} cores"));
+            reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
         }
         if taken > STEAL_MAX {
             reasons.push(format!("the host of this machine took {:.0} % of its time (steal)", taken * 100.0));
@@ -248,7 +250,7 @@ impl Others {
     /// What they make doubtful; `None` where nobody disturbed.
     pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
-        let text = format!("the machine was disturbed: {reason}; the server can do more than this shows");
+        let text = format!("the machine was disturbed: {reason}; the server's real capacity is higher");
         Some(Doubt { kind: DoubtKind::Others, text: text.into() })
     }
 }
@@ -268,9 +270,9 @@ fn only_failed_answers(ledger: &Ledger) -> bool {
 /// Why the server's CPU time is not known.
 fn unseen(probes: &Probes) -> String {
     match (probes.series.contains_key(table::SERVER_CPU.name), probes.unseen.first()) {
-        (true, _) => "the server was only seen during a part of the load".into(),
-        (false, Some(reason)) => format!("the server's process is not seen ({reason})"),
-        (false, None) => "the server's process is not seen".into(),
+        (true, _) => "the server was observed only during a part of the load".into(),
+        (false, Some(reason)) => format!("the server's process was not found ({reason})"),
+        (false, None) => "the server's process was not found".into(),
     }
 }
 
@@ -394,7 +396,7 @@ mod tests {
             run.probes.series.insert(name.into(), series);
         }
         if scene.server.is_none() {
-            run.probes.unseen.push("nobody is seen to listen".into());
+            run.probes.unseen.push("no process listens".into());
         }
         run
     }
@@ -411,7 +413,7 @@ mod tests {
             (
                 "burners",
                 Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET },
-                Some("others used 1.4 of 2 cores"),
+                Some("other processes used 1.4 of 2 cores"),
             ),
             (
                 "one burner, nobody waits, a core is free",
@@ -421,7 +423,7 @@ mod tests {
             (
                 "the same, but they wait",
                 Scene { cores: 4.0, waiting: 0.4, others: |_| 1.0, ..QUIET },
-                Some("others used 1.0 of 4 cores"),
+                Some("other processes used 1.0 of 4 cores"),
             ),
             (
                 "a large machine",
@@ -431,7 +433,7 @@ mod tests {
             (
                 "a large machine, many others",
                 Scene { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 9.0, ..QUIET },
-                Some("others used 9.0 of 64 cores"),
+                Some("other processes used 9.0 of 64 cores"),
             ),
             ("its own database", Scene { server: Some(0.7), ours: 0.3, downstream: 0.9, ..QUIET }, None),
             ("its files are written", Scene { server: Some(1.0), kernel: 0.45, ..QUIET }, None),
@@ -444,7 +446,7 @@ mod tests {
                     others: |tick| if (20..26).contains(&tick) { 1.0 } else { 0.0 },
                     ..QUIET
                 },
-                Some("others used 1.0 of 2 cores for 0.5 s"),
+                Some("other processes used 1.0 of 2 cores for 0.5 s"),
             ),
             (
                 "a short spike",
@@ -467,13 +469,13 @@ mod tests {
             (
                 "another machine's server, and others here",
                 Scene { local: false, server: None, others: |_| 0.5, ..QUIET },
-                Some("others used 1.5 of 2 cores"),
+                Some("other processes used 1.5 of 2 cores"),
             ),
             ("short", Scene { length: 3, ..QUIET }, None),
             (
                 "short, burners",
                 Scene { length: 3, server: Some(0.5), others: |_| 1.0, ..QUIET },
-                Some("others used 1.0 of 2 cores"),
+                Some("other processes used 1.0 of 2 cores"),
             ),
         ] {
             let others = Others::of(&run(&scene));
@@ -481,7 +483,8 @@ mod tests {
             assert_eq!(others.disturbed, expect.is_some(), "{name}");
         }
         let unknown = Others::of(&run(&Scene { server: None, ..QUIET }));
-        let reason = "what others used is not known: the server's process is not seen (nobody is seen to listen)";
+        let reason =
+            "the CPU use of other processes is not known: the server's process was not found (no process listens)";
         assert_eq!((unknown.cores, unknown.reason.as_deref()), (None, Some(reason)));
         let quiet = Others::of(&run(&QUIET));
         assert!(quiet.cores.is_some_and(|cores| cores < 0.06) && quiet.reason.is_none(), "{quiet:?}");
@@ -504,7 +507,7 @@ mod tests {
         let mut empty = run(&QUIET);
         empty.probes = Probes::default();
         let others = Others::of(&empty);
-        assert_eq!(others.reason.as_deref(), Some("what others used is not known: nothing was watched"));
+        assert_eq!(others.reason.as_deref(), Some("the CPU use of other processes is not known: no probe ran"));
         assert!(!others.disturbed && others.cores.is_none() && others.steal_share.is_none());
         let mut old = run(&QUIET);
         old.probes.series.remove("host.cores");
@@ -546,7 +549,7 @@ mod tests {
             let loads = std::iter::repeat_n(&quiet, quiet_count).chain(std::iter::repeat_n(&loud, loud_count));
             Others::over(loads, "trials")
         };
-        assert_eq!(over(6, 34).reason.as_deref(), Some("others used 1.4 of 2 cores in 34 of 40 trials"));
+        assert_eq!(over(6, 34).reason.as_deref(), Some("other processes used 1.4 of 2 cores in 34 of 40 trials"));
         assert_eq!((over(39, 1).disturbed, over(39, 1).reason), (false, None));
         assert!(over(10, 10).cores.is_some_and(|cores| (0.6..0.8).contains(&cores)));
         assert_eq!(over(0, 0), Others::default());

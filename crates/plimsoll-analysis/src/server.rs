@@ -66,8 +66,8 @@ impl ServerUse {
     pub fn of(run: &Run) -> Result<ServerUse, String> {
         let probes = &run.probes;
         let unseen = || match (&probes.unseen[..], probes.is_empty()) {
-            ([], true) => "nothing was watched".to_owned(),
-            ([], false) => "no process was seen".to_owned(),
+            ([], true) => "no probe ran".to_owned(),
+            ([], false) => "no process was found".to_owned(),
             (reasons, _) => reasons.join("; "),
         };
         let cpu = probes.series.get(table::SERVER_CPU.name).ok_or_else(unseen)?;
@@ -81,7 +81,7 @@ impl ServerUse {
         let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);
         let at = |at_ns: i64| cpu.value_at(at_ns, REACH_NS);
         let first_ns = cpu.samples.first().map_or(i64::MAX, |sample| sample.at_ns);
-        let late = || "the server was only seen during a part of the load".to_owned();
+        let late = || "the server was observed only during a part of the load".to_owned();
         if first_ns > from_ns.saturating_add(REACH_NS) {
             return Err(late());
         }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_was_not_seen_has_a_reason() {
         let mut nothing = run((0, 1_000_000_000), 5);
-        assert_eq!(ServerUse::of(&nothing), Err("nothing was watched".into()));
+        assert_eq!(ServerUse::of(&nothing), Err("no probe ran".into()));
         nothing.probes.unseen.push("the target is not on this machine".into());
         assert_eq!(ServerUse::of(&nothing), Err("the target is not on this machine".into()));
         let mut late = run((0, 1_000_000_000), 5);

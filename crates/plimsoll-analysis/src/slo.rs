@@ -87,7 +87,8 @@ pub enum SloError {
     Condition(#[from] ConditionError),
     /// A condition that says what must not be, or a metric that no promise is made of.
     #[error(
-        "'{0}' is no part of an SLO; write a least success rate and latency bounds, such as success>=99.9%, p99<=500ms"
+        "'{0}' is not part of an SLO; write a minimum success rate and latency bounds, such as success>=99.9%, \
+         p99<=500ms"
     )]
     Part(String),
 }
@@ -238,16 +239,16 @@ mod tests {
                 "p99<=500ms, order.p99<=300ms, list.max<1s, order.errors<1%",
                 Ok("success>=99.9%, p99<=500ms, order.success>=99%, order.p99<=300ms, list.max<=1s"),
             ),
-            ("order.p99>=300ms", Err("no part of an SLO")),
-            ("p99>200ms", Err("no part of an SLO")),
-            ("mean<=20ms", Err("no part of an SLO")),
+            ("order.p99>=300ms", Err("not part of an SLO")),
+            ("p99>200ms", Err("not part of an SLO")),
+            ("mean<=20ms", Err("not part of an SLO")),
             ("service.p99<=20ms", Ok("success>=99.9%, service.p99<=20ms")),
             ("ttfb.p95<=100ms, connect.p99<50ms", Ok("success>=99.9%, ttfb.p95<=100ms, connect.p99<=50ms")),
             ("order.first_message.p99<=200ms", Ok("success>=99.9%, order.first_message.p99<=200ms")),
             ("response.p99<=1s", Ok("success>=99.9%, p99<=1s")),
             ("order.connect.p99<=20ms", Err("of the whole server")),
-            ("ttfb.mean<=20ms", Err("no part of an SLO")),
-            ("rps>=100", Err("no part of an SLO")),
+            ("ttfb.mean<=20ms", Err("not part of an SLO")),
+            ("rps>=100", Err("not part of an SLO")),
             ("", Err("no condition")),
             ("p99", Err("no condition")),
             ("p99<=fast", Err("not a time")),

@@ -261,11 +261,12 @@ fn surplus(bytes: u64, connections: u64) -> Option<String> {
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
     let connections_text = match connections {
         0 => return None,
-        1 => "1 connection, which was closed for it".to_owned(),
-        _ => format!("{} connections, which were closed for it", format::count(connections)),
+        1 => "1 connection, which plimsoll closed".to_owned(),
+        _ => format!("{} connections, which plimsoll closed", format::count(connections)),
     };
     Some(format!(
-        "the server sent {bytes_text} beyond the end of its answers (Content-Length, or no body where none may be) on {connections_text}"
+        "the server sent {bytes_text} beyond the end of its responses (more than Content-Length, or a body where \
+         none is allowed) on {connections_text}"
     ))
 }
 
@@ -278,7 +279,7 @@ fn ran_out(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
         (0, 0) => None,
-        (0, files) => Some(format!("no open file was left for {files} connections (ulimit -n)").into()),
+        (0, files) => Some(format!("the limit of open files stopped {files} connections (ulimit -n)").into()),
         (ports, _) => {
             let text = format!("no local port was left for {ports} connections (keep them alive, or ");
             let text = Sentence::from(text).remedy(Remedy::SourceAddresses).words(", or ");
@@ -349,7 +350,7 @@ fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let waits = much(wait.p50_ns, response.p50_ns) || much(wait.p99_ns, response.p99_ns);
     (waits || generator.work_share >= WORK_SHARE_SAID).then(|| {
         let text = format!(
-            "{}, with its fullest worker busy {:.0} % of the time: response times are the server's and plimsoll's together",
+            "{}, with its busiest worker busy {:.0} % of the time: response times include plimsoll's share",
             read_wait_text(generator),
             generator.work_share * 100.0
         );
@@ -360,8 +361,8 @@ fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
 fn read_wait_text(generator: &Generator) -> String {
     let wait = &generator.read_wait;
     match wait.count {
-        0 => "how long replies waited in plimsoll before they were read is not known".to_owned(),
-        _ => format!("replies waited in plimsoll before they were read, p50 {}, {}", wait.quantiles.p50, wait.tail()),
+        0 => "the time that responses waited in plimsoll is not known".to_owned(),
+        _ => format!("responses waited in plimsoll before it read them, p50 {}, {}", wait.quantiles.p50, wait.tail()),
     }
 }
 
@@ -429,7 +430,7 @@ mod tests {
                 600 * US,
                 0.5,
                 false,
-                Some("replies waited in plimsoll before they were read, p50 600 us, p99 600 us"),
+                Some("responses waited in plimsoll before it read them, p50 600 us, p99 600 us"),
             ),
             (
                 true,
@@ -437,7 +438,7 @@ mod tests {
                 3_000 * US,
                 0.5,
                 true,
-                Some("the generator was the limit, not the server: replies waited"),
+                Some("the generator was the limit, not the server: responses waited"),
             ),
             // A worker that is busy for 94 % of the time is not silent.
             (
@@ -446,7 +447,7 @@ mod tests {
                 49 * US,
                 0.94,
                 false,
-                Some("p50 49.0 us, p99 49.0 us, with its fullest worker busy 94 %"),
+                Some("p50 49.0 us, p99 49.0 us, with its busiest worker busy 94 %"),
             ),
             (true, 5_000 * US, 49 * US, 0.97, true, Some("a worker thread of plimsoll was busy 97 %")),
             // An open load has its lag for that.

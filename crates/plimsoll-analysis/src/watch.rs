@@ -254,7 +254,7 @@ impl Watch {
             WatchUntil::End => return ControlFlow::Continue(()),
             WatchUntil::Served => {
                 return match tick.whole().ledger.succeeded > 0 {
-                    true => ControlFlow::Break("the server serves again".to_owned()),
+                    true => ControlFlow::Break("the server accepts requests again".to_owned()),
                     false => ControlFlow::Continue(()),
                 };
             }
@@ -263,7 +263,7 @@ impl Watch {
                 self.ended += tick.whole().ledger.requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
                 return match shown && self.ended >= ANSWERS_SHOWN {
-                    true => ControlFlow::Break("enough was answered".to_owned()),
+                    true => ControlFlow::Break("enough requests completed".to_owned()),
                     false => ControlFlow::Continue(()),
                 };
             }
@@ -428,7 +428,7 @@ impl Watch {
                     // Between the answers of a slow server.
                     return ControlFlow::Continue(());
                 }
-                (!slow && !waiting && ledger.failed_total() == 0, "the server is calm again")
+                (!slow && !waiting && ledger.failed_total() == 0, "the server's backlog is drained again")
             }
             _ => (ledger.failed_total() > 0, "the server rejects requests"),
         };

@@ -95,7 +95,7 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
         // The server did half of what it can: that is its line for the machine as it was.
         assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
         assert!(line.upper.is_some_and(|upper| upper < 0.55 * model.capacity), "{}", tell());
-        assert!(first(&findings).contains("others used 1.4 of 2 cores"), "{}", tell());
+        assert!(first(&findings).contains("other processes used 1.4 of 2 cores"), "{}", tell());
     }
 }
 
@@ -109,7 +109,7 @@ fn a_server_that_changes_has_the_line_that_it_has_now() {
         (Kind::Ages(Aging::Credit(3_000.0, 0.4)), 391.0, ""),
         (Kind::Ages(Aging::Scales(20.0, 2.0)), 1991.0, "capacity rose from"),
         (Kind::Quota(500.0, 10.0), 46.5, "allows 500 requests in 10.0 s"),
-        (Kind::Ages(Aging::Leaks(20_000.0)), 0.0, "fell again and again"),
+        (Kind::Ages(Aging::Leaks(20_000.0)), 0.0, "fell repeatedly"),
     ];
     for (kind, expect_rps, text) in cases {
         let model = Model { name: "over time", kind, capacity: 1000.0, noise: QUIET, client_rps: f64::INFINITY };
@@ -374,10 +374,10 @@ fn a_slow_server_misses_a_tight_slo_and_a_small_budget_says_so() {
     let settings = simulator::settings(model, 1, 60 * SECOND, None);
     let findings = check_slow(model, &settings);
     assert_eq!(findings.load_line_rps.rps, 0.0);
-    assert!(findings.doubts.above().any(|w| w.contains("missed by the idle server")), "{:?}", findings.doubts);
+    assert!(findings.doubts.above().any(|w| w.contains("The idle server breaks the SLO")), "{:?}", findings.doubts);
     let findings = simulator::search_as(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
     assert_eq!(findings.stopped_by, StoppedBy::NothingAnswered);
-    assert!(first(&findings).contains("Nobody answered within"), "{:?}", findings.doubts);
+    assert!(first(&findings).contains("No response arrived within"), "{:?}", findings.doubts);
 }
 
 #[test]

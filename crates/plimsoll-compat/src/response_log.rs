@@ -280,7 +280,7 @@ impl Authoring for ResponseLog {
             passing(locked(&self.0.tallies).iter().map(|tally| locked(tally).ended()).sum());
         }
         match self.0.failed.get() {
-            Some(failure) => ControlFlow::Break(Stop::Died(format!("a request was not answered ({failure:?})"))),
+            Some(failure) => ControlFlow::Break(Stop::Died(format!("a request failed ({failure:?})"))),
             None => ControlFlow::Continue(()),
         }
     }

@@ -265,7 +265,9 @@ impl AnswerChecks {
         }
         let mut reasons = Vec::new();
         reasons.extend(
-            expect.within_ns.map(|ns| format!("it took longer than {}", plimsoll_model::units::exact_duration(ns))),
+            expect
+                .within_ns
+                .map(|ns| format!("the response took longer than {}", plimsoll_model::units::exact_duration(ns))),
         );
         reasons.extend(expect.headers.iter().map(|(name, _)| format!("the header {name} is not as expected")));
         reasons.extend(expect.json.iter().map(|(path, expected)| match expected {
@@ -282,7 +284,9 @@ impl AnswerChecks {
             CaptureFrom::HeaderRegex(name, _) => {
                 format!("the regular expression of '{}' matches nothing in the header {name}", capture.name)
             }
-            CaptureFrom::Cookie(name) => format!("no cookie {name} is set to capture '{}' from", capture.name),
+            CaptureFrom::Cookie(name) => {
+                format!("the response sets no cookie {name} to capture '{}' from", capture.name)
+            }
         }));
         let looks_into = expect.body.is_some()
             || !expect.json.is_empty()
@@ -334,7 +338,7 @@ impl AnswerChecks {
     /// Content is messages, which are looked through as their text.
     pub fn read_by(&mut self, messages: Arc<dyn MessageText>) {
         if self.undecoded.is_some() {
-            self.reasons.push("the content is no message of the method's type".to_owned());
+            self.reasons.push("the content is not a message of the method's type".to_owned());
             self.messages = Some(messages);
         }
     }
@@ -498,7 +502,7 @@ mod tests {
         assert!(held <= AnswerRoom::BYTES_MAX + answers.len() * ROOM_BYTES_KEPT, "{held}");
         let expect = Expectations { body: Some(TextExpected::parse("x")), ..Expectations::default() };
         let error = judged(&crowded, expect, &[]).expect_err("not looked at");
-        assert!(error.contains("answers under way take more than 128 MiB together"), "{error}");
+        assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
         // What is over makes room; here what was taken is of the test's own room.
         room.give(std::mem::take(&mut answers[0].taken.0));
         assert!(fits(&mut AnswerText { taken: TakenRoom(0), ..AnswerText::default() }));
@@ -527,7 +531,7 @@ mod tests {
             (body("regex:\"id\": \\d+,"), None),
             (body("nothing"), Some("expectation: the content")),
             (within(1_000), None),
-            (within(999), Some("expectation: it took longer than")),
+            (within(999), Some("expectation: the response took longer than")),
         ] {
             let found = judged(&answer(HEAD, CONTENT), expect.clone(), &[]);
             match miss {
@@ -555,7 +559,7 @@ mod tests {
                 ("regex:none", "capture: the regular expression of 'it' matches nothing"),
                 ("header:none", "capture: there is no header none to capture 'it' from"),
                 ("header:location regex:none", "capture: the regular expression of 'it' matches nothing in the header"),
-                ("cookie:none", "capture: no cookie none is set to capture 'it' from"),
+                ("cookie:none", "capture: the response sets no cookie none to capture 'it' from"),
             ] {
                 let found = taken(&["$.ok", from]);
                 assert!(found.as_ref().is_err_and(|it| it.starts_with(part)), "{found:?}");

@@ -59,7 +59,8 @@ impl Undecoded {
             Undecoded::TooLong => format!("the content is longer than {} MiB when decoded", bytes_max >> 20),
             Undecoded::Unknown => "the content-encoding is none of gzip, deflate and br".to_owned(),
             Undecoded::Crowded => format!(
-                "it was not looked at: answers under way take more than {} MiB together (ask over fewer connections)",
+                "the response was not checked: responses in flight take more than {} MiB together (use fewer \
+                 connections)",
                 AnswerRoom::BYTES_MAX >> 20
             ),
         }

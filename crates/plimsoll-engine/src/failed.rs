@@ -228,7 +228,7 @@ mod tests {
         let no_http = format!("\"xyz\", {}", ProtocolError::BadChunk);
         let expect = [
             (0, no_http.as_str()),
-            (200, "HTTP/2 200, UNKNOWN, \"<h1>a page</h1>\", the answer has no grpc-status"),
+            (200, "HTTP/2 200, UNKNOWN, \"<h1>a page</h1>\", the response has no grpc-status"),
             (500, "HTTP/1.1 500 Oops"),
             (503, "HTTP/1.1 503 Busy, \"try later\""),
         ];

@@ -47,7 +47,7 @@ struct PanicWatch<'a> {
 impl Drop for PanicWatch<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let why = Stop::Died("a thread of plimsoll that made the load ended by itself".to_owned());
+            let why = Stop::Died("a load thread of plimsoll ended unexpectedly".to_owned());
             let _ = self.sender.send(Message::Reported(Reported::Lost { part: self.part, why }));
         }
     }

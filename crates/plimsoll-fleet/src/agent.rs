@@ -131,7 +131,7 @@ impl Agent {
             AgentPhase::Ready if origin_ns <= now_ns => {
                 let late_ms = (now_ns - origin_ns) / 1_000_000;
                 self.stop(acts);
-                self.refuse(format!("it heard of the beginning {late_ms} ms too late, and did not begin"), acts);
+                self.refuse(format!("it received the start signal {late_ms} ms too late, and did not start"), acts);
             }
             AgentPhase::Ready => {
                 self.phase = AgentPhase::Running;

@@ -66,21 +66,20 @@ impl AllowList {
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
         let carriage = &plan.carriage;
         if carriage.unix.is_some() {
-            return Err("it loads no unix socket for others: name a host and port".to_owned());
+            return Err("it never loads unix sockets for a coordinator: name a host and port".to_owned());
         }
         if carriage.resolve.is_some() {
-            return Err(
-                "it loads only addresses that it has checked before the load: leave --resolve-every out".to_owned()
-            );
+            return Err("it loads only addresses that it checked before the load: leave --resolve-every out".to_owned());
         }
         if carriage.addresses.is_empty() {
             return Err("the plan has no address to load".to_owned());
         }
         match carriage.addresses.iter().find(|address| !self.permits(address)) {
             None => Ok(()),
-            Some(address) if is_metadata(&address.ip()) => {
-                Err(format!("it never loads {address}, where clouds keep a machine's keys: load another target"))
-            }
+            Some(address) if is_metadata(&address.ip()) => Err(format!(
+                "it never loads {address}, where clouds serve a machine's credentials: load \
+                    another target"
+            )),
             Some(address) if self.is_excepted(address) => {
                 Err(format!("it never loads {address}, its own bus: load another target"))
             }
@@ -93,8 +92,12 @@ impl AllowList {
 
 impl AllowEntry {
     fn parse(text: &str) -> Result<AllowEntry, String> {
-        let error =
-            || format!("'{text}' is no address to allow; write for example 10.0.0.0/8:8080, 10.0.0.5 or [::1]:80");
+        let error = || {
+            format!(
+                "'{text}' is not an address to allow; write for example 10.0.0.0/8:8080, 10.0.0.5 or \
+                [::1]:80"
+            )
+        };
         let (address, ports) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (address, after) = rest.split_once(']').ok_or_else(error)?;

@@ -330,7 +330,7 @@ impl Coordinator {
             }
             if now_ns.saturating_sub(known.heard_ns) >= SILENCE_NS_MAX {
                 let seconds = SILENCE_NS_MAX / 1_000_000_000;
-                events.extend(self.lose(agent, format!("it said nothing for {seconds} s")));
+                events.extend(self.lose(agent, format!("it sent nothing for {seconds} s")));
                 continue;
             }
             self.outgoing.extend(known.due(self.epoch, now_ns).into_iter().map(|message| (agent, message)));
@@ -505,8 +505,8 @@ mod tests {
         coordinator.take(0, 3_000 * MS, ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }, &mut Vec::new());
         assert_eq!(said(&mut coordinator, 3_999), Vec::<String>::new());
         let lost = said(&mut coordinator, 4_000);
-        assert!(lost[0] == "1 leave" && lost[1].contains("it said nothing for 4 s"), "{lost:?}");
-        assert_eq!((coordinator.living(), coordinator.loss(1)), (vec![0], Some("it said nothing for 4 s")));
+        assert!(lost[0] == "1 leave" && lost[1].contains("it sent nothing for 4 s"), "{lost:?}");
+        assert_eq!((coordinator.living(), coordinator.loss(1)), (vec![0], Some("it sent nothing for 4 s")));
         assert!(said(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
         // While the carrier is down nobody is lost by silence.
         coordinator.excuse_silence(10_000 * MS);

@@ -118,7 +118,7 @@ impl<B: Bus> FleetLoad<B> {
                 let missing: Vec<&str> = missing.iter().map(|agent| names[*agent].as_str()).collect();
                 let seconds = HELLO_NS_MAX / 1_000_000_000;
                 return Err(Failure::start(format!(
-                    "agent {}: it did not answer within {seconds} s",
+                    "agent {}: it did not respond within {seconds} s",
                     missing.join(", ")
                 )));
             }
@@ -156,7 +156,8 @@ impl<B: Bus> FleetLoad<B> {
         let is_elsewhere = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| !self.is_here(hello));
         match (targets.iter().find(is_own), (0..self.coordinator.count()).find(is_elsewhere)) {
             (Some(address), Some(agent)) => Err(Failure::usage(format!(
-                "agent {} would load itself: {address} is each machine's own. Name the target by an address that it reaches",
+                "agent {} would load itself: {address} means the agent's own machine. Name the target by an \
+                 address that the agent reaches",
                 self.coordinator.name(agent)
             ))),
             _ => Ok(()),
@@ -176,7 +177,8 @@ impl<B: Bus> FleetLoad<B> {
             Some(agent) => {
                 let theirs = self.coordinator.hello(agent).map_or("", |hello| hello.plimsoll.as_str());
                 Err(Failure::start(format!(
-                    "agent {} is plimsoll {theirs}, and this is plimsoll {own}: install the same there, or add --fleet-copy",
+                    "agent {} runs plimsoll {theirs}, and this is plimsoll {own}: install the same version \
+                     there, or add --fleet-copy",
                     self.coordinator.name(agent)
                 )))
             }
@@ -189,8 +191,8 @@ impl<B: Bus> FleetLoad<B> {
         match self.coordinator.living().into_iter().find(|agent| error_ns(*agent) > allowed_ns) {
             None => Ok(()),
             Some(agent) => Err(Failure::start(format!(
-                "the clock of agent {} is known to within {:.1} ms only, half of its shortest round trip, and --max-skew allows {}: \
-                 allow more, or use a machine that is nearer",
+                "the clock of agent {} has an error of up to {:.1} ms (half of its shortest round trip), and \
+                 --max-skew allows {}. Allow more, or use a nearer machine",
                 self.coordinator.name(agent),
                 error_ns(agent) as f64 / 1e6,
                 exact_duration(allowed_ns),
@@ -383,7 +385,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
         let bytes = plan.to_bytes();
         if bytes.len() > self.bus.plan_bytes_max() {
             return Err(Failure::usage(format!(
-                "the plan has {} bytes, and a bus carries {}: send less of it, or use ssh://HOST",
+                "the plan has {} bytes, and a bus transmits at most {}: make it smaller, or use ssh://HOST",
                 bytes.len(),
                 self.bus.plan_bytes_max()
             )));
@@ -421,7 +423,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
             if now_ns >= begun_ns + READY_NS_MAX {
                 self.give_up();
                 let seconds = READY_NS_MAX / 1_000_000_000;
-                return Err(Failure::start(format!("the agents' connections did not stand within {seconds} s")));
+                return Err(Failure::start(format!("the agents did not open their connections within {seconds} s")));
             }
             if now_ns >= shown_ns + LOOK_TICK_NS {
                 shown_ns = now_ns;

@@ -88,7 +88,7 @@ fn ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("ip cannot be run ({})", system_text(&error)))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().next().unwrap_or("it says nothing").trim().trim_end_matches('.').to_owned();
+    let said = said.lines().next().unwrap_or("it sends nothing").trim().trim_end_matches('.').to_owned();
     if output.status.success() { Ok(()) } else { Err(format!("ip {}: {said}", words.join(" "))) }
 }
 

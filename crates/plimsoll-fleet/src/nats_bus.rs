@@ -293,7 +293,7 @@ impl BusWorker {
                     }
                     Some(_) if waiting.iter().any(|agent| agent.0 == name) => {
                         return Err(Failure::start(format!(
-                            "agent {name} works for another coordinator: wait until that is done, or name others with --agents"
+                            "agent {name} works for another coordinator: wait for its end, or name further agents with --agents"
                         )));
                     }
                     _ => {}
@@ -303,7 +303,7 @@ impl BusWorker {
                 && let Some((name, _)) = waiting.first()
             {
                 return Err(Failure::start(format!(
-                    "agent {name} did not take this run within {}: see what it says, or name others with --agents",
+                    "agent {name} did not accept this run within {}: see its output, or name further agents with --agents",
                     duration_text(CLAIM_PATIENCE)
                 )));
             }

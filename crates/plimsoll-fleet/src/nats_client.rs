@@ -164,19 +164,21 @@ fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure 
     let said = match kind {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => match creds {
             None => format!(
-                "the bus at {url} lets nobody in without credentials: name their file in ${CREDS_VARIABLE} (an agent: --creds)"
+                "the bus at {url} requires credentials: name their file in ${CREDS_VARIABLE} (an agent: --creds)"
             ),
             Some(creds) => {
-                format!("the bus at {url} does not accept the credentials in '{creds}': ask its owner for others")
+                format!(
+                    "the bus at {url} does not accept the credentials in '{creds}': ask its owner for new credentials"
+                )
             }
         },
         ConnectErrorKind::Tls => unverified(url, detail),
         _ if is_about_certificates(detail) => unverified(url, detail),
         ConnectErrorKind::Dns => format!("the name of the bus at {url} has no address: check it"),
         ConnectErrorKind::TimedOut => {
-            format!("the bus at {url} does not answer: check the address, and what is between it and this machine")
+            format!("the bus at {url} does not respond: check the address and the network")
         }
-        _ => format!("no bus answers at {url} ({detail}): start nats-server --jetstream there, or check the address"),
+        _ => format!("no bus responds at {url} ({detail}): start nats-server --jetstream there, or check the address"),
     };
     Failure::start(said)
 }
@@ -220,7 +222,7 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
     let (used, most) = (info.state.bytes, u64::try_from(info.config.max_bytes).unwrap_or(0));
     if most > 0 && used.saturating_mul(100) > most.saturating_mul(STREAM_FULL_PERCENT) {
         return Err(Failure::start(format!(
-            "the stream of the bus at {url} is full ({used} of {most} bytes): fetch or remove its runs, \
+            "the stream of the bus at {url} is full ({used} of {most} bytes). Fetch or remove its runs, \
              or wait until they are a day old"
         )));
     }

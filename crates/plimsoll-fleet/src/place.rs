@@ -52,9 +52,9 @@ impl Place {
             Some(("ssh", hosts)) => ssh_hosts(hosts.trim_end_matches('/')).map(Place::Ssh),
             Some(("nats" | "tls", _)) => BusAddress::parse(text).map(Place::Bus),
             Some((scheme, _)) => {
-                Err(format!("'{scheme}://' is no way to a fleet; write ssh://HOST,HOST or nats://HOST:PORT"))
+                Err(format!("'{scheme}://' does not lead to a fleet; write ssh://HOST,HOST or nats://HOST:PORT"))
             }
-            None => Err(format!("'{text}' says no way to the machines; write ssh://{text}")),
+            None => Err(format!("'{text}' has no scheme; write ssh://{text}")),
         }
     }
 }
@@ -63,25 +63,25 @@ fn ssh_hosts(hosts: &str) -> Result<Vec<SshHost>, String> {
     let hosts = hosts.split(',').map(|host| SshHost::parse(host.trim())).collect::<Result<Vec<_>, _>>()?;
     for (number, host) in hosts.iter().enumerate() {
         if hosts[..number].iter().any(|before| before.name == host.name) {
-            return Err(format!("two agents would have the name {}: name each machine once", host.name));
+            return Err(format!("two agents have the name {}: name each machine once", host.name));
         }
     }
     match hosts.len() {
         0..=AGENTS_MAX => Ok(hosts),
-        count => Err(format!("{count} machines are more than the {AGENTS_MAX} that ssh can be used for")),
+        count => Err(format!("{count} machines exceed the maximum of {AGENTS_MAX} over ssh")),
     }
 }
 
 impl BusAddress {
     /// Reads `nats://HOST:PORT`, or `tls://` where the connection must be encrypted.
     pub fn parse(text: &str) -> Result<BusAddress, String> {
-        let error = || format!("'{text}' is no address of a bus; write nats://HOST:PORT or tls://HOST:PORT");
+        let error = || format!("'{text}' is not the address of a bus; write nats://HOST:PORT or tls://HOST:PORT");
         let (scheme, rest) = text.split_once("://").ok_or_else(error)?;
         let rest = rest.trim_end_matches('/');
         if rest.contains('@') {
             // The address stands in run files.
             return Err(
-                "the address of a bus holds no credentials: name their file in $PLIMSOLL_CREDS (an agent: --creds)"
+                "the address of a bus cannot contain credentials: name their file in $PLIMSOLL_CREDS (an agent: --creds)"
                     .to_owned(),
             );
         }
@@ -99,7 +99,7 @@ impl BusAddress {
 
 impl SshHost {
     fn parse(text: &str) -> Result<SshHost, String> {
-        let error = || format!("'{}' is no host; write HOST, USER@HOST or HOST:PORT", without_secrets(text));
+        let error = || format!("'{}' is not a host; write HOST, USER@HOST or HOST:PORT", without_secrets(text));
         let (user, rest) = text.split_once('@').map_or((None, text), |(user, rest)| (Some(user), rest));
         let (host, port) = match rest.strip_prefix('[') {
             Some(rest) => {
@@ -142,23 +142,23 @@ mod tests {
             ("ssh://load1,load2/", Ok("load1|load1| load2|load2|")),
             ("ssh://ann@load1:2222,load2", Ok("ann@load1:2222|ann@load1|2222 load2|load2|")),
             ("ssh://[::1]:22", Ok("[::1]:22|::1|22")),
-            ("ssh://", Err("no host")),
-            ("ssh://a,,b", Err("no host")),
-            ("ssh://a,a", Err("two agents would have the name a")),
-            ("ssh://-oProxyCommand=x", Err("no host")),
-            ("ssh://-x@a", Err("no host")),
-            ("ssh://a b", Err("no host")),
-            ("ssh://ann:s3cret@a:2222?token=s3cret#s3cret", Err("'ann:[redacted]@a:2222' is no host")),
-            ("ssh://a;b", Err("no host")),
-            ("ssh://a:x", Err("no host")),
-            ("ssh://[::1]22", Err("no host")),
+            ("ssh://", Err("is not a host")),
+            ("ssh://a,,b", Err("is not a host")),
+            ("ssh://a,a", Err("two agents have the name a")),
+            ("ssh://-oProxyCommand=x", Err("is not a host")),
+            ("ssh://-x@a", Err("is not a host")),
+            ("ssh://a b", Err("is not a host")),
+            ("ssh://ann:s3cret@a:2222?token=s3cret#s3cret", Err("'ann:[redacted]@a:2222' is not a host")),
+            ("ssh://a;b", Err("is not a host")),
+            ("ssh://a:x", Err("is not a host")),
+            ("ssh://[::1]22", Err("is not a host")),
             ("load1,load2", Err("write ssh://load1,load2")),
             ("nats://bus", Ok("nats://bus:4222")),
             ("tls://[::1]:5222/", Ok("tls://[::1]:5222 tls")),
-            ("nats://a,b", Err("no address of a bus")),
+            ("nats://a,b", Err("not the address of a bus")),
             ("nats://ann:s3cret@bus", Err("--creds")),
-            ("nats://", Err("no address of a bus")),
-            ("http://bus", Err("'http://' is no way")),
+            ("nats://", Err("not the address of a bus")),
+            ("http://bus", Err("'http://' does not lead")),
         ] {
             let read = Place::parse(text).map(|place| match place {
                 Place::Ssh(hosts) => {

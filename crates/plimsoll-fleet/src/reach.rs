@@ -23,10 +23,10 @@ use std::time::Duration;
 /// Refuses what a fleet cannot do: what belongs to this machine alone.
 pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
-        (terms.script.is_some(), "--lua: a script asks from one machine only"),
-        (plan.carriage.unix.is_some(), "--unix: a socket of this machine is none of another's"),
+        (terms.script.is_some(), "--lua: a script runs on one machine only"),
+        (plan.carriage.unix.is_some(), "--unix: other machines do not have this machine's socket"),
         (plan.carriage.resolve.is_some(), "--resolve-every: agents load only addresses that they checked before"),
-        (!terms.injector.sources.is_empty(), "--source-ip: addresses of this machine are none of another's"),
+        (!terms.injector.sources.is_empty(), "--source-ip: other machines do not have this machine's addresses"),
     ];
     match refused.iter().find(|(is_asked, _)| *is_asked) {
         Some((_, why)) => Err(Failure::usage(format!("{why}; leave it out, or leave --fleet out"))),

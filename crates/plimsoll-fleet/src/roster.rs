@@ -92,7 +92,7 @@ impl Roster {
             let Some((boot, presence)) = starts.first_key_value() else { continue };
             if starts.len() > 1 {
                 return RosterState::Refused(format!(
-                    "{} agents on the bus have the name {name}: give each another with --name, or name others with --agents",
+                    "{} agents on the bus have the name {name}: give each its own with --name, or name further agents with --agents",
                     starts.len()
                 ));
             }
@@ -101,7 +101,7 @@ impl Roster {
             }
             if presence.run.is_some() {
                 return RosterState::Refused(format!(
-                    "agent {name} works for another coordinator: wait until that is done, or name others with --agents"
+                    "agent {name} works for another coordinator: wait for its end, or name further agents with --agents"
                 ));
             }
             complete.push((name.clone(), boot.clone()));
@@ -123,15 +123,15 @@ impl Roster {
                 let free =
                     self.agents.values().flat_map(|starts| starts.values()).filter(|it| it.run.is_none()).count();
                 format!(
-                    "{free} of {count} agents were free on the bus at {bus} within {wait} ({there}): start more, \
-                     ask for fewer with --agents, or wait longer with --wait"
+                    "{free} of {count} agents were free on the bus at {bus} within {wait} ({there}). Start more, \
+                     request fewer with --agents, or wait longer with --wait"
                 )
             }
             AgentChoice::Named(wanted) => {
                 let missing: Vec<&str> =
                     wanted.iter().filter(|name| !self.agents.contains_key(*name)).map(String::as_str).collect();
                 format!(
-                    "agent {} has not joined the bus at {bus} within {wait} ({there}): start it, name others with --agents, \
+                    "agent {} has not joined the bus at {bus} within {wait} ({there}): start it, name further agents with --agents, \
                      or wait longer with --wait",
                     missing.join(", ")
                 )

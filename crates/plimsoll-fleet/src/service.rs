@@ -201,7 +201,7 @@ fn listen(events: &Sender<ServiceEvent>) {
         StreamEnd::Unwanted => return,
         StreamEnd::Closed => None,
         StreamEnd::Unreadable(why) => Some(why),
-        StreamEnd::Invalid(error) => Some(format!("what the coordinator says is not understood: {error}")),
+        StreamEnd::Invalid(error) => Some(format!("the coordinator's message is not valid: {error}")),
     };
     let _ = events.send(ServiceEvent::Closed(why));
 }
@@ -249,7 +249,7 @@ struct LoadWatch {
 impl Drop for LoadWatch {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let why = "a thread of it that made the load ended by itself".to_owned();
+            let why = "one of its load threads ended unexpectedly".to_owned();
             let _ = self.events.send(ServiceEvent::Prepared(self.epoch, Err(why.clone())));
             let seal = Seal { died: Some(why), ..Seal::default() };
             let _ = self.events.send(ServiceEvent::Ended(self.epoch, seal));

@@ -112,7 +112,7 @@ fn what_a_lost_agent_had_not_sent_is_unsent_by_its_name_and_the_load_goes_on() {
         let [first, lost, third] = run.agents.as_slice() else { panic!("{:?}", run.agents) };
         assert!(first.lost.is_none() && third.lost.is_none() && first.ledger.unsent == 0, "seed {seed}");
         let why = lost.lost.as_deref().unwrap_or_default();
-        assert_eq!(why, if tells { "its ssh ended" } else { "it said nothing for 4 s" }, "seed {seed}");
+        assert_eq!(why, if tells { "its ssh ended" } else { "it sent nothing for 4 s" }, "seed {seed}");
         assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
         // What it sent before it was killed counts, up to what was on its way.
         let part = plan.load.duration_ns.expect("a length") - seed * 150 * MS;
@@ -195,11 +195,14 @@ fn a_clock_that_cannot_be_known_well_enough_is_refused() {
     let bus = SimBus::new(2, far, 1);
     let names = bus.names();
     let failure = fleet(bus, OnLoss::Go).refuse_unfit().expect_err("too far").to_string();
-    assert!(failure.contains("load0 is known to within 10") && failure.contains("--max-skew allows 60ms"), "{failure}");
+    assert!(
+        failure.contains("load0 has an error of up to 10") && failure.contains("--max-skew allows 60ms"),
+        "{failure}"
+    );
     let mut silent = SimBus::new(2, Weather::default(), 1);
     silent.agents[1].cut_ns = (0, u64::MAX);
     let failure = FleetLoad::meet(silent, &names, wishes(OnLoss::Go)).err().expect("nobody").to_string();
-    assert!(failure.contains("agent load1: it did not answer within 60 s"), "{failure}");
+    assert!(failure.contains("agent load1: it did not respond within 60 s"), "{failure}");
 }
 
 #[test]

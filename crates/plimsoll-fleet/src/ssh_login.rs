@@ -87,7 +87,8 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &s
     let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         return format!(
-            "its host key is not the one that ssh knows: find out why; if that is right, ssh-keygen -R {destination} and log in once"
+            "its host key differs from the key that ssh knows. If the change is right, run ssh-keygen -R \
+            {destination} and log in once"
         );
     }
     if has("Host key verification failed") {
@@ -95,7 +96,7 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &s
     }
     if has("Permission denied") || has("Too many authentication failures") {
         return format!(
-            "ssh was not let in without a password, and plimsoll types none: set a key up for it (ssh-copy-id {destination})"
+            "ssh needs a password there, and plimsoll cannot type one: set up a key (ssh-copy-id {destination})"
         );
     }
     if has("plimsoll: not found") || has("plimsoll: command not found") || has("Unknown command: plimsoll") {
@@ -117,9 +118,9 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &s
     }
     match (wrong, last.as_str()) {
         (Some(wrong), "") => wrong,
-        (Some(wrong), last) => format!("{wrong}; its last words: {last}"),
+        (Some(wrong), last) => format!("{wrong}; its last output: {last}"),
         (None, "") => "its ssh ended".to_owned(),
-        (None, last) => format!("its ssh ended; its last words: {last}"),
+        (None, last) => format!("its ssh ended; its last output: {last}"),
     }
 }
 
@@ -153,7 +154,7 @@ mod tests {
             ("plimsoll 0.0.7\n", None, "its ssh ended"),
             ("", None, "its ssh ended"),
             ("", Some("a message is damaged"), "a message is damaged"),
-            ("boom\u{1b}[0m", Some("a message is damaged"), "its last words: boom"),
+            ("boom\u{1b}[0m", Some("a message is damaged"), "its last output: boom"),
         ] {
             let said = explanation(&host, words, wrong.map(str::to_owned), "--fleet-copy");
             assert!(said.contains(part) && !said.contains('\u{1b}'), "{words}: {said}");

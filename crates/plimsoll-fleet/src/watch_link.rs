@@ -288,7 +288,7 @@ mod tests {
             }
             assert!(link.bus.now_ns < 10_000 * MS, "it is noticed");
         };
-        assert!(why.contains("said nothing for 4 s"), "{why}");
+        assert!(why.contains("sent nothing for 4 s"), "{why}");
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn listen(events: &Sender<WatchEvent>) {
         StreamEnd::Unwanted => return,
         StreamEnd::Closed => None,
         StreamEnd::Unreadable(why) => Some(why),
-        StreamEnd::Invalid(error) => Some(format!("what the coordinator says is not understood: {error}")),
+        StreamEnd::Invalid(error) => Some(format!("the coordinator's message is not valid: {error}")),
     };
     let _ = events.send(WatchEvent::Closed(why));
 }

@@ -61,10 +61,10 @@ impl RunName {
                      plimsoll history lists the runs"
                 ),
                 _ => match count {
-                    0 => "the store holds no run that came to its end; --store names another folder".to_owned(),
-                    1 => "the store holds 1 run that came to its end: @latest, or @1".to_owned(),
+                    0 => "the store has no finished run; choose another folder with --store".to_owned(),
+                    1 => "the store has 1 finished run: @latest, or @1".to_owned(),
                     count => {
-                        format!("the store holds {count} runs that came to their end: @1 (the latest) to @{count}")
+                        format!("the store has {count} finished runs: @1 (the latest) to @{count}")
                     }
                 },
             })

@@ -108,7 +108,7 @@ impl CaptureFrom {
             return JsonPath::parse(text).map(CaptureFrom::Json).map_err(|error| error.to_string());
         }
         let named = |name: &str, from: fn(String) -> CaptureFrom| match name.trim() {
-            "" => Err(format!("'{text}' names nothing: write for example header:Location or cookie:sid")),
+            "" => Err(format!("'{text}' has no name: write for example header:Location or cookie:sid")),
             name => Ok(from(name.to_owned())),
         };
         match text.split_once(':') {
@@ -123,7 +123,7 @@ impl CaptureFrom {
             Some(("header", name)) => named(name, CaptureFrom::Header),
             Some(("cookie", name)) => named(name, CaptureFrom::Cookie),
             _ => Err(format!(
-                "'{text}' says not where to find it: write $.KEY (JSONPath), regex:PATTERN, header:NAME or cookie:NAME"
+                "'{text}' has no known source: write $.KEY (JSONPath), regex:PATTERN, header:NAME or cookie:NAME"
             )),
         }
     }

@@ -62,7 +62,7 @@ pub struct AnswerMiss {
 
 impl FailedAnswer {
     /// The reason where a call's end is what its status in HTTP stands for: a proxy answers, or a server that speaks no gRPC.
-    pub const UNSAID: &str = "the answer has no grpc-status";
+    pub const UNSAID: &str = "the response has no grpc-status";
 
     /// What answers of its kind have in common.
     pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<AnswerMiss>) {

@@ -15,9 +15,7 @@ const MESSAGE_CHARS_MAX: usize = 120;
 
 /// A library has panicked on an input.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "the library that reads {what} failed on this input ({message}): it is damaged, or of a kind that is not known"
-)]
+#[error("the library that reads {what} failed on this input ({message}): the input is damaged, or of an unknown kind")]
 pub struct LibraryPanic {
     /// What it reads.
     pub what: &'static str,

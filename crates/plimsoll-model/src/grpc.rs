@@ -156,15 +156,13 @@ impl CallFault {
     /// In words, behind what the server said.
     pub fn text(self) -> &'static str {
         match self {
-            CallFault::NoMessage => "the server says OK, but gives no message where the method gives one",
-            CallFault::SeveralMessages => "the server says OK, but gives several messages where the method gives one",
-            CallFault::Cut => "the server says OK, but the last message is cut short",
-            CallFault::Prefix => "the server says OK, but the content is no messages of gRPC's",
-            CallFault::Compressed => {
-                "the server says OK, but a message is compressed, and grpc-encoding does not say how"
-            }
+            CallFault::NoMessage => "the status is OK, but the method's message is missing",
+            CallFault::SeveralMessages => "the status is OK, but there are several messages instead of one",
+            CallFault::Cut => "the status is OK, but the last message is cut short",
+            CallFault::Prefix => "the status is OK, but the content is not a sequence of gRPC messages",
+            CallFault::Compressed => "the status is OK, but a message is compressed, and grpc-encoding is missing",
             CallFault::Encoding => {
-                "the server says OK, but a message is compressed in a way that was not asked for (grpc-encoding)"
+                "the status is OK, but a message has a compression that the client does not accept (grpc-encoding)"
             }
             CallFault::Content => "the server says OK, but the content-type is not application/grpc",
         }

@@ -99,7 +99,7 @@ impl Intervention {
     pub fn text(self) -> &'static str {
         match self {
             Intervention::Control => "no change (reference)",
-            Intervention::Reference => "a path that does little",
+            Intervention::Reference => "a path that does little work",
             Intervention::MoreUsers => "twice the users",
             Intervention::NewConnections => "a new connection for each request",
             Intervention::KeptConnections => "kept-alive connections",
@@ -111,9 +111,9 @@ impl Intervention {
             Intervention::LargerBody => "a longer request body",
             Intervention::SmallerBody => "a shorter request body",
             Intervention::SmallerAnswer => "one byte of the response",
-            Intervention::Stopped => "the dependency stopped a third of the time",
-            Intervention::Together => "twice as many requests at once as it serves at a time",
-            Intervention::Abreast => "as many requests at once as it serves at a time",
+            Intervention::Stopped => "the dependency paused for a third of the time",
+            Intervention::Together => "twice as many requests at once as it serves at once",
+            Intervention::Abreast => "as many requests at once as it serves at once",
         }
     }
 

@@ -46,11 +46,11 @@ impl JsonPath {
     /// Reads a path.
     pub fn parse(text: &str) -> Result<JsonPath, JsonPathError> {
         let error = |why| JsonPathError { text: text.to_owned(), why };
-        let Some(mut rest) = text.strip_prefix('$') else { return Err(error("it begins with $, such as $.token")) };
+        let Some(mut rest) = text.strip_prefix('$') else { return Err(error("a path begins with $, such as $.token")) };
         let mut steps = Vec::new();
         while !rest.is_empty() {
             if steps.len() == STEPS_MAX {
-                return Err(error("it has too many steps"));
+                return Err(error("the path has too many steps"));
             }
             let (deep, after) = match rest.strip_prefix("..") {
                 Some(after) => (true, after),
@@ -66,7 +66,7 @@ impl JsonPath {
             };
             steps.push(JsonStep { deep, selector });
             if steps.iter().filter(|step| step.deep).count() > DEEP_STEPS_MAX {
-                return Err(error("it has more than two '..'"));
+                return Err(error("the path has more than two '..'"));
             }
             rest = left;
         }
@@ -106,9 +106,7 @@ fn bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
                 '\\' => match chars.next() {
                     Some((_, c @ ('\\' | '\'' | '"' | '/'))) => key.push(c),
                     _ => {
-                        return Err(
-                            "in a quoted key a backslash goes before a quotation mark or another backslash only",
-                        );
+                        return Err("in a quoted key a backslash precedes only a quotation mark or another backslash");
                     }
                 },
                 c if c == quote => {
@@ -129,7 +127,7 @@ fn bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
     match inner.parse::<i64>() {
         Ok(at) => Ok((JsonSelector::At(at), rest)),
         Err(_) => {
-            Err("between brackets stands a place ([0], [-1]), a 'key' in quotation marks, or *; there are no filters")
+            Err("brackets contain an index ([0], [-1]), a 'key' in quotation marks, or *; filters are not supported")
         }
     }
 }
@@ -169,8 +167,8 @@ mod tests {
             ("$[0", Err("closing bracket")),
             ("$['a", Err("quotation mark")),
             ("$['a','b']", Err("one key")),
-            ("$[?(@.a)]", Err("no filters")),
-            ("$[1:2]", Err("no filters")),
+            ("$[?(@.a)]", Err("filters are not supported")),
+            ("$[1:2]", Err("filters are not supported")),
             ("$['\\n']", Err("backslash")),
             ("$..a..b..c", Err("more than two")),
         ] {

@@ -138,7 +138,8 @@ impl Think {
     pub fn parse(text: &str) -> Result<Think, String> {
         let unknown = || {
             format!(
-                "'{text}' is no think time: write 500ms, uniform(1s,3s), exp(1s), lognormal(1s,0.5) or pick(50ms,2s,9s)"
+                "'{text}' is not a think time: write 500ms, uniform(1s,3s), exp(1s), lognormal(1s,0.5) or \
+                 pick(50ms,2s,9s)"
             )
         };
         let time = |text: &str| parse_duration_ns(text.trim()).map_err(|error| error.to_string());
@@ -157,12 +158,14 @@ impl Think {
             ("pick", times) if times.len() <= PICKED_MAX => {
                 Think::Pick(times.iter().map(|text| time(text)).collect::<Result<_, _>>()?)
             }
-            ("pick", _) => return Err(format!("a think time is picked of {PICKED_MAX} at most")),
+            ("pick", _) => return Err(format!("pick has at most {PICKED_MAX} times")),
             _ => return Err(unknown()),
         };
         match think {
-            Think::Uniform(from, to) if from > to => Err(format!("'{text}': the first time is the shorter one")),
-            think if !think.is_sound() => Err(format!("'{text}': a time is a day at most, and the deviation 0 to 10")),
+            Think::Uniform(from, to) if from > to => Err(format!("'{text}': write the shorter time first")),
+            think if !think.is_sound() => {
+                Err(format!("'{text}': a time is at most a day, and the deviation is 0 to 10"))
+            }
             think => Ok(think),
         }
     }
@@ -231,7 +234,7 @@ mod tests {
             ("pick(50ms, 2s,9s)", Ok(Think::Pick([SECOND / 20, 2 * SECOND, 9 * SECOND].into()))),
             ("pick()", Err("is not a time")),
             ("pick(1s,3000h)", Err("a day")),
-            ("uniform(3s,1s)", Err("the shorter one")),
+            ("uniform(3s,1s)", Err("the shorter time first")),
             ("uniform(1s)", Err("exp(1s)")),
             ("gauss(1s,2s)", Err("exp(1s)")),
             ("exp(1s", Err("exp(1s)")),

@@ -138,7 +138,7 @@ impl Template {
             let inside = &rest[at + 2..];
             let Some(end) = closing(inside) else {
                 return error(format!(
-                    "'{}' has no closing }}}}; a text that is not filled in needs raw = true",
+                    "'{}' has no closing }}}}; a text without placeholders needs raw = true",
                     &rest[at..]
                 ));
             };
@@ -222,7 +222,7 @@ fn expression(text: &str) -> Result<TemplatePart, TemplateError> {
             match how.trim() {
                 "json" => ValueWriting::Json,
                 "url" => ValueWriting::Url,
-                other => return error(format!("'| {other}' is not a way of writing: json and url are")),
+                other => return error(format!("'| {other}' is not an encoding: write json or url")),
             },
         ),
         _ => (text, ValueWriting::Plain),
@@ -252,8 +252,8 @@ fn value(text: &str) -> Result<Value, TemplateError> {
         }
         None if is_name(text) => Ok(Value::Captured(text.to_owned())),
         _ => error(format!(
-            "'{text}' is none of what can stand between {{{{ and }}}}: a function such as int(1,50), env.NAME, DATA.COLUMN, a name \
-             that is captured, or a \"text\""
+            "'{text}' is not valid between {{{{ and }}}}: write a function such as int(1,50), env.NAME, \
+             DATA.COLUMN, a captured name, or a \"text\""
         )),
     }
 }
@@ -321,7 +321,7 @@ fn function(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
         ("env", [name]) if is_name(name) => Ok(Value::Env(name.clone())),
         (known, _) => match USAGE.iter().find(|usage| usage.split('(').next() == Some(known)) {
             Some(usage) => error(format!("'{name}' has other arguments: {usage}")),
-            None => error(format!("there is no function '{name}': there are {}", USAGE.join(", "))),
+            None => error(format!("'{name}' is not a function: use {}", USAGE.join(", "))),
         },
     }
 }
@@ -363,9 +363,7 @@ fn time_pieces(format: &str) -> Result<Vec<TimePiece>, TemplateError> {
             Some('s') => &[TimePiece::Epoch],
             other => {
                 let other = other.map_or_else(String::new, String::from);
-                return error(format!(
-                    "now: there is no %{other}: there are %Y %m %d %H %M %S %L (ms) %s (s since 1970) %%"
-                ));
+                return error(format!("now: %{other} is unknown: use %Y %m %d %H %M %S %L (ms) %s (s since 1970) %%"));
             }
         };
         if !text.is_empty() {
@@ -414,14 +412,14 @@ mod tests {
             ("{{ int(1,50)", Err("no closing }}")),
             ("{{ int(5,1) }}", Err("more than")),
             ("{{ int(1) }}", Err("int(1,50)")),
-            ("{{ innt(1,2) }}", Err("there is no function 'innt'")),
+            ("{{ innt(1,2) }}", Err("'innt' is not a function")),
             ("{{ text(0) }}", Err("a length")),
             ("{{ text(99999999) }}", Err("a length")),
-            ("{{ now(\"%q\") }}", Err("there is no %q")),
+            ("{{ now(\"%q\") }}", Err("%q is unknown")),
             ("{{ pick() }}", Err("pick(7,8,9)")),
-            ("{{ }}", Err("none of what")),
-            ("{{ a b }}", Err("none of what")),
-            ("{{ user.name | xml }}", Err("json and url")),
+            ("{{ }}", Err("is not valid between")),
+            ("{{ a b }}", Err("is not valid between")),
+            ("{{ user.name | xml }}", Err("json or url")),
             ("{{ float(0,inf) }}", Err("not a number")),
         ] {
             match (Template::parse(source), expect) {

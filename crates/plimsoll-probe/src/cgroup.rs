@@ -28,10 +28,11 @@ impl Folder {
         let within = Path::new(ROOT).join(path.trim_start_matches('/'));
         let whole = PathBuf::from(path);
         let folder = [&whole, &within].into_iter().find(|folder| folder.is_dir());
-        let folder = folder.ok_or_else(|| bad(format!("there is no folder '{path}', also not below {ROOT}")))?;
+        let folder =
+            folder.ok_or_else(|| bad(format!("there is no folder '{path}', neither as written nor below {ROOT}")))?;
         std::fs::read(folder.join("cpu.stat")).map_err(|error| {
             let shown = folder.display();
-            bad(format!("'{shown}' is no group that counts CPU time: cpu.stat: {}", system_text(&error)))
+            bad(format!("'{shown}' has no account of CPU time: cpu.stat: {}", system_text(&error)))
         })?;
         let folder = Some(folder.clone());
         Ok(Folder::open(&cgroup::Folders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))

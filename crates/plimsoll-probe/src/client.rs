@@ -52,7 +52,7 @@ impl AskError {
             AskError::LateHandshake => {
                 format!("finished no TLS handshake within {seconds} s (write {plain} if it speaks plain HTTP)")
             }
-            AskError::LateAnswer => format!("gave no whole answer within {seconds} s"),
+            AskError::LateAnswer => format!("sent no complete response within {seconds} s"),
             AskError::Tls(TlsFailure::NothingInCommon) if is_call => {
                 "does not speak HTTP/2 there, which gRPC needs".into()
             }
@@ -64,15 +64,15 @@ impl AskError {
             AskError::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) => {
                 "does not speak HTTP/2 there (leave --http 2 out)".into()
             }
-            AskError::Exchange(ExchangeError::Protocol(error)) => format!("does not answer in HTTP: {error}"),
+            AskError::Exchange(ExchangeError::Protocol(error)) => format!("sent a response that is not HTTP: {error}"),
             AskError::Exchange(ExchangeError::End(EndError::NothingReceived)) if is_call => {
-                "closed the connection without an answer (write grpcs:// if it speaks TLS)".into()
+                "closed the connection without a response (write grpcs:// if it speaks TLS)".into()
             }
             AskError::Exchange(ExchangeError::End(EndError::NothingReceived)) => {
-                "closed the connection without an answer".into()
+                "closed the connection without a response".into()
             }
             AskError::Exchange(ExchangeError::End(EndError::Truncated)) => {
-                "closed the connection in the middle of its answer".into()
+                "closed the connection in the middle of its response".into()
             }
             AskError::Exchange(ExchangeError::Reset) => "reset the connection".into(),
             AskError::Exchange(ExchangeError::StreamReset(error)) => {
@@ -80,7 +80,7 @@ impl AskError {
             }
             AskError::Exchange(ExchangeError::Left(error)) => format!("ended the connection ({})", error.name()),
             AskError::System(error) => format!("failed: {}", system_text(error)),
-            AskError::TooLong => "sent more than was asked for".into(),
+            AskError::TooLong => "sent more data than requested".into(),
             AskError::Interrupted => "failed: interrupted".into(),
         }
     }
@@ -89,10 +89,10 @@ impl AskError {
 fn tls_text(reason: TlsFailure, plain: &str) -> String {
     let not_tls = format!(" (write {plain} if it speaks plain HTTP)");
     let way_out = match reason {
-        TlsFailure::UnknownIssuer => " (--cacert FILE trusts it, --insecure trusts everybody)",
-        TlsFailure::WrongName => " (names count in its subjectAltName only; --insecure takes it all the same)",
+        TlsFailure::UnknownIssuer => " (trust it with --cacert FILE, or skip the check with --insecure)",
+        TlsFailure::WrongName => " (only names in subjectAltName count; skip the check with --insecure)",
         TlsFailure::Expired | TlsFailure::NotYetValid | TlsFailure::BadCertificate => {
-            " (--insecure takes it all the same)"
+            " (skip the check with --insecure)"
         }
         TlsFailure::ClientCertificate => " (--cert, --key)",
         TlsFailure::NotTls => &not_tls,

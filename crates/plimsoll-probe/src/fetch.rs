@@ -42,13 +42,11 @@ impl FetchTarget {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {
             return Err(Failure::usage(format!(
-                "'{origin}': this is fetched over plain HTTP only: give an http:// address of its own"
+                "'{origin}': probes use plain HTTP only: give an http:// address for them"
             )));
         }
         if plan.carriage.unix.is_some() || plan.carriage.addresses.is_empty() {
-            return Err(Failure::usage(
-                "a unix socket has no address to ask there: give an http:// address of its own",
-            ));
+            return Err(Failure::usage("the target is a unix socket: give an http:// address for the probe"));
         }
         Ok(FetchTarget { origin, path: "/".to_owned(), authorization, addresses: plan.carriage.addresses.clone() })
     }
@@ -92,7 +90,7 @@ impl FetchError {
     /// Completes "ADDRESS ...".
     pub fn text(&self) -> &str {
         match self {
-            FetchError::Late => "gave no whole answer in time",
+            FetchError::Late => "sent no complete response in time",
             FetchError::Other(text) => text,
         }
     }
@@ -110,9 +108,7 @@ impl FetchError {
 pub fn fetch(target: &FetchTarget, path: &str, timeout: Duration, left: &BytesLeft) -> Result<Fetched, FetchError> {
     let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
-        return Err(FetchError::other(
-            "is fetched over plain HTTP only: take it with another program and give the file",
-        ));
+        return Err(FetchError::other("needs plain HTTP: fetch it with another program and give the file"));
     }
     let host = bracketed(host);
     let authorization = target.authorization.as_ref().map(|value| ("Authorization".to_owned(), value.clone()));
@@ -126,7 +122,7 @@ pub fn fetch(target: &FetchTarget, path: &str, timeout: Duration, left: &BytesLe
         keep_alive: false,
     };
     let request = EncodedRequest::new(&parts)
-        .map_err(|error| FetchError::Other(format!("cannot be asked: {error}")))?
+        .map_err(|error| FetchError::Other(format!("cannot be requested: {error}")))?
         .with_content();
     let deadline = Instant::now() + timeout;
     let mut reasons = Vec::new();
@@ -143,7 +139,7 @@ pub fn fetch(target: &FetchTarget, path: &str, timeout: Duration, left: &BytesLe
 pub fn awaited<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     while !thread.is_finished() {
         if signal::interrupted() {
-            return Err("was not waited for: the user ended it".into());
+            return Err("was not finished: the user stopped it".into());
         }
         std::thread::sleep(LOOK / 20);
     }
@@ -170,8 +166,8 @@ fn fetch_at(
             FetchError::other("cannot be connected to: connection timed out (is the server running?)")
         }
         AskError::Connect(_) => FetchError::Other(format!("{} (is the server running?)", error.text(CONNECT, false))),
-        AskError::TooLong => FetchError::other("sent more than any profile needs"),
-        AskError::Interrupted => FetchError::other("was not waited for: the user ended it"),
+        AskError::TooLong => FetchError::other("sent too much data for a profile"),
+        AskError::Interrupted => FetchError::other("was not finished: the user stopped it"),
         error => FetchError::Other(error.text(CONNECT, false)),
     })?;
     Ok(Fetched { status: reply.status, body })

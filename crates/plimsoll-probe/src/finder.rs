@@ -107,12 +107,14 @@ impl Finder {
                     Ok(FoundServer { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
                 }
                 Ok(_) => Err(format!(
-                    "--pid {pid}: that process has ended; leave --pid out to watch who listens on the target"
+                    "--pid {pid}: that process has ended; leave --pid out to watch the process that listens \
+                    on the target's address"
                 )),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(format!(
-                    "--pid {pid}: there is no such process; leave --pid out to watch who listens on the target"
+                    "--pid {pid}: there is no such process; leave --pid out to watch the process that \
+                    listens on the target's address"
                 )),
-                Err(error) => Err(format!("--pid {pid}: it cannot be looked at: {}", system_text(&error))),
+                Err(error) => Err(format!("--pid {pid}: the process cannot be read: {}", system_text(&error))),
             },
             ServerBy::Name(name) => self.by_name(name),
         }
@@ -124,7 +126,7 @@ impl Finder {
             // The number is no longer anybody's: who listens in its place took over. A name alone could be another's.
             ServerBy::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
             ServerBy::Listener => self.by_listener(),
-            ServerBy::Name(name) => self.by_name(name).map_err(|_| format!("no process is called {name} any more")),
+            ServerBy::Name(name) => self.by_name(name).map_err(|_| format!("the process {name} has ended")),
         }
     }
 
@@ -138,13 +140,14 @@ impl Finder {
         };
         if !self.local {
             return Err(
-                "the target is not on this machine, as far as it is seen (--watch ssh://HOST watches it there, --metrics URL reads what \
-                 it tells of itself; in a container, give --pid or run plimsoll as root)"
+                "the target does not seem to be on this machine. --watch ssh://HOST watches it there, and --metrics URL reads its \
+                 own metrics. For a container, give --pid or run plimsoll as root"
                     .into(),
             );
         }
-        let blocked =
-            |error: std::io::Error| format!("who listens on {shown} cannot be found out: {}", system_text(&error));
+        let blocked = |error: std::io::Error| {
+            format!("the process that listens on {shown} cannot be found: {}", system_text(&error))
+        };
         // The kernel tells whose a TCP socket is, and of a unix socket its file does.
         let (inodes, user) = match &self.unix {
             Some(path) => {
@@ -179,7 +182,7 @@ impl Finder {
         let Holders { mut pids, denied } = listener::holders(&inodes).map_err(blocked)?;
         let me = std::process::id();
         if pids == [me] {
-            return Err("plimsoll serves the target itself: its server and its load share one process".into());
+            return Err("plimsoll itself serves the target: server and load share one process".into());
         }
         pids.retain(|pid| *pid != me);
         if pids.len() > 1 {
@@ -190,11 +193,13 @@ impl Finder {
             return Err(if denied > 0 {
                 let of = user.map_or_else(String::new, |user| format!(" is of user {user} and"));
                 format!(
-                    "the process that listens on {shown}{of} does not let its files be looked at: run plimsoll as its user or as root, or give --pid"
+                    "the files of the process that listens on {shown}{of} cannot be read: run plimsoll as \
+                    its user or as root, or give --pid"
                 )
             } else {
                 format!(
-                    "no process seen here holds the socket that listens on {shown}: for a server in a container, give --pid"
+                    "no visible process owns the socket that listens on {shown}: for a server in a \
+                    container, give --pid"
                 )
             });
         }
@@ -204,7 +209,8 @@ impl Finder {
         let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
         if name == "docker-proxy" {
             return Err(format!(
-                "on {shown} listens docker-proxy, not the server: give --pid of the container's process (docker inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
+                "docker-proxy listens on {shown}, not the server: give --pid of the container's process \
+                (docker inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
             ));
         }
         let name = with_interpreter(root, name);
@@ -244,7 +250,7 @@ impl Finder {
             }
         }
         match roots[..] {
-            [] => Err(format!("--process {wanted}: no process is called that; see ps -e, or give --pid")),
+            [] => Err(format!("--process {wanted}: no process has this name; see ps -e, or give --pid")),
             [root] => {
                 let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
                 let name = with_interpreter(root, name);
@@ -254,7 +260,7 @@ impl Finder {
                 let shown: Vec<String> = roots.iter().take(5).map(u32::to_string).collect();
                 let more = if roots.len() > 5 { ", ..." } else { "" };
                 Err(format!(
-                    "--process {wanted}: {} processes are called that ({}{more}): say which one with --pid",
+                    "--process {wanted}: {} processes have this name ({}{more}): choose one with --pid",
                     roots.len(),
                     shown.join(", ")
                 ))

@@ -115,7 +115,7 @@ impl FunctionSampling {
         });
         if all == Some(false) {
             sink.unseen_part(
-                "functions of some of its threads, since they are many: root, or who has CAP_PERFMON, may sample all",
+                "functions of some of its many threads: run plimsoll as root or with CAP_PERFMON to sample all",
             );
         }
     }
@@ -159,9 +159,14 @@ impl FunctionSampling {
 fn refusal(error: &io::Error, restriction: Option<i64>) -> String {
     match (error.kind(), restriction) {
         (io::ErrorKind::PermissionDenied, Some(level @ 3..)) => format!(
-            "the kernel lets only root sample processes (kernel.perf_event_paranoid is {level}): run plimsoll as root or with CAP_PERFMON, or allow it: sysctl kernel.perf_event_paranoid=2"
+            "only root may sample processes (kernel.perf_event_paranoid is {level}). Run plimsoll as root or \
+             with CAP_PERFMON, or set sysctl kernel.perf_event_paranoid=2"
         ),
-        (io::ErrorKind::PermissionDenied, _) => "the kernel does not allow it: run plimsoll as the server's user or as root; in a container with CAP_PERFMON and perf_event_open in its seccomp profile".to_owned(),
+        (io::ErrorKind::PermissionDenied, _) => {
+            "the kernel forbids it: run plimsoll as the server's user or as root. A container needs CAP_PERFMON, \
+             and perf_event_open in its seccomp profile"
+                .to_owned()
+        }
         (io::ErrorKind::Unsupported, _) => {
             "the kernel has no perf_event_open, or the seccomp profile of a container hides it".to_owned()
         }

@@ -66,7 +66,7 @@ impl Metrics {
         }
         let tried = || {
             flagged(format!(
-                "'{}': {}: name the address where the server tells of itself, or leave --metrics out",
+                "'{}': {}: give the address of the server's metrics, or leave --metrics out",
                 redact::url(url, Redact::All),
                 reasons.join("; ")
             ))
@@ -93,7 +93,7 @@ fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
             return Ok(take);
         }
     }
-    Err("answers, but with no number that can be kept".into())
+    Err("serves no numbers".into())
 }
 
 /// Asks for metrics; the error is the end of a sentence that begins with the path.
@@ -101,9 +101,9 @@ fn ask(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>
     let Fetched { status, body } =
         fetch(target, path, TIMEOUT, &BytesLeft::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
     if status != 200 {
-        return Err(format!("answers with status {status}"));
+        return Err(format!("has status {status}"));
     }
-    parse(&body, take).ok_or_else(|| "answers neither in Prometheus' text form nor as Go's /debug/vars".into())
+    parse(&body, take).ok_or_else(|| "serves neither Prometheus text nor Go's /debug/vars".into())
 }
 
 impl Probe for Metrics {
@@ -126,7 +126,10 @@ impl Probe for Metrics {
                     }
                 }
                 if self.left_out > 0 {
-                    sink.unseen_part(&format!("--metrics: {} more series than the {SERIES_MAX} kept", self.left_out));
+                    sink.unseen_part(&format!(
+                        "--metrics: {} series exceed the maximum of {SERIES_MAX} and were left out",
+                        self.left_out
+                    ));
                 }
             }
             Err(reason) => {

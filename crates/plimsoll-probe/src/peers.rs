@@ -31,7 +31,7 @@ const SEARCH_NS_MAX: u64 = 5_000_000_000;
 const JUST_CAME_MS: u32 = 40;
 
 const DENIED: &str =
-    "the server's own connections: its process is another user's (run plimsoll as that user or as root)";
+    "the server's own connections: the process belongs to another user (run plimsoll as that user or as root)";
 
 pub struct Peers {
     tables: Tables,
@@ -273,7 +273,7 @@ impl Peers {
         }
         if now_ns.saturating_sub(search.since_ns) > SEARCH_NS_MAX {
             sink.unseen_part(
-                "the server's own connections, for a while: finding them among its many open files takes long",
+                "the server's own connections during a part of the load: its many open files take long to search",
             );
         }
     }

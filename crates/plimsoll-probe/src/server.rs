@@ -551,7 +551,7 @@ impl Probe for ServerProbe {
             pages += member.last.resident_pages;
             threads += member.last.threads;
             if member.threads.too_many {
-                sink.unseen_part(&format!("{}: it has too many threads to watch every one", member.name));
+                sink.unseen_part(&format!("{}: too many threads to watch each of them", member.name));
             }
         }
         let tick_ns = 1e9 / ticks_per_second() as f64;

@@ -68,7 +68,7 @@ impl Sockets {
         match asked {
             None => {}
             Some(Ok(())) if listeners.is_empty() => {
-                sink.gap("listen.queue", SeriesKind::Gauge, "", "nobody listens");
+                sink.gap("listen.queue", SeriesKind::Gauge, "", "no socket listens");
             }
             Some(Ok(())) => {
                 let sum = |of: fn(&SocketRow) -> u32| listeners.iter().map(|socket| f64::from(of(socket))).sum();

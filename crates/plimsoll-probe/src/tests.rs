@@ -17,13 +17,13 @@ fn a_sink_tells_gaps_of_what_it_knows() {
     sink.gaps("server.", "gone");
     sink.begin(300, false);
     sink.gaps("server.", "gone");
-    sink.unseen(Some("nobody listens"));
+    sink.unseen(Some("no socket listens"));
     let second = sink.take();
     assert_eq!(second.series.len(), 1, "only what has readings or gaps");
     let gap = &second.series["server.rss"].gaps;
     assert_eq!((gap.len(), gap[0].from_ns, gap[0].to_ns), (1, 100, 300));
     assert_eq!(second.series["server.rss"].kind, SeriesKind::Gauge);
-    assert_eq!(second.unseen, ["nobody listens"]);
+    assert_eq!(second.unseen, ["no socket listens"]);
     sink.begin(400, false);
     sink.unseen(None);
     sink.server(8, "api", "--pid 7");

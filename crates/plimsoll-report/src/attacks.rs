@@ -100,7 +100,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     }
     if course.left_out() > 0 {
         let text = format!(
-            "{} results of further attacks are not shown: {} attacks are told apart",
+            "{} results of further attacks are not shown: at most {} attacks have separate lines",
             count(course.left_out()),
             attacks.len()
         );
@@ -123,10 +123,10 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
         .map(|attack| Line { name: name(attack).to_owned(), points: series::by_quantile(&attack.latency) });
     let lines: Vec<Line> = lines.collect();
     report.drawn(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
-    report.heading("Answers");
+    report.heading("Responses");
     let codes = attacks.iter().flat_map(|attack| {
         attack.codes.iter().map(move |(code, results)| {
-            let code = if *code == 0 { "none came".to_owned() } else { code.to_string() };
+            let code = if *code == 0 { "no response".to_owned() } else { code.to_string() };
             let part = *results as f64 / attack.requests().max(1) as f64;
             vec![name(attack).to_owned(), code, count(*results), share(part)]
         })
@@ -140,13 +140,13 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     });
     let errors: Vec<Vec<String>> = errors.collect();
     if !errors.is_empty() {
-        report.heading("What failed");
+        report.heading("Failures");
         report.table(&["attack", "error", "requests"], errors);
     }
     report.text(
         Tone::Plain,
-        "Latencies are those that the results state. plimsoll's run from the moment at which a request was to be sent; vegeta's from \
-         the moment at which one of its workers came to it, so that waiting for a worker is not in them.",
+        "Latencies are as recorded in the results. plimsoll measures from the scheduled start of a request. \
+         vegeta measures from the start by one of its workers, without the wait for a worker.",
     );
     report
 }
@@ -200,7 +200,7 @@ mod tests {
         let page = page::render(&attacks_page(&one, "t", 0), "x");
         assert!(
             page.contains("attack: 1 request at once; 0.0 % succeeded; half within 5 ns, ")
-                && page.contains("none came"),
+                && page.contains("no response"),
             "{page}"
         );
     }

@@ -107,7 +107,7 @@ fn watched(run: &Run) -> Report {
     }
     match panels.is_empty() {
         true => Report::default(),
-        false => series_section("What the server did meanwhile", &heading::target(&run.plan), &panels),
+        false => series_section("The server during the load", &heading::target(&run.plan), &panels),
     }
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &A
     ];
     if let Some(revision) = &environment.revision {
         let branch = revision.branch.as_ref().map_or_else(String::new, |branch| format!(" on {branch}"));
-        let dirty = if revision.dirty == Some(true) { ", with changes that are not committed" } else { "" };
+        let dirty = if revision.dirty == Some(true) { ", with uncommitted changes" } else { "" };
         facts.push(("commit", format!("{}{branch}{dirty}", revision.commit)));
     }
     let tags = experiment.terms.as_ref().map_or(&[][..], |terms| &terms.output.tags);
@@ -224,7 +224,7 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let searched = [a, b].map(|(name, findings)| Searched { name, findings });
     let heading = Heading {
         title: format!("{} and {}", a.0, b.0),
-        subtitle: "Two separate searches: how far they differ by chance is not known from them.".into(),
+        subtitle: "Two separate searches cannot show how far they differ by chance.".into(),
     };
     let line = |findings: &Findings| {
         let line = findings.load_line_rps;
@@ -232,8 +232,8 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     };
     let rows = [a, b].map(|(name, findings)| [vec![name.to_owned()], line(findings)].concat());
     let mut report = Report::default();
-    let held = format!("held, {}/s", counted_of_both(a.1, b.1));
-    let headings = ["search", held.as_str(), "did not hold", "SLO"];
+    let held = format!("met the SLO, {}/s", counted_of_both(a.1, b.1));
+    let headings = ["search", held.as_str(), "broke the SLO", "SLO"];
     report.drawn(|theme| chart::find_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
     report
 }
@@ -272,7 +272,7 @@ pub(crate) fn find_page(
     report.headline(heading::line_title(findings)).after_answer(charts);
     add_server(&mut report, server);
 
-    report.heading("Evidence").text(Tone::Plain, "Every trial, in the order in which it was made:");
+    report.heading("Evidence").text(Tone::Plain, "Every trial, in order:");
     let trials = findings.trials.iter().filter(|t| measuring(t.purpose));
     report.table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
     if let Some(trial) = at_the_line(experiment, findings) {

@@ -67,14 +67,14 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     };
     let bars: Vec<EvidenceBars> = places(explanation).into_iter().map(of).collect();
     let heading = Heading {
-        title: "Where requests in flight are, from a low load to past the line".into(),
-        subtitle: "shares of all in flight; each bar against the longest of its three".into(),
+        title: "Places of requests in flight, from a low load to past the line".into(),
+        subtitle: "shares of all in flight; bars are relative to the longest of three".into(),
     };
     evidence_chart(&heading, &bars, theme)
 }
 
 /// The headings of the table of evidence.
-const EVIDENCE: [&str; 6] = ["signal", "low", "line", "past", "speaks for", "from"];
+const EVIDENCE: [&str; 6] = ["signal", "low", "line", "past", "evidence for", "from"];
 
 pub(crate) fn evidence_row(shown: &ShownSignal) -> Vec<String> {
     let text = shown.signal.text();
@@ -101,8 +101,8 @@ fn evidence_bars(shown: &ShownSignal) -> EvidenceBars {
 pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
     let heading = Heading {
-        title: "What changes from a low load to past the line".into(),
-        subtitle: format!("each against the longest of its three, for {}", explanation.cause),
+        title: "Changes from a low load to past the line".into(),
+        subtitle: format!("bars are relative to the longest of three, for {}", explanation.cause),
     };
     evidence_chart(&heading, &bars, theme)
 }
@@ -139,7 +139,7 @@ fn experiment_row(made: &Intervened) -> Vec<String> {
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
-            "elasticity {elasticity:.2} over the values tried: twice the value gives {:.2} times the throughput{}",
+            "elasticity {elasticity:.2}: twice the value gives {:.2} times the throughput{}",
             2f64.powf(elasticity),
             match varied.holds() {
                 Some(true) => "; it limits the line",
@@ -147,12 +147,12 @@ fn varied_text(varied: &VariedSetting) -> String {
                 None => "",
             }
         ),
-        None => "not known: fewer than two of its loads count".to_owned(),
+        None => "not known: fewer than two valid loads".to_owned(),
     }
 }
 
 fn varied_row(step: &VariedStep) -> Vec<String> {
-    let counts = if step.is_void { "says nothing: plimsoll or others were the limit" } else { "" };
+    let counts = if step.is_void { "void: plimsoll or other processes were the limit" } else { "" };
     vec![step.value.to_string(), format!("{}/s", rate(step.goodput_rps)), counts.to_owned()]
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         facts.push((
             "demand",
             format!(
-                "{} of {} a request: it ends at {} requests/s",
+                "{} of {} per request: saturated at {} requests/s",
                 duration(demand.per_request_s * 1e9),
                 demand.resource.text(),
                 rate(demand.ceiling_rps)
@@ -225,7 +225,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         report.table(&EVIDENCE, rows());
     }
     if let Some(varied) = &explanation.varied {
-        report.table(&["setting", "answered", ""], varied.steps.iter().map(varied_row).collect());
+        report.table(&["setting", "goodput", ""], varied.steps.iter().map(varied_row).collect());
     }
     if !explanation.interventions.is_empty() {
         report.table(&EXPERIMENTS, explanation.interventions.iter().map(experiment_row).collect());

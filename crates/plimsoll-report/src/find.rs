@@ -18,15 +18,15 @@ use std::net::IpAddr;
 pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
         StoppedBy::Width => "the line is known well enough",
-        StoppedBy::Budget => "the budget was used up",
+        StoppedBy::Budget => "the budget was exhausted",
         StoppedBy::Client => "the generator could not offer more",
         StoppedBy::Disturbed => "other processes used the machine during most of the trials",
         StoppedBy::MaxRate => "--max-rate was reached",
         StoppedBy::LowestFails => "the lowest load already breaks the SLO",
-        StoppedBy::Stalls => "the server's stalls leave no line",
+        StoppedBy::Stalls => "the server's stalls break the SLO at every rate",
         StoppedBy::NothingSucceeds => "no request succeeded",
-        StoppedBy::NothingAnswered => "no request was answered",
-        StoppedBy::Gone => "the server takes no connection any more",
+        StoppedBy::NothingAnswered => "no response arrived",
+        StoppedBy::Gone => "the server accepts no connections",
         StoppedBy::Interrupted => "interrupted",
     }
 }
@@ -43,8 +43,8 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
     {
         let then = match &stalls.forbids {
-            Some(bound) => format!("no rate holds {bound}"),
-            None => format!("no rate was shown to hold {slo} in spite of them"),
+            Some(bound) => format!("no rate meets {bound}"),
+            None => format!("no rate was shown to meet {slo} nevertheless"),
         };
         return format!("no load line: {}: {then}{disturbed}", stalls.text());
     }
@@ -52,7 +52,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         return format!("no load line: {}{disturbed}", gone.text());
     }
     if let Some(failing) = findings.failing {
-        return format!("no load line: {}: no rate holds {slo}{disturbed}", failing.text());
+        return format!("no load line: {}: no rate meets {slo}{disturbed}", failing.text());
     }
     let times = |rps: f64| log_times(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
@@ -70,7 +70,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         (true, Some(upper)) if provable => proven_text(findings, upper, &seen),
         (true, Some(upper)) => {
             let longer = findings.provable_in_s.map_or_else(String::new, |s| {
-                format!("; about {} would be enough (--budget {})", duration(s * 1e9), budget_text(s))
+                format!("; about {} would suffice (--budget {})", duration(s * 1e9), budget_text(s))
             });
             format!(
                 "load line: not provable in {}; so far {}{} to {} {counted}/s under {slo} (90 %; {arrivals}{seen}){longer}",
@@ -235,24 +235,24 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
         (true, Some(upper)) => format!("so far {} to {}/s", rate(so_far.lower), rate(upper)),
         (true, None) => format!("so far at least {}/s", rate(so_far.lower)),
         (false, Some(upper)) => format!("so far below {}/s", rate(upper)),
-        (false, None) => "nothing is known yet".to_owned(),
+        (false, None) => "no bracket yet".to_owned(),
     };
     match purpose {
         Purpose::Peak => {
-            (format!("finding the peak: {load}"), "the most that it can answer tells where to look for the line".into())
+            (format!("finding the peak: {load}"), "the peak throughput shows where to search for the line".into())
         }
         Purpose::Saturate => {
-            (format!("saturating: {load}"), "how much the server does while requests always wait for it".into())
+            (format!("saturating: {load}"), "the server's throughput while requests always queue".into())
         }
         Purpose::Climb => (format!("climbing: {load}"), format!("until the SLO breaks, then closing in; {line}")),
-        Purpose::Line => (format!("near the line: {load}"), format!("how many requests are late at this rate; {line}")),
+        Purpose::Line => (format!("near the line: {load}"), format!("the share of late requests at this rate; {line}")),
         Purpose::Confirm => (format!("confirming: {load}"), format!("a longer trial at the lower end; {line}")),
         Purpose::Settle => (
             format!("settling: {load}, not measured"),
             "bringing the server into the same state before the next trial".into(),
         ),
-        Purpose::Overload => (load, "what it keeps of its line past it, and whether it comes back".into()),
-        Purpose::Soak => (format!("soaking: {load}"), format!("for how long the line holds; {line}")),
+        Purpose::Overload => (load, "throughput past the line, and recovery".into()),
+        Purpose::Soak => (format!("soaking: {load}"), format!("does the line last?; {line}")),
         Purpose::Run | Purpose::Level | Purpose::Profile | Purpose::Block | Purpose::Hold => (load, String::new()),
     }
 }
@@ -262,7 +262,7 @@ pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
-    let broken = if held { "" } else { "; the SLO did not hold there" };
+    let broken = if held { "" } else { "; that rate broke the SLO" };
     format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
@@ -280,7 +280,7 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
         let Some(rps) = rps else { continue };
         text.push_str(&format!("; its busiest {name} {}/s", rate(rps)));
         if line_rps > 0.0 {
-            text.push_str(&format!(": the line is {} times that", format::times(line_rps / rps)));
+            text.push_str(&format!(": the line is {} times this", format::times(line_rps / rps)));
         }
     }
     text
@@ -325,7 +325,7 @@ pub(crate) fn find_report(
     let mut facts = vec![("target", target_text(context.plan))];
     if let Some(capacity) = &findings.capacity {
         let text = format!(
-            "{} {counted}/s while requests always wait (90 %: {} to {})",
+            "{} {counted}/s while requests always queue (90 %: {} to {})",
             rate(capacity.rps),
             rate(capacity.rps - INTERVAL_90 * capacity.error_rps),
             rate(capacity.rps + INTERVAL_90 * capacity.error_rps)
@@ -333,7 +333,7 @@ pub(crate) fn find_report(
         facts.push(("capacity", text));
     }
     facts.extend(findings.log.map(|log| ("log", log_text(&log, findings.load_line_rps.rps))));
-    facts.extend(held_by.map(|held_by| ("held by", held_by_text(context, held_by))));
+    facts.extend(held_by.map(|held_by| ("bottleneck", held_by_text(context, held_by))));
     facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
     facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
     facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.text())));
@@ -355,7 +355,7 @@ pub(crate) fn find_report(
     facts.push((
         "search",
         format!(
-            "{} in {} ({voids} void); ended because {} (seed {})",
+            "{} in {} ({voids} void); stopped: {} (seed {})",
             match trials().count() {
                 1 => "1 trial".to_owned(),
                 trials => format!("{trials} trials"),
@@ -372,7 +372,7 @@ pub(crate) fn find_report(
     facts.push((
         "generator",
         format!(
-            "{threads}{}; at most {:.0} % busy, lag p99 at most {} in trials that count",
+            "{threads}{}; at most {:.0} % busy, lag p99 at most {} in valid trials",
             if context.local { "; the target is on the same machine" } else { "" },
             busiest * 100.0,
             duration(lag as f64)
@@ -399,8 +399,8 @@ fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     (stayed && !moved.is_empty()).then(|| {
         let count = moved.len() + 1;
         let text = format!(
-            "loads came from {count} addresses of the loopback, since those before had left many ports in TIME-WAIT (--source-ip \
-             127.0.0.1 keeps to one)"
+            "loads used {count} loopback addresses, since many ports were in TIME-WAIT (--source-ip 127.0.0.1 \
+             uses one)"
         );
         ("sources", text)
     })

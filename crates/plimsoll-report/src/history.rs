@@ -99,7 +99,7 @@ fn runs_text(runs: usize) -> String {
 fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     let (measure, service) = (lane.measure, &lane.service);
     let Some(latest) = lane.points.last().map(|point| rate(point.rps)) else {
-        return format!("no run states a {measure} of {service}");
+        return format!("no run has a {measure} of {service}");
     };
     match lane.changes.last() {
         None => format!("{measure} {latest}/s of {service}: no change in {}", runs_text(lane.runs.len())),
@@ -159,7 +159,7 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
 pub fn history_report(view: &HistoryView) -> Report {
     let mut report = Report::default();
     if view.lanes.is_empty() {
-        report.text(Tone::Answer, "no run of this store states a load line or a goodput");
+        report.text(Tone::Answer, "no run of this store has a load line or a goodput");
     }
     for (number, lane) in view.lanes.iter().enumerate() {
         if number > 0 {
@@ -365,7 +365,7 @@ pub fn gate_report(view: &GateView) -> Report {
     };
     let mut facts = vec![(view.run.measure(), level(candidate)), ("of the branch", level(reference))];
     if *verdict == GateVerdict::NotKnown {
-        let why = "the runs scatter too much for a verdict".to_owned();
+        let why = "the runs vary too much for a verdict".to_owned();
         facts.push(("why", reason.clone().unwrap_or(why)));
         facts.push(("would tell", view.prove_command()));
     }

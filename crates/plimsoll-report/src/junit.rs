@@ -60,9 +60,9 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
         _ => CaseOutcome::Passed,
     };
     vec![
-        Case { name: format!("a load holds {}", findings.slo), time_s: findings.elapsed_s, outcome: held },
+        Case { name: format!("a load meets {}", findings.slo), time_s: findings.elapsed_s, outcome: held },
         Case { name: "the generator was not the limit".into(), time_s: 0.0, outcome: own },
-        Case { name: "nobody else disturbed".into(), time_s: 0.0, outcome: undisturbed },
+        Case { name: "no other process disturbed the machine".into(), time_s: 0.0, outcome: undisturbed },
     ]
 }
 
@@ -80,7 +80,7 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
         let outcome = match demand.figure_with(run, &|| load.server_use().ok()) {
             _ if summary.generator.limited => CaseOutcome::Skipped(format!(
                 "the generator was the limit: {}",
-                summary.generator.reason.as_ref().map_or_else(|| "it could not keep up".to_owned(), spelled)
+                summary.generator.reason.as_ref().map_or_else(|| "the generator could not keep up".to_owned(), spelled)
             )),
             Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
             figure => CaseOutcome::Failed(demand.found(figure)),

@@ -94,7 +94,7 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     if let Some(switch) = switch
         && caught.iter().all(|(caught, _)| caught.sum == 0.0)
     {
-        return Some(format!("nothing was recorded; a Go server records it once it calls {switch}"));
+        return Some(format!("nothing was recorded; a Go server records it after a call of {switch}"));
     }
     let texts = caught.into_iter().map(|(KindSum { sum, requests }, name)| match (kind.stock, requests > 0.0) {
         (true, _) => format!("{}{} {name}", if sum > 0.0 { "+" } else { "" }, amount(sum, &kind.unit)),
@@ -121,7 +121,7 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
         vec![name_text(&row.function), before, after, delta, z, amount(row.flat.after, unit)]
     };
     report.table(
-        &["CPU a request, with callees", first, second, "change", "z", "itself"],
+        &["CPU per request, with callees", first, second, "change", "z", "itself"],
         rows.iter().take(ROWS).map(row).collect(),
     );
     let mut changed: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
@@ -138,9 +138,9 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     let text = match (comparison.tested_flat, named.is_empty()) {
         (0, _) => format!("too few samples to tell differences from chance: {longer}"),
         (_, true) => {
-            format!("no function itself costs a request more or less than at {first} load beyond chance, {of}")
+            format!("no function's own cost per request differs from {first} load beyond chance, {of}")
         }
-        _ => format!("changed beyond chance themselves, {} {of}: {}", changed.len(), named.join(", ")),
+        _ => format!("changed beyond chance, {} {of}: {}", changed.len(), named.join(", ")),
     };
     report.text(Tone::Plain, text);
 }
@@ -320,7 +320,7 @@ mod tests {
             "alloc_space 256 B a request low",
             "goroutine 0 low, +7 line",
             "mutex              nothing was recorded; a Go server",
-            "changed beyond chance themselves, 1 of 2 tested: json +9",
+            "changed beyond chance, 1 of 2 tested: json +9",
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }

@@ -163,18 +163,18 @@ pub fn model_report(shown: &ModelShown) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();
     let headline = match shown.distances.map(ModelDistances::apart) {
-        None => format!("{} asks as {} does", shown.file, shown.logs.join(", ")),
+        None => format!("{} is a model of {}", shown.file, shown.logs.join(", ")),
         Some(apart) if apart.is_empty() => {
-            format!("{} asks as {} does, within all bounds", shown.file, shown.logs.join(", "))
+            format!("{} matches {} within all bounds", shown.file, shown.logs.join(", "))
         }
         Some(apart) => {
             let said: Vec<String> = apart.iter().map(|figure| format!("its {} {}", figure.name, figure.said)).collect();
-            format!("{} asks otherwise than {}: {}", shown.file, shown.logs.join(", "), said.join("; "))
+            format!("{} differs from {}: {}", shown.file, shown.logs.join(", "), said.join("; "))
         }
     };
     report.text(Tone::Plain, headline);
     let what = match facts.scenarios {
-        0 => format!("a mix of {} endpoints: visits of several requests are too few", count(facts.endpoints as u64)),
+        0 => format!("a mix of {} endpoints: too few visits have several requests", count(facts.endpoints as u64)),
         scenarios => format!(
             "{} scenarios to {} endpoints, for {} different sequences of the log",
             count(scenarios as u64),
@@ -199,7 +199,7 @@ pub fn model_report(shown: &ModelShown) -> Report {
         rows.push((
             "taken apart",
             format!(
-                "{} visits of more than {VISIT_REQUESTS_MAX} requests each: their {} requests are taken one by one",
+                "{} visits exceed {VISIT_REQUESTS_MAX} requests: their {} requests count as single requests",
                 count(facts.long.0),
                 count(facts.long.1)
             ),
@@ -214,12 +214,12 @@ pub fn model_report(shown: &ModelShown) -> Report {
     }
     report.facts(rows);
     if let Some(distances) = shown.distances {
-        report.heading("How far from the log");
+        report.heading("Difference from the log");
         report.table(&["", "log", "model", "apart", "alike up to"], distance_rows(distances));
         report.text(
             Tone::Plain,
-            "Drawn from the file as a load would draw it, and put against the log. Quantiles of what visitors wait and of \
-             what follows what are shown, not judged.",
+            "Requests drawn from the model, compared with the log. Quantiles of pauses and of sequences are \
+             shown, but have no bound.",
         );
     }
     report
@@ -239,7 +239,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         let bound = share(*off_max);
         rows.push(match both {
             Some((log, model)) => vec![name, short(*log), short(*model), share((model / log - 1.0).abs()), bound],
-            None => vec![name, "not to be told".to_owned(), String::new(), String::new(), bound],
+            None => vec![name, "not measurable".to_owned(), String::new(), String::new(), bound],
         });
     }
     for ((quantile, log, model), off_max) in distances.visit_requests.iter().zip(&distances.visit_off_max) {

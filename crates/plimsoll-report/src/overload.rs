@@ -19,7 +19,7 @@ pub(crate) fn overload_answer(found: &Overloaded) -> String {
     let Some(verdict) = found.verdict else {
         let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
         return match found.steps.is_empty() || serves {
-            true => "the load did not come to its end",
+            true => "the load did not finish",
             false => "no request succeeded at any rate: there is no line to go beyond",
         }
         .to_owned();
@@ -28,21 +28,17 @@ pub(crate) fn overload_answer(found: &Overloaded) -> String {
     let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
     let kept = least.map_or_else(String::new, |step| {
         let much = share(step.kept_share.clamp(0.0, 1.0));
-        format!("at {} times the line, {much} of the line still succeeds in time", step.factor)
+        format!("at {} times the line, {much} of the line's throughput still succeeds in time", step.factor)
     });
     let back = match (found.recovery_s, verdict) {
         (Some(0.0), _) => "the server recovers at once when the load falls".to_owned(),
-        (Some(seconds), _) => format!("the server recovers {} after the load has fallen", duration(seconds * 1e9)),
+        (Some(seconds), _) => format!("the server recovers {} after the load fell", duration(seconds * 1e9)),
         (None, OverloadVerdict::Metastable) => {
-            format!(
-                "the server does not recover by itself: {} after the load has fallen nothing is better",
-                watched(found)
-            )
+            format!("the server does not recover by itself: no improvement {} after the load fell", watched(found))
         }
-        (None, _) => format!(
-            "the server has not recovered {} after the load has fallen, though its backlog shrinks",
-            watched(found)
-        ),
+        (None, _) => {
+            format!("the server has not recovered {} after the load fell, though its backlog shrinks", watched(found))
+        }
     };
     format!("{}: {kept}, and {back}", verdict.word())
 }
@@ -89,11 +85,10 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     ];
     if found.retries > 0 {
         let times = if found.retries == 1 { "once".to_owned() } else { format!("up to {} times", found.retries) };
-        facts.push(("clients", format!("ask again {times} what fails, after 0.1 s and then twice as long each time")));
+        facts.push(("clients", format!("repeat failed requests {times}, after 0.1 s, 0.2 s, 0.4 s, ...")));
     }
     facts.extend(found.overloaded.retry_after.map(|says| {
-        let text =
-            if says { "says when to come again to whom it turns away" } else { "not said to whom it turns away" };
+        let text = if says { "sent with rejections" } else { "not sent with rejections" };
         ("Retry-After", text.to_owned())
     }));
     report.facts(facts);
@@ -129,8 +124,9 @@ pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Re
     };
     let seconds = &found.overloaded.seconds;
     let in_time = |second: &OverloadSecond| second.in_time;
-    let mut lines = vec![line("asked", seconds, |second| second.offered), line("answered in time", seconds, in_time)];
-    lines.extend(found.against.as_ref().map(|(_, other)| line("in time by the other", &other.seconds, in_time)));
+    let mut lines =
+        vec![line("offered", seconds, |second| second.offered), line("completed in time", seconds, in_time)];
+    lines.extend(found.against.as_ref().map(|(_, other)| line("in time at the other target", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
     let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overloaded));
     page.append(series_section("Past the line and back", &subtitle, &[panel]));

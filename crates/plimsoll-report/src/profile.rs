@@ -68,7 +68,7 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
     let shown = &top.rows[..top.rows.len().min(limit)];
     if top.total == 0 {
-        report.text(Tone::Warning, "the profile holds no samples: take it while the server is under load");
+        report.text(Tone::Warning, "the profile contains no samples: take it while the server is under load");
         return report;
     }
     if top.kept != top.total {
@@ -165,7 +165,8 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
     if per.is_none() {
         report.text(
             Tone::Warning,
-            "without --requests-a and --requests-b only shares can be compared: what got dearer as a whole stays unseen",
+            "without --requests-a and --requests-b only shares are compared, and a change of the total cost \
+             stays hidden",
         );
     }
     let (changed, tested): (fn(&DiffRow) -> &CostChange, _) = match sort {
@@ -183,7 +184,7 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
     let findings: Vec<&DiffRow> = comparison.rows.iter().filter(|row| changed(row).is_finding()).collect();
     let column = match sort {
         Sort::Flat => "itself",
-        Sort::Cum => "with what it calls",
+        Sort::Cum => "with its callees",
     };
     if tested == 0 {
         report.text(Tone::Warning, "too few samples to tell differences from chance: profile for longer, under load");

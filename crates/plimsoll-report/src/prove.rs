@@ -95,7 +95,8 @@ pub fn broken_text(broken: &Broken) -> String {
             let statuses =
                 if statuses.is_empty() { String::new() } else { format!(" (status {})", statuses.join(", ")) };
             format!(
-                "{arm} answers no request successfully{statuses}: check its URL, or say what counts with --ok-status"
+                "{arm} completes no request successfully{statuses}: check its URL, or set the successful \
+                 statuses with --ok-status"
             )
         }
         Broken::NotReached(arm) => format!("{arm} was not reached"),
@@ -106,7 +107,7 @@ pub fn broken_text(broken: &Broken) -> String {
 /// Where a comparison stands, in a sentence. `budget_enough_ns`: the budget that would probably tell, where the one there is
 /// will not do.
 pub fn prove_standing(settings: &Rules, standing: &Standing, budget_enough_ns: Option<u64>) -> String {
-    let enough = budget_enough_ns.map(|ns| format!("; --budget {} would tell", flag_time(ns)));
+    let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
         "after {} blocks {} of B against A is {} ({}); the margin is {}{}",
         standing.blocks,
@@ -145,7 +146,7 @@ pub fn ladder_standing(ladder: &Ladder) -> String {
 
 /// The headings of [`ladder_line`].
 pub fn ladder_heading() -> String {
-    format!("{:>8}  {:>6}  what is left of the rung before (95 % interval)", "at", "blocks")
+    format!("{:>8} {:>6} share of the step before (95 % interval)", "at", "blocks")
 }
 
 /// One row of the live log of a ladder, in lines of at most `columns`.
@@ -180,7 +181,7 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
     if let (Some(Reason::Fails), Some(success)) = (&proof.reason, &proof.success) {
         let [a, b] = success.rates.map(|rate| share(1.0 - rate));
         let seen = if seen.is_empty() { seen } else { format!("; {seen}") };
-        return format!("{verdict}{of_what}: it fails {b} of its requests, A {a}{seen}");
+        return format!("{verdict}{of_what}: B fails {b} of its requests, A {a}{seen}");
     }
     let margin = primary.map_or_else(String::new, |one| percent(one.margin));
     match proof.verdict {
@@ -207,10 +208,10 @@ fn inconclusive(proof: &Proof) -> String {
         (Some(Reason::Ended(why)), _, None) => format!("inconclusive: {why}"),
         (Some(Reason::Against(said, why)), _, Some(seen)) => {
             let way_out = match said {
-                ProveVerdict::Better => "; --allow-different-answers compares them all the same",
+                ProveVerdict::Better => "; --allow-different-answers compares them anyway",
                 _ => "",
             };
-            format!("inconclusive: {seen}, which would be {said}, but {why}{way_out}")
+            format!("inconclusive: {seen}. That would be {said}, but {why}{way_out}")
         }
         (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", no_effect(*why)),
         (_, Some(one), Some(seen)) => {
@@ -219,7 +220,7 @@ fn inconclusive(proof: &Proof) -> String {
                 return format!("inconclusive, though a difference is likely: {seen}{enough}");
             }
             let at_most = one.at_most().filter(|most| most.is_finite()).map(|most| {
-                format!(", no difference of more than {} ({} was asked for)", percent(most), percent(one.margin))
+                format!(", no difference of more than {} (the margin is {})", percent(most), percent(one.margin))
             });
             format!("inconclusive: {seen}{}{enough}", at_most.unwrap_or_default())
         }
@@ -248,11 +249,11 @@ fn enough_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
     Some(match proof.budget_enough_ns {
-        Some(ns) if ns > BUDGET_MOST_NS => "on a machine this noisy a day would not tell".into(),
-        Some(ns) if blocks => format!("--budget {} without --blocks would tell", flag_time(ns)),
-        Some(ns) => format!("--budget {} would tell", flag_time(ns)),
+        Some(ns) if ns > BUDGET_MOST_NS => "on a machine this noisy even a day would not decide".into(),
+        Some(ns) if blocks => format!("--budget {} without --blocks would decide", flag_time(ns)),
+        Some(ns) => format!("--budget {} would decide", flag_time(ns)),
         // Nothing is known of how long a block takes.
-        None => format!("about {more} more blocks would tell"),
+        None => format!("about {more} more blocks would decide"),
     })
 }
 
@@ -260,9 +261,9 @@ fn enough_text(proof: &Proof) -> Option<String> {
 pub(crate) fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
         ComparisonEnd::Verdict => "ended because the verdict was certain",
-        ComparisonEnd::Blocks => "all blocks asked for",
-        ComparisonEnd::Budget => "the budget was used up",
-        ComparisonEnd::Void => "ended because hardly a block counted",
+        ComparisonEnd::Blocks => "all requested blocks are done",
+        ComparisonEnd::Budget => "the budget was exhausted",
+        ComparisonEnd::Void => "ended because hardly a block was valid",
         ComparisonEnd::Broken(_) => "broken off",
     }
 }
@@ -318,7 +319,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     facts.push((
         "blocks",
         format!(
-            "{} that count, {} void{}; {} (seed {})",
+            "{} valid, {} void{}; {} (seed {})",
             proof.blocks,
             proof.blocks_void,
             elapsed_text(context),
@@ -329,8 +330,11 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     facts.push(("load", compared_load(context)));
     facts.push(("spread", spread_text(proof)));
     if let Asked::Prove(asked) = &context.experiment.asked {
-        let others =
-            if proof.measures.len() > 1 { "; the others stand beside it, corrected for their number" } else { "" };
+        let others = if proof.measures.len() > 1 {
+            "; the other measures are secondary, corrected for their number"
+        } else {
+            ""
+        };
         facts.push(("decides", format!("{}, and success{others}", measure_text(asked.criterion))));
     }
     facts.extend(failed_facts(context));
@@ -383,7 +387,7 @@ fn spread_text(proof: &Proof) -> String {
     match proof.spread {
         [Some(a), Some(b)] => {
             let (a, b) = (percent(a), percent(b));
-            format!("{what} by {a} on A and {b} on B (standard deviation), and the intervals hold that")
+            format!("{what} by {a} on A and {b} on B (standard deviation), which the intervals include")
         }
         _ => "too few blocks".into(),
     }
@@ -419,7 +423,7 @@ fn routes_text(routes: &[RouteCompared]) -> String {
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(of).collect();
     let told = if told.is_empty() { "none is better or worse".to_owned() } else { told.join("; ") };
-    format!("{told}; corrected for their number (Holm), and none of them decides")
+    format!("{told}; corrected for their number (Holm), and secondary")
 }
 
 /// The rows of one request; that all of it succeeds on both sides needs none.
@@ -439,7 +443,7 @@ fn route_rows(route: &RouteCompared) -> Vec<Vec<String>> {
     let is_success = |one: &Compared<RouteMeasure>| one.measure == RouteMeasure::Success;
     if route.blocks == 0 {
         let none = String::new;
-        rows = vec![["not asked on both sides".into(), none(), none(), none(), none(), none(), none()]];
+        rows = vec![["not requested on both sides".into(), none(), none(), none(), none(), none(), none()]];
     } else if !route.measures.iter().any(is_success) {
         let [a, b] = route.success_rate.map(percent);
         rows.insert(0, ["success".into(), a, b, "-".into(), "-".into(), "-".into(), "-".into()]);
@@ -507,12 +511,12 @@ pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
 /// The answer of a ladder in one sentence.
 pub fn ladder_answer(ladder: &Ladder) -> String {
     if ladder.blocks == 0 {
-        return format!("nothing is known of the {} rungs: no block counts", ladder.rungs.len());
+        return format!("no result for the {} steps: no block is valid", ladder.rungs.len());
     }
     let first = ladder.rungs.first().map_or(0.0, |rung| rung.goodput_rps);
     let last = ladder.rungs.last().map_or(0.0, |rung| rung.goodput_rps);
     let whole = if first > 0.0 { part(last / first) } else { "nothing".into() };
-    format!("{} requests/s on the first rung, {} on the last: {whole} of that", rate(first), rate(last))
+    format!("{} requests/s at the first step, {} at the last: {whole} of the first", rate(first), rate(last))
 }
 
 /// The report of a ladder.
@@ -524,7 +528,7 @@ pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     facts.push((
         "blocks",
         format!(
-            "{} that count, {} void{} (seed {})",
+            "{} valid, {} void{} (seed {})",
             ladder.blocks,
             ladder.blocks_void,
             elapsed_text(context),

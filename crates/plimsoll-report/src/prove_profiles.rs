@@ -19,7 +19,7 @@ pub fn report(profiles: &Doubted<ProveProfiles>) -> Report {
     let side = |at: usize| {
         let ProveProfiles { bases, files, requests, .. } = profiles;
         format!(
-            "{} profiles of {} s from {}, {} requests meanwhile",
+            "{} profiles of {} s from {}, during {} requests",
             files[at].len(),
             profiles.seconds,
             bases[at],

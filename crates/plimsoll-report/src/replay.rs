@@ -89,14 +89,16 @@ pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str
     let ListedRecord { facts, .. } = plan.traffic.listed.as_ref()?;
     let mut parts = vec![how(facts)];
     if facts.spread {
-        parts.push("stamps of whole seconds, spread within them: bursts below 1 s are not those of the log".to_owned());
+        parts.push(
+            "timestamps of whole seconds, spread within each second: bursts below 1 s differ from the log".to_owned(),
+        );
     }
     let answered: u64 = summary.whole.statuses.iter().map(|(_, count)| count).sum();
     let changed = summary.whole.status_changed;
     parts.push(match changed {
-        0 => "every answer has the status that the log has".to_owned(),
+        0 => "every response has the status of the log".to_owned(),
         _ => format!(
-            "{} answers ({}) have another status than in the log",
+            "{} responses ({}) have another status than in the log",
             count(changed),
             share(changed as f64 / answered.max(1) as f64)
         ),
@@ -114,7 +116,7 @@ fn how(facts: &ReplayFacts) -> String {
     let times = |milli: u64| (milli as f64 / 1e3).to_string();
     match (facts.speed_milli, facts.scale_milli) {
         (1000, 1000) => "at the times of the log".to_owned(),
-        (speed, 1000) => format!("time runs {} times as fast: pauses of visitors are shortened with it", times(speed)),
-        (_, scale) => format!("{} times the visitors: sessions drawn again, and moved in time", times(scale)),
+        (speed, 1000) => format!("time runs {} times as fast, with shorter pauses of visitors", times(speed)),
+        (_, scale) => format!("{} times the visitors: further copies of sessions at other times", times(scale)),
     }
 }

@@ -135,7 +135,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     };
     let wait = match summary.generator.read_wait.count {
         0 => String::new(),
-        _ => format!(", replies read after {}", summary.generator.read_wait.tail()),
+        _ => format!(", responses read after {}", summary.generator.read_wait.tail()),
     };
     let spin = match context.injectors.first().map(|injector| injector.spin) {
         Some(Spin::Auto) | None => "",
@@ -157,7 +157,9 @@ pub(crate) fn others_text(others: &Others) -> String {
         (Some(cores), _) => {
             format!("{cores:.2} of {:.0} cores used by neither the server nor plimsoll{stolen}", others.machine_cores)
         }
-        (None, Some(reason)) => format!("{}{stolen}", reason.strip_prefix("what others used is ").unwrap_or(reason)),
+        (None, Some(reason)) => {
+            format!("{}{stolen}", reason.strip_prefix("the CPU use of other processes is ").unwrap_or(reason))
+        }
         (None, None) => "not known".into(),
     }
 }
@@ -305,7 +307,7 @@ pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let few: Vec<&str> = response.quantiles.few().collect();
     (!few.is_empty() && response.count > 0).then(|| {
         let requests = count(summary.whole.ledger.scheduled);
-        ("not shown", format!("{}: fewer than {BEYOND_MIN} of {requests} requests lie beyond", few.join(", ")))
+        ("not shown", format!("{}: fewer than {BEYOND_MIN} of {requests} requests are slower", few.join(", ")))
     })
 }
 
@@ -319,7 +321,7 @@ fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
     };
     (*sessions_started > 0).then(|| {
         let text = format!(
-            "{} started = {} completed + {} abandoned after a failure + {} under way at the end{took}",
+            "{} started = {} completed + {} abandoned after a failure + {} in progress at the end{took}",
             count(*sessions_started),
             count(*sessions_completed),
             count(*sessions_abandoned),
@@ -358,10 +360,10 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     }
     if summary.load.windows_empty > 0 {
         let times = count(summary.load.windows_empty);
-        text.push_str(&format!(", {times} times the server waited for room in our windows"));
+        text.push_str(&format!(", {times} times the server waited for plimsoll's flow-control window"));
     }
     if summary.load.resent > 0 {
-        text.push_str(&format!(", {} sent again that the server had not taken", count(summary.load.resent)));
+        text.push_str(&format!(", {} sent again that the server had not accepted", count(summary.load.resent)));
     }
     text
 }
@@ -406,12 +408,12 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         let large = match summary.whole.grpc_large_answers {
             0 => String::new(),
             answers => format!(
-                "; {} answers have a message above {} MiB, which clients refuse unless they are told to take it",
+                "; {} responses have a message above {} MiB, which clients refuse by default",
                 count(answers),
                 MESSAGE_BYTES_USUAL >> 20
             ),
         };
-        facts.push(("calls", format!("{}; messages in their answers: {messages}{large}", calls.join(", "))));
+        facts.push(("calls", format!("{}; messages in their responses: {messages}{large}", calls.join(", "))));
     }
     facts.extend(failed::facts(&summary.failed_answers));
     facts.extend(sessions_fact(summary));
@@ -448,7 +450,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     ));
     let resumed = match summary.load.handshake.count {
         0 => String::new(),
-        _ => format!(", {} TLS sessions taken up again", count(summary.load.handshakes_resumed)),
+        _ => format!(", {} TLS sessions resumed", count(summary.load.handshakes_resumed)),
     };
     // Those that end after each request are rarely seen open when it is counted how many are.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
@@ -465,7 +467,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         facts.push(("GOAWAY", reasons(&summary.load.goaways)));
     }
     facts.push(("generator", generator_text(context, summary)));
-    facts.push(("others", others_text(&summary.others)));
+    facts.push(("other processes", others_text(&summary.others)));
     facts.extend(setup_fact(context));
     facts
 }

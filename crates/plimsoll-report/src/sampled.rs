@@ -16,7 +16,7 @@ pub(crate) fn functions_report(functions: &FunctionsSeen) -> Report {
         FunctionsSeen::Costs(costs) => {
             let FunctionCosts { comparison, level_names, samples, .. } = costs.as_ref();
             let caught = format!(
-                "by samples of the kernel's: {} {}, {} {}{}",
+                "by kernel samples: {} {}, {} {}{}",
                 samples[0],
                 level_names[0],
                 samples[1],
@@ -32,7 +32,7 @@ pub(crate) fn functions_report(functions: &FunctionsSeen) -> Report {
 
 /// What the samples do not have.
 fn left_out(costs: &FunctionCosts) -> String {
-    let kernel = if costs.in_kernel { "" } else { "; without time in the kernel, which only root may sample" };
+    let kernel = if costs.in_kernel { "" } else { "; without kernel time, which only root may sample" };
     let lost = if costs.lost > 0 { format!("; {} were lost", costs.lost) } else { String::new() };
     format!("{kernel}{lost}")
 }
@@ -98,9 +98,9 @@ mod tests {
     fn functions_are_told() {
         let shown = text::render(&functions_report(&costs()), false);
         for part in [
-            "by samples of the kernel's: 1000 low, 19000 line; without time in the kernel, which only root may sample; 3 were lost",
+            "by kernel samples: 1000 low, 19000 line; without kernel time, which only root may sample; 3 were lost",
             "10 low, 19 line (+9, ",
-            "changed beyond chance themselves, 1 of 2 tested: json +9",
+            "changed beyond chance, 1 of 2 tested: json +9",
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }

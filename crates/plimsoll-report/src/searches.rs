@@ -92,7 +92,7 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
             text: rate,
         },
         ComparedFigure {
-            name: format!("did not hold, {counted}/s"),
+            name: format!("broke the SLO, {counted}/s"),
             key: "line_upper_rps",
             values: of(&|side| side.findings.load_line_rps.upper),
             text: rate,
@@ -104,7 +104,7 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
             text: duration,
         },
         ComparedFigure {
-            name: "CPU a request at the line".to_owned(),
+            name: "CPU per request at the line".to_owned(),
             key: "cpu_us_per_request",
             values: of(&|side| side.cpu_us),
             text: |us| duration(us * 1e3),
@@ -150,12 +150,13 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
 fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     let [a, b] = sides;
     let mut warnings = vec![format!(
-        "Two searches at different times prove nothing: how far they differ by chance is not known from them. This tells: {}",
+        "Two searches at different times prove no difference, since their chance variation is not known. Use \
+         prove: {}",
         prove_command(sides)
     )];
     if a.findings.slo != b.findings.slo {
         warnings.push(format!(
-            "the promises differ, so that the lines do not compare: {} in {}, {} in {}",
+            "the SLOs differ, so the lines are not comparable: {} in {}, {} in {}",
             a.findings.slo, a.name, b.findings.slo, b.name
         ));
     }
@@ -218,7 +219,7 @@ pub fn searches_chart(sides: &[SearchSide; 2], theme: Theme) -> String {
     let searched = [0, 1].map(|n| Searched { name: sides[n].name, findings: sides[n].findings });
     let heading = Heading {
         title: answer(sides),
-        subtitle: "Two separate searches: how far they differ by chance is not known from them.".into(),
+        subtitle: "Two separate searches cannot show how far they differ by chance.".into(),
     };
     chart::find_chart(&heading, &searched, None, theme)
 }

@@ -26,7 +26,7 @@ fn size_text(used: &ServerUse) -> String {
         threads => format!("{} threads", count(threads)),
     }));
     if let Some(thread) = &used.fullest_thread {
-        parts.push(format!("the fullest, {}, used {:.0} % of a core", thread.name, thread.share * 100.0));
+        parts.push(format!("the busiest, {}, used {:.0} % of a core", thread.name, thread.share * 100.0));
     }
     parts.join(", ")
 }

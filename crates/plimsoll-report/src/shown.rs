@@ -301,7 +301,7 @@ impl<'a> Shown<'a> {
 /// The part about profiles of both sides.
 pub(crate) fn of_sides(profiles: &Doubted<ProveProfiles>) -> Report {
     let mut report = Report::default();
-    report.heading("What a request costs by function").append(prove_profiles::report(profiles));
+    report.heading("CPU time per request by function").append(prove_profiles::report(profiles));
     report
 }
 

@@ -20,7 +20,7 @@ const CURVES_MAX: usize = 5;
 const GROWING: f64 = 1.1;
 
 /// What stands before the reason why a level was disturbed.
-pub(crate) const REMARK: &str = "for the machine as it was: ";
+pub(crate) const REMARK: &str = "for the machine in its state then: ";
 
 /// 78 columns in all: a terminal of 80 shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
@@ -126,13 +126,13 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let growing = matches!((most, before), (Some(most), Some(before)) if most.load == peak.load && most.rps > before.rps * GROWING);
     let end = match (limited, growing) {
         (true, _) => "; the server's own peak is higher",
-        (false, true) => "; goodput was still growing there: more users may get more",
+        (false, true) => "; goodput was still growing there: more users may give more",
         (false, false) => "",
     };
     let peak_text = format!("peak: {} requests/s with {}", rate(peak.rps), users(peak.load));
     let p99 = knee.p99_ns.map_or(String::new(), |p99| format!(", p99 {}", duration(p99)));
     match knee.load == peak.load {
-        true => format!("{peak_text}{p99}; fewer do not reach 95 % of it{end}"),
+        true => format!("{peak_text}{p99}; fewer users do not reach 95 % of the peak{end}"),
         false => format!("{peak_text}; knee: {} reach {} requests/s{p99}{end}", users(knee.load), rate(knee.rps)),
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
     let once = known().filter(|figures| !figures.replicated).count();
-    const ONCE: &str = "within this run only, as visited once: what moves between runs is not in it";
+    const ONCE: &str = "within this run only (one visit each), without variation between runs";
     Some(match (visits().min().zip(visits().max()), once) {
         (None, 0) => return None,
         (None, _) => format!("95 %, {ONCE}"),
@@ -325,10 +325,10 @@ mod tests {
             ),
             (
                 vec![(1, 1000), (2, 2000)],
-                "peak: 2 000 requests/s with 2 users; fewer do not reach 95 % of it; goodput was still growing there: more \
-                 users may get more",
+                "peak: 2 000 requests/s with 2 users; fewer users do not reach 95 % of the peak; goodput was \
+                 still growing there: more users may give more",
             ),
-            (vec![(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer do not reach 95 % of it"),
+            (vec![(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer users do not reach 95 % of the peak"),
             (vec![(1, 0)], "no request succeeded at any level"),
             (vec![], "no level was measured"),
         ] {

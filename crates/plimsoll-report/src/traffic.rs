@@ -61,10 +61,10 @@ fn answer(figures: &Figures) -> String {
     let span = format::duration(figures.span_ns as f64);
     let mean = format::rate(figures.rate_mean_rps());
     let peak =
-        figures.peak_1s.map_or(String::new(), |peak| format!(", {}/s in the fullest second", format::count(peak)));
+        figures.peak_1s.map_or(String::new(), |peak| format!(", {}/s in the busiest second", format::count(peak)));
     let minute = format::rate(figures.peak_1min as f64 / 60.0);
     format!(
-        "{} request{} in {span}: {mean}/s on average{peak}, {minute}/s in the fullest minute",
+        "{} request{} in {span}: {mean}/s on average{peak}, {minute}/s in the busiest minute",
         format::count(figures.requests),
         if figures.requests == 1 { "" } else { "s" }
     )
@@ -77,11 +77,12 @@ pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
         let first =
             context.first_unparsed.map_or(String::new(), |(place, text)| format!("; the first is {place}: \"{text}\""));
         let (lines, read) = (format::count(context.lines_unparsed), format::count(context.lines_read));
-        doubts.add(DoubtKind::Unmeasured, format!("{lines} of {read} lines were not understood{first}"));
+        doubts.add(DoubtKind::Unmeasured, format!("{lines} of {read} lines could not be parsed{first}"));
     }
     if figures.late > 0 {
         let text = format!(
-            "{} requests came more than {} min before what stands above them: they are in no rate, dispersion or concurrency",
+            "{} requests are more than {} min older than the line above: rates, dispersion and concurrency leave \
+             them out",
             format::count(figures.late),
             WINDOW_S / 60
         );
@@ -89,14 +90,14 @@ pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     }
     if figures.endpoints_beyond > 0 {
         let text = format!(
-            "{} requests are of more endpoints than are told apart ({}): fold what differs with --fold REGEX",
+            "{} requests exceed the limit of {} endpoints: merge similar paths with --fold REGEX",
             format::count(figures.endpoints_beyond),
             format::count(figures.endpoints.len() as u64)
         );
         doubts.add(DoubtKind::Rough, text);
     }
     if figures.sessions.closed_early {
-        doubts.add(DoubtKind::Rough, "more visitors at a time than are kept: some sessions were ended early");
+        doubts.add(DoubtKind::Rough, "too many visitors at once: some sessions were ended early");
     }
     doubts
 }
@@ -107,12 +108,13 @@ pub(crate) fn notes(figures: &Figures) -> Vec<String> {
     let resolution = format::duration(figures.resolution_ns as f64);
     if figures.resolution_ns > 100_000_000 {
         notes.push(format!(
-            "Stamps are {resolution} apart: what happens within that is not known. In nginx, $msec and $request_time would show it."
+            "Timestamps have a resolution of {resolution}, and hide faster changes. In nginx, $msec and \
+             $request_time are finer."
         ));
     }
     if figures.from_ends > 0 {
         notes.push(format!(
-            "{} of the requests have the stamp of their end and no duration: the end is taken for the arrival.",
+            "{} of the requests have the time of their end and no duration: the end counts as the arrival.",
             percent(figures.from_ends, figures.requests)
         ));
     }
@@ -178,7 +180,7 @@ fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, Stri
     let mut facts = Vec::new();
     for (number, log) in context.logs.iter().take(5).enumerate() {
         let label = if number == 0 { "log" } else { "" };
-        let text = format!("{}: {}; a stamp is the {} of a request", log.name, log.format, stamps(log.stamp));
+        let text = format!("{}: {}; a timestamp is the {} of a request", log.name, log.format, stamps(log.stamp));
         facts.push((label, text));
     }
     if context.logs.len() > 5 {
@@ -207,10 +209,10 @@ fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, Stri
         facts.push(("think time", quantiles(&sessions.think, &format::duration)));
     }
     if let Some(concurrency) = figures.concurrency {
-        let max = concurrency
-            .max
-            .map_or("not known at most, for the stamps".into(), |max| format!("{} at most", format::count(max)));
-        facts.push(("under way", format!("{} requests on average, {max}", format::rate(concurrency.mean))));
+        let max = concurrency.max.map_or("unknown within the timestamps' resolution".into(), |max| {
+            format!("{} at most", format::count(max))
+        });
+        facts.push(("in flight", format!("{} requests on average, {max}", format::rate(concurrency.mean))));
     }
     if figures.durations.count() > 0 {
         facts.push(("duration", quantiles(&figures.durations, &format::duration)));
@@ -294,7 +296,7 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     let title = format!("requests/s, over {}", format::duration(figures.point_s * 1e9));
     let mut panels = vec![panel(&title, line("requests/s", &|at| figures.moments[at].arrivals as f64 / length_s(at)))];
     if figures.concurrency.is_some() {
-        panels.push(panel("requests under way", line("under way", &|at| figures.moments[at].under_way)));
+        panels.push(panel("requests in flight", line("in flight", &|at| figures.moments[at].under_way)));
     }
     panels
 }
@@ -343,7 +345,7 @@ fn rows_of(lines: &[Line]) -> Vec<Vec<String>> {
 pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut charts = Report::default();
     let panels = time_panels(figures);
-    let headings: Vec<&str> = ["s", "requests/s", "under way"].into_iter().take(panels.len() + 1).collect();
+    let headings: Vec<&str> = ["s", "requests/s", "in flight"].into_iter().take(panels.len() + 1).collect();
     let rows = rows_of(&panels.iter().flat_map(|panel| panel.lines.clone()).collect::<Vec<_>>());
     charts.drawn(|theme: Theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
     let mut report = traffic_report(figures, context, top);
@@ -353,8 +355,8 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         report.heading("Burstiness");
         report.text(
             Tone::Plain,
-            "Variance over mean of the requests that came in windows of each width. Independent users make 1 at every width; \
-             what rises came in bursts, or the rate itself changed.",
+            "Variance over mean of the arrivals in windows of each width. Independent users give 1 at every \
+             width. A rise shows bursts, or a changing rate.",
         );
         let (x, y) = (
             Measured { title: "width of the windows, s", unit: AxisUnit::Count },
@@ -371,7 +373,7 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         report.heading("Popularity");
         let text = popularity_text(popularity).unwrap_or_else(|| {
             let endpoint = endpoint_text(&popularity.method, &popularity.template);
-            format!("Ids of {endpoint}: too few requests of each to fit a law")
+            format!("Ids of {endpoint}: too few requests of each to fit a distribution")
         });
         report.text(Tone::Plain, text);
         let lines = popularity_lines(popularity);

@@ -52,12 +52,12 @@ pub fn check_text(check: &TrafficCheck) -> String {
         count => format!("{} of {asked} at {origin}{drawn}\n", of(count, "scenario")),
     };
     match (is_grpc, has_schema) {
-        (true, true) => text.push_str("calls over HTTP/2; their bodies, shown as JSON, fit the messages that they are sent as\n"),
-        (true, false) => text.push_str(
-            "calls over HTTP/2; their bodies, shown as JSON, are sent as messages (whether they fit: --proto or --descriptor-set)\n",
-        ),
+        (true, true) => text.push_str("calls over HTTP/2; their bodies, shown as JSON, fit their message types"),
+        (true, false) => {
+            text.push_str("calls over HTTP/2; their bodies are shown as JSON (--proto or --descriptor-set checks them)")
+        }
         (false, _) if chooses_http && origin.is_secure() => {
-            text.push_str("over HTTP/2 where the server takes it, else HTTP/1.1 as shown (--http 2 shows the other)\n");
+            text.push_str("over HTTP/2 if the server offers it, else HTTP/1.1 as shown (--http 2 shows HTTP/2)");
         }
         (false, _) => {}
     }
@@ -124,7 +124,7 @@ fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
                 lines.push(format!("... ({} bytes in all)", body.len()));
             }
         }
-        Err(_) => lines.push(format!("({} bytes that are no text)", body.len())),
+        Err(_) => lines.push(format!("({} bytes of binary data)", body.len())),
     }
     lines
 }

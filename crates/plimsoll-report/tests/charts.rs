@@ -169,22 +169,22 @@ fn what_a_service_carries_is_said_in_words() {
             1886.0,
             Some(1905.0),
             usual,
-            "The service carries about 1 880 requests a second while 99 % of answers come within 500 ms and 99.9 % succeed",
+            "The service sustains about 1 880 requests a second while 99 % of responses arrive within 500 ms and 99.9 % succeed",
         ),
         (
             60_420.0,
             None,
             "p50<=2ms, max<=1s",
-            "The service carries 60 400 requests a second, and maybe more, while half of the answers come within 2 ms, every \
-             answer comes within 1 s and 99.9 % succeed",
+            "The service sustains 60 400 requests a second, and maybe more, while half of the responses arrive \
+             within 2 ms, every response arrives within 1 s and 99.9 % succeed",
         ),
-        (0.0, Some(12.0), "success>=100%", "Even at 12.0 requests a second it is not so that all requests succeed"),
+        (0.0, Some(12.0), "success>=100%", "Even 12.0 requests a second break the SLO: all requests succeed"),
         (0.0, None, "success>=99%", "No rate was found at which 99 % of requests succeed"),
         (
             9.87,
             Some(9.9),
             "success>=99%",
-            "The service carries about 9.87 requests a second while 99 % of requests succeed",
+            "The service sustains about 9.87 requests a second while 99 % of requests succeed",
         ),
     ] {
         assert_eq!(found(lower, upper, slo), expect);
@@ -387,7 +387,7 @@ fn charts_of_nothing_say_so() {
     let (proof, narrowing) = a_proof(&void);
     let told = LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] };
     let told = ladder_chart(&heading::ladder(&ladder, "x"), told, Theme::Light);
-    assert!(told.contains("nothing is known of the 2 rungs: no block counts"), "{told}");
+    assert!(told.contains("no result for the 2 steps: no block is valid"), "{told}");
     for svg in [
         prove_chart(
             &heading("x"),

@@ -360,5 +360,5 @@ fn memory_is_bounded() {
     let text = "function init() local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e6) .. i end end";
     let error = script(text, "http://h/", 1, |program| program.memory_bytes_max = 32 << 20);
     let error = error.begin().expect_err("too much").to_string();
-    assert!(error.contains("more memory than it may"), "{error}");
+    assert!(error.contains("exceeds its memory limit"), "{error}");
 }

@@ -62,7 +62,7 @@ impl Base {
             (None, [only, ..]) => {
                 plimsoll_engine::encode_request(&plan, &only.on_wire()).map_err(|e| Failure::usage(e.to_string()))?;
             }
-            (None, []) => return Err(Failure::usage("nothing is asked")),
+            (None, []) => return Err(Failure::usage("there is no request to send")),
         }
         let fixed = Fixed { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
         Ok(Base { plan, injector, local, allow_public: terms.public, fixed })

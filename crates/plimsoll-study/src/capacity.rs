@@ -91,7 +91,7 @@ pub fn fit(
         if plan.carriage.connections_max > room {
             plan.carriage.connections_max = room;
             said.push(format!(
-                "at most {room} connections instead of more: the limit of open files is {} (ulimit -n)",
+                "connections are limited to {room}: the limit of open files is {} (ulimit -n)",
                 limits.files
             ));
         }
@@ -107,7 +107,8 @@ pub fn fit(
             && limits.backlog > 0
         {
             said.push(format!(
-                "{users} users open connections at once, but accept queues hold at most {} here (net.core.somaxconn)",
+                "{users} users open connections at once, but an accept queue has at most {} places here \
+                (net.core.somaxconn)",
                 limits.backlog
             ));
         }
@@ -146,12 +147,15 @@ fn fit_files(
     }
     if fixed.threads {
         return Err(format!(
-            "{connections} connections need {threads} threads, since each may have {files} open files: -t {threads}, or \
-             leave -t out"
+            "{connections} connections need {threads} threads with up to {files} open files each: give -t \
+            {threads}, or leave -t out"
         ));
     }
     injector.workers = threads as u32;
-    Ok(Some(format!("{threads} threads for {connections} connections: each may have {files} open files (ulimit -n)")))
+    Ok(Some(format!(
+        "{threads} threads for {connections} connections, with up to {files} open files each \
+        (ulimit -n)"
+    )))
 }
 
 fn fit_ports(

@@ -29,7 +29,7 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
     let Some(text) = &terms.changes.other_body else { return Ok(None) };
     let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
     if longest == 0 || terms.script.is_some() {
-        return Err(Failure::usage("--other-body: no request has a body that it could take the place of (-b)"));
+        return Err(Failure::usage("--other-body: no request has a body to replace; add -b"));
     }
     let bytes = match text.strip_prefix('@') {
         Some(path) => files::read(path.as_ref(), Use::Body)
@@ -38,7 +38,7 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
     };
     match bytes.len().cmp(&longest) {
         Ordering::Equal => Err(Failure::usage(format!(
-            "--other-body: it is as long as the body ({longest} bytes); give a longer or a shorter one"
+            "--other-body: both bodies have {longest} bytes; give a longer or a shorter one"
         ))),
         order => Ok(Some((bytes, order == Ordering::Greater))),
     }
@@ -136,7 +136,7 @@ pub fn variants(
                 if longer != (*change == Intervention::LargerBody) {
                     let was = if longer { "shorter" } else { "longer" };
                     return Err(Failure::usage(format!(
-                        "--other-body: it was {was} than the body when it was recorded"
+                        "--other-body: the recorded body was {was} than the first body"
                     )));
                 }
                 Some((of_other_body(plan, &bytes, terms)?, injector.clone()))
@@ -221,7 +221,7 @@ fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
     match url.origin == plan.traffic.origin {
         true => Ok(url.path),
         false => Err(Failure::usage(format!(
-            "--reference: {} is another server than {}; give a path of the same one",
+            "--reference: {} is another server than {}; give a path of the same server",
             url.origin, plan.traffic.origin
         ))),
     }
@@ -346,7 +346,7 @@ mod tests {
         // It became shorter since it was recorded.
         assert!(variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err());
         for (plan, text, expect) in [
-            (posting("12345"), "54321", "as long as"),
+            (posting("12345"), "54321", "both bodies have"),
             (posting(""), "54321", "no request has a body"),
             (posting("12345"), "@/no/such/file", "--other-body"),
         ] {

@@ -38,7 +38,7 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
     match (wanted, addresses.is_empty()) {
         (Some(address), true) => {
             let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
-            Err(Failure::usage(format!("--source-ip: {} needs an {family} address to come from", address.ip())))
+            Err(Failure::usage(format!("--source-ip: {} needs an {family} address; add one", address.ip())))
         }
         _ => Ok(()),
     }
@@ -47,8 +47,8 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
 /// The TLS that the flags ask for cannot be used.
 pub fn tls_refused(error: &ConfigError) -> Failure {
     Failure::usage(match error {
-        ConfigError::ServerName(_) => format!("{error}: use --connect-to to reach it under a proper name"),
-        ConfigError::NoRoots => format!("{error}: give one with --cacert, or do not verify (--insecure)"),
+        ConfigError::ServerName(_) => format!("{error}: use --connect-to and a valid name"),
+        ConfigError::NoRoots => format!("{error}: give one with --cacert, or skip the check with --insecure"),
         ConfigError::Roots => format!("--cacert: {error}"),
         ConfigError::Certificate => format!("--cert: {error}"),
         ConfigError::Key => format!("--key: {error}"),
@@ -64,9 +64,8 @@ pub fn find_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(),
     };
     tls.roots = match &terms.issuers {
         _ if !tls.verify => Vec::new(),
-        Some(path) => certificates(&read("--cacert", path)?).ok_or_else(|| {
-            Failure::usage(format!("--cacert: there is no certificate in '{path}' that can be read (PEM)"))
-        })?,
+        Some(path) => certificates(&read("--cacert", path)?)
+            .ok_or_else(|| Failure::usage(format!("--cacert: '{path}' contains no readable certificate (PEM)")))?,
         None => rustls_native_certs::load_native_certs().certs.into_iter().map(|der| der.to_vec()).collect(),
     };
     tls.certificate_pem = terms.certificate.as_deref().map(|path| read("--cert", path)).transpose()?;

@@ -27,11 +27,11 @@ pub fn body_file(path: &str) -> Result<Vec<u8>, Failure> {
 pub fn header(text: &str) -> Result<(String, String), Failure> {
     // The text may hold a secret: only the name is ever repeated.
     let (name, value) =
-        text.split_once(':').ok_or_else(|| Failure::usage("--header: write it as 'Name: value', with a colon"))?;
+        text.split_once(':').ok_or_else(|| Failure::usage("--header: write 'Name: value', with a colon"))?;
     // What has blanks in it is no name, and may be a value whose colon stands elsewhere.
     if name.trim().is_empty() || name.trim().contains(char::is_whitespace) {
         return Err(Failure::usage(format!(
-            "--header: '{}' stands before its first colon and is no name: write it as 'Name: value'",
+            "--header: '{}' is not a header name: write 'Name: value'",
             redact::excerpt(name.trim())
         )));
     }

@@ -31,7 +31,7 @@ pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &st
         }
         if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
             return Err(Failure::usage(format!(
-                "{place}: the value of {name} has characters that are not ASCII, which gRPC does not take there: send it as {name}-bin"
+                "{place}: the value of {name} is not ASCII, as gRPC requires: send it as {name}-bin"
             )));
         }
     }
@@ -54,7 +54,7 @@ pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Fa
         Some(other) => return Err(Failure::usage(format!("--http: '{other}' is not auto, 1.1 or 2"))),
     };
     match (http, origin.is_grpc()) {
-        (HttpChoice::H1, true) => Err(Failure::usage("--http 1.1: gRPC is spoken over HTTP/2 only; leave it out")),
+        (HttpChoice::H1, true) => Err(Failure::usage("--http 1.1: gRPC needs HTTP/2; leave it out")),
         (_, true) => Ok(HttpChoice::H2),
         (http, false) => Ok(http),
     }
@@ -69,9 +69,7 @@ pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, b
 pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
-            Failure::usage(
-                "-f: the file does not say where to ask: add base = \"http://HOST:PORT\" to it, or --target URL",
-            )
+            Failure::usage("-f: the file names no target: add base = \"http://HOST:PORT\" to it, or --target URL")
         })?),
         false => None,
     };
@@ -85,13 +83,13 @@ pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> R
         let mut traffic = file.traffic(origin, &path, &defaults, redact);
         if is_grpc && !traffic.around.is_empty() {
             return Err(Failure::usage(
-                "-f: nothing can be asked of a gRPC server before or after a load: leave [[setup]] and [[cleanup]] out",
+                "-f: gRPC has no setup or cleanup requests: leave [[setup]] and [[cleanup]] out",
             ));
         }
         for route in traffic.routes.iter_mut().filter(|_| is_grpc) {
             if route.follow > 0 {
                 return Err(Failure::usage(format!(
-                    "-f: the request '{}': calls of gRPC are not redirected: leave 'follow' out",
+                    "-f: the request '{}': gRPC has no redirects: leave 'follow' out",
                     route.label
                 )));
             }

@@ -90,7 +90,7 @@ pub fn make(
     if !any_revision(builds) {
         return Ok(None);
     }
-    let start = builds.start.as_deref().ok_or_else(|| Failure::usage("--start: it is missing"))?;
+    let start = builds.start.as_deref().ok_or_else(|| Failure::usage("--start is missing: add it"))?;
     let repository = Repository::here().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
     let mut commits = Vec::new();
     for (flag, side) in [("--a", &builds.a), ("--b", &builds.b)] {
@@ -136,7 +136,7 @@ impl Repository {
         let top = at("--show-toplevel").map_err(|why| match why {
             Trouble::NotStarted(_) => why.to_string(),
             Trouble::Refused(_) => {
-                "this folder is in no git repository: start plimsoll in the repository of the server".to_owned()
+                "this folder is not in a git repository: start plimsoll in the repository of the server".to_owned()
             }
         })?;
         let inner = at("--show-prefix").unwrap_or_default();
@@ -152,7 +152,8 @@ impl Repository {
         let found = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]);
         found.map_err(|_| {
             Failure::usage(format!(
-                "{flag} git:{name}: this repository has no such revision; a shallow clone has few: git fetch --unshallow"
+                "{flag} git:{name}: this repository has no such revision; in a shallow clone, run git fetch \
+                --unshallow"
             ))
         })
     }
@@ -172,7 +173,7 @@ impl Repository {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        Ok(Some(format!("HEAD is compared without changes that are not committed: {}{more}", shown.join(", "))))
+        Ok(Some(format!("HEAD is compared without the uncommitted changes: {}{more}", shown.join(", "))))
     }
 
     /// A folder for worktrees, and what removes it.

@@ -52,16 +52,14 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
             let place = if terms.mix.is_some() { format!("-f: the request '{label}'") } else { "--body".into() };
             match error {
                 SchemaError::NoJson(_) => Failure::usage(format!("{place}: {error}")),
-                _ => Failure::usage(format!("{place}: {error}; a body to start from: {}", method.example())),
+                _ => Failure::usage(format!("{place}: {error}; an example body: {}", method.example())),
             }
         })?;
         call.content = Some(content);
     }
     let in_turn = plan.traffic.routes.iter().any(|route| route.grpc.as_ref().is_some_and(|call| call.in_turn));
     if in_turn && !answers_in_turn {
-        return Err(Failure::usage(
-            "--in-turn: no method that is called takes and gives a stream of messages: leave it out",
-        ));
+        return Err(Failure::usage("--in-turn: no called method has streams in both directions: leave it out"));
     }
     Ok(())
 }
@@ -105,7 +103,7 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     Schema::of_protos(&names, text).map_err(|error| {
         let said = error.to_string();
         let places = match said.contains("import") {
-            true => " (imports are looked for beside the file, or in --proto-path)",
+            true => " (imports are read from the file's folder, or from --proto-path)",
             false => "",
         };
         Failure::usage(format!("--proto: {said}{places}"))
@@ -133,7 +131,7 @@ pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
             Err(Unlearned::Unreached(why)) => return Err(Failure::start(why)),
             Err(Unlearned::Unspoken(why)) => {
                 return Err(Failure::usage(format!(
-                    "{why} (--proto FILE or --descriptor-set FILE where it does but for its reflection)"
+                    "{why} (if only reflection is missing, give --proto FILE or --descriptor-set FILE)"
                 )));
             }
             // Who knows which there are can say so.
@@ -178,7 +176,7 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Re
         let answer = call(plan, path, content, until);
         if Instant::now() >= until {
             let seconds = PATIENCE_WHOLE.as_secs();
-            return Err(Unlearned::Other(format!("the server's reflection has not described it within {seconds} s")));
+            return Err(Unlearned::Other(format!("the server's reflection did not describe it within {seconds} s")));
         }
         let CallEnd { ended, is_said, http_status, heard } = answer.map_err(Unlearned::Unreached)?;
         match ended {
@@ -186,7 +184,7 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Re
             GrpcStatus::Unimplemented => return Err(Unlearned::Unimplemented),
             _ if !is_said => {
                 return Err(Unlearned::Unspoken(format!(
-                    "the server answers without a status of gRPC's (HTTP {http_status}), as one that speaks no gRPC"
+                    "the server's response has no gRPC status (HTTP {http_status}), so it does not speak gRPC"
                 )));
             }
             ended => {
@@ -209,7 +207,7 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
     match call(plan, health::PATH, health::question(service), Instant::now() + PATIENCE) {
         Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::says_no(&heard) => Err(Failure::start(format!(
-            "nothing was started: {} says that {service} does not serve (--no-preflight starts all the same)",
+            "nothing was started: {} reports that {service} does not serve (--no-preflight skips this check)",
             plan.traffic.origin
         ))),
         _ => Ok(()),
@@ -277,7 +275,7 @@ fn is_gzip(request: &Request) -> Result<bool, Failure> {
     match encoding.map(|(_, value)| value.trim()) {
         None | Some("identity") => Ok(false),
         Some("gzip") => Ok(true),
-        Some(_) => Err(Failure::usage("--header: messages are compressed with grpc-encoding: gzip, or not at all")),
+        Some(_) => Err(Failure::usage("--header: the only supported compression is grpc-encoding: gzip")),
     }
 }
 

@@ -49,7 +49,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted
     }
     let mut profile = |level: &str, kind: &str| -> Option<Profile> {
         let taken = experiment.profiles().find(|taken| name_of(&taken.tag) == level && taken.kind == kind);
-        let cut = || Err("the recording was cut off before it was taken".to_owned());
+        let cut = || Err("the recording was cut off before the profile".to_owned());
         match taken.map_or_else(cut, |taken| read_kept(path, taken)) {
             Ok((profile, file)) => {
                 files.push(KeptProfile { level: level.to_owned(), kind: kind.to_owned(), file });
@@ -125,8 +125,8 @@ fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     } else {
         let (offered, held) = (format::rate(level.offered_rps), format::rate(level.without.goodput_rps));
         let text = format!(
-            "{name}: no steady state: of {offered} requests/s the server answered {held} even without profiling, so its \
-             costs are those of a server that falls behind"
+            "{name}: no steady state: the server completed {held} of {offered} requests/s even without \
+            profiling, so the costs are those of an overloaded server"
         );
         (DoubtKind::Server, Sentence::from(text))
     };

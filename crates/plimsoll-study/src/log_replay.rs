@@ -61,7 +61,7 @@ pub fn folded(folds: &[Regex], path: &str) -> String {
 pub fn strictly(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> {
     match &counts.first {
         Some((place, text)) if args.strict => Err(Failure::start(format!(
-            "--strict: {place} is not understood: \"{text}\"; so are {} of {} lines",
+            "--strict: {place} cannot be parsed: \"{text}\"; {} of {} lines have this problem",
             format::count(counts.unparsed),
             format::count(counts.read)
         ))),
@@ -74,7 +74,7 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
         return Err(Failure::start(format!(
-            "none of the {} lines is understood: say how they are written with --log-format or --field{first}",
+            "none of the {} lines can be parsed: describe the format with --log-format or --field{first}",
             format::count(counts.read)
         )));
     }
@@ -160,9 +160,9 @@ pub fn gathered(
     progress.clear();
     strictly(choice.reading, &counts)?;
     refuse_unread(&counts)?;
-    let gathered = gathering.finish().map_err(|error| {
-        Failure::start(format!("{error}: take less of it: --only, --skip, or a log of a shorter time"))
-    })?;
+    let gathered = gathering
+        .finish()
+        .map_err(|error| Failure::start(format!("{error}: use less of it: --only, --skip, or a shorter log")))?;
     Ok((gathered, logs.read(), counts))
 }
 
@@ -170,16 +170,16 @@ pub fn gathered(
 fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
         ReplayError::TooMany if replay.scale_milli > 1000 => {
-            "take less of it (--only, --skip, or a log of a shorter time), or a smaller --scale"
+            "use less of it (--only, --skip, or a shorter log), or a smaller --scale"
         }
-        ReplayError::TooMany => "take less of it: --only, --skip, or a log of a shorter time",
+        ReplayError::TooMany => "use less of it: --only, --skip, or a shorter log",
         ReplayError::TooLong { .. } => {
-            "take its beginning with -d TIME, let time run faster with --speed, or cut the log"
+            "use its beginning with -d TIME, run its time faster with --speed, or cut the log"
         }
         ReplayError::Nothing if without_method > 0 => {
             let lines = format::count(without_method);
             return Failure::start(format!(
-                "{}: {error}: {lines} lines say no method: --field method=.PATH (or --log-format) says where it stands",
+                "{}: {error}: {lines} lines have no method: name its place with --field method=.PATH or --log-format",
                 replay.logs.join(", ")
             ));
         }
@@ -209,7 +209,7 @@ fn reading_text(logs: &[LogRead], counts: &Counts, asked: (u64, usize, u64), fac
         formats.join(", "),
     );
     if facts.spread {
-        text.push_str("; its stamps tell whole seconds only, within which requests are spread");
+        text.push_str("; its timestamps are whole seconds, and requests are spread within them");
     }
     let mut left_out: Vec<String> =
         facts.left_out.iter().map(|(why, count)| format!("{why} {}", format::count(*count))).collect();

@@ -62,13 +62,13 @@ impl Task {
     }
 
     fn read(input: &mut impl Read) -> Result<Task, String> {
-        let cut = |_| "what it is to do was cut".to_owned();
+        let cut = |_| "its task was cut off".to_owned();
         let plan = Plan::from_bytes(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let injector = serde_json::from_slice(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let stripe = Stripe { index: number(input).map_err(cut)?, of: number(input).map_err(cut)? };
         match stripe.index < stripe.of && Injector::are_bounded(std::slice::from_ref(&injector)) {
             true => Ok(Task { plan, injector, stripe }),
-            false => Err("what it is to do is no part of a load".to_owned()),
+            false => Err("its task is not part of a load".to_owned()),
         }
     }
 }
@@ -114,7 +114,7 @@ fn say(out: &mut impl Write, frame: &Frame) -> bool {
 }
 
 fn carry_out(out: &mut impl Write) -> Result<(), String> {
-    let lost = |_: io::Error| "whoever started it is gone".to_owned();
+    let lost = |_: io::Error| "the process that started it has ended".to_owned();
     out.write_all(&MAGIC).and_then(|()| out.flush()).map_err(lost)?;
     let mut input = io::stdin();
     let Task { plan, injector, stripe } = Task::read(&mut input)?;

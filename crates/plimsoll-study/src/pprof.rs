@@ -38,7 +38,7 @@ pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), F
     };
     let mut parts: Vec<String> = query.split('&').filter(|part| !part.is_empty()).map(str::to_owned).collect();
     if parts.iter().any(|part| part.starts_with("debug=") && part != "debug=0") {
-        return Err(Failure::usage("debug= asks for text: leave it out of the address"));
+        return Err(Failure::usage("debug= gives a text: leave it out of the address"));
     }
     let in_query = parts.iter().find_map(|part| part.strip_prefix("seconds="));
     let (put_in, seconds) = match (in_query, seconds) {
@@ -84,9 +84,9 @@ pub fn fetch_profile(
     match fetch(&target, &path, timeout, &BytesLeft::new(SENT_BYTES_MAX)) {
         Ok(Fetched { status: 200..=299, body }) => Ok((name, body)),
         Ok(Fetched { status, body }) => {
-            Err(Failure::start(format!("'{name}' answers {status}{}", refusal(status, &body))))
+            Err(Failure::start(format!("'{name}' has status {status}{}", refusal(status, &body))))
         }
-        Err(error) => Err(Failure::start(format!("'{name}': no profile was fetched: {}", error.text()))),
+        Err(error) => Err(Failure::start(format!("'{name}': the profile could not be fetched: {}", error.text()))),
     }
 }
 
@@ -105,16 +105,16 @@ fn refusal(status: u16, body: &[u8]) -> String {
     let lower = said.to_lowercase();
     let way_out = match status {
         400 if lower.contains("writetimeout") || lower.contains("write timeout") => {
-            "its WriteTimeout is shorter than the profile: ask for fewer seconds"
+            "the server's WriteTimeout is shorter than the profile: give fewer seconds"
         }
-        400 => "ask for other seconds, or for none",
-        401 | 403 => "it wants credentials: write http://USER:PASSWORD@HOST",
-        404 => "there is no profile: a Go server serves them under /debug/pprof/ once it imports net/http/pprof",
+        400 => "give another number of seconds, or none",
+        401 | 403 => "the address needs credentials: write http://USER:PASSWORD@HOST",
+        404 => "there is no profile: a Go server that imports net/http/pprof serves profiles under /debug/pprof/",
         500 if lower.contains("already") || lower.contains("in use") => {
             "another CPU profile is being taken: wait until it ends, then try again"
         }
-        300..=399 => "it has moved: give the address that it moved to",
-        _ => "look into the log of the server",
+        300..=399 => "the address has moved: give the new address",
+        _ => "see the log of the server",
     };
     format!("{quoted}: {way_out}")
 }
@@ -173,7 +173,7 @@ impl Endpoint {
                 Ok(_) => Ok(()),
                 Err(error) => Err(bad(error.to_string())),
             },
-            Ok(Fetched { status, body }) => Err(bad(format!("answers {status}{}", refusal(status, &body)))),
+            Ok(Fetched { status, body }) => Err(bad(format!("has status {status}{}", refusal(status, &body)))),
         }
     }
 
@@ -189,9 +189,9 @@ impl Endpoint {
             Err(error) => Err(error.text().to_owned()),
             Ok(Fetched { status: 200..=299, body }) => match checked(&body) {
                 Ok(_) => Ok(body),
-                Err(error) => Err(format!("what came {error}")),
+                Err(error) => Err(format!("the response {error}")),
             },
-            Ok(Fetched { status, body }) => Err(format!("answers {status}{}", refusal(status, &body))),
+            Ok(Fetched { status, body }) => Err(format!("has status {status}{}", refusal(status, &body))),
         }
     }
 }
@@ -259,7 +259,7 @@ mod tests {
             (400, "profile duration exceeds server's WriteTimeout\n", "fewer seconds"),
             (301, "<a href=\"/x\">Moved Permanently</a>.\n", "moved"),
             (401, "", "USER:PASSWORD"),
-            (503, "busy\u{1b}[31m\nand more", " (busy [31m): look into the log"),
+            (503, "busy\u{1b}[31m\nand more", " (busy [31m): see the log"),
         ] {
             let text = refusal(status, body.as_bytes());
             assert!(text.contains(said) && !text.contains('\n'), "{status}: {text}");

@@ -69,7 +69,8 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
         return match is_taken(plan) {
             true => Ok(None),
             false => Err(Failure::start(format!(
-                "nothing was started: nobody accepts connections at {} (--no-preflight starts all the same)",
+                "nothing was started: no server accepts connections at {}. Start the server, or skip this \
+                check with --no-preflight",
                 plan.traffic.origin
             ))),
         };
@@ -98,7 +99,7 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
             Err(reason) => reasons.push(format!("{address} {reason}")),
         }
     }
-    Err(Failure::start(format!("nothing was started: {} (--no-preflight starts all the same)", reasons.join("; "))))
+    Err(Failure::start(format!("nothing was started: {} (--no-preflight skips this check)", reasons.join("; "))))
 }
 
 /// Whether anybody accepts connections where the plan's go, or holds an address there: then nobody else can.
@@ -156,7 +157,7 @@ impl First {
                 error @ AskError::Tls(TlsFailure::NothingInCommon)
                     if self.http != HttpChoice::Auto && !self.is_call =>
                 {
-                    format!("{} (leave --http out to take any protocol)", error.text(self.timeout, self.is_call))
+                    format!("{} (leave --http out to allow any protocol)", error.text(self.timeout, self.is_call))
                 }
                 error => error.text(self.timeout, self.is_call),
             })?;
@@ -206,23 +207,24 @@ pub fn first_answer(
     let carriage = &mut plan.carriage;
     if carriage.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
-            "--streams {}: the server speaks HTTP/1.1 only, which carries one request at a time on a connection",
+            "--streams {}: the server speaks only HTTP/1.1, with one request at a time on a connection; leave it out",
             carriage.streams_max
         )));
     }
     carriage.speak(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
     let shared = streams_allowed.filter(|allowed| *allowed < carriage.streams_max).map(|allowed| {
         format!(
-            "--streams {}: the server takes {allowed} at a time on a connection, and what is beyond that waits on our side: --streams \
-             {allowed} spreads it over more connections",
+            "--streams {}: the server allows {allowed} streams on a connection, and further requests wait in \
+            plimsoll. --streams {allowed} uses more connections",
             carriage.streams_max
         )
     });
     let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
     let warning = match call {
-        _ if !plan.traffic.succeeds(status) => {
-            Some(format!("the first answer had status {status}, which does not count as success (--ok-status): {text}"))
-        }
+        _ if !plan.traffic.succeeds(status) => Some(format!(
+            "the first response had status {status}, which does not count as success \
+                (--ok-status): {text}"
+        )),
         Some(call) if !call.ok.contains(ended) => {
             let ended = ended.name();
             Some(format!("the first call ended with {ended}, which does not count as success (--ok-grpc): {text}"))

@@ -68,7 +68,7 @@ impl Capture {
     pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
         let endpoint = on_target(plan, terms).ok().filter(Endpoint::is_served)?;
         Some(format!(
-            "the target serves profiles at {}: --pprof shows what each function costs a request at the line",
+            "the target serves profiles at {}: --pprof shows the cost of each function per request at the line",
             endpoint.shown
         ))
     }
@@ -167,9 +167,9 @@ impl Profiler for Taking {
         taken.extend(self.threads.drain(..).map(|(name, thread)| (name, awaited(thread))));
         // What was never begun is missing, too.
         let never = match tag.arm {
-            Some(_) if plimsoll_sys::signal::interrupted() => "the user ended it",
+            Some(_) if plimsoll_sys::signal::interrupted() => "the user stopped it",
             Some(_) => "the load ended early",
-            None => "the load ended before it was begun",
+            None => "the load ended before the profile",
         };
         taken.extend(self.due.drain(..).map(|due| (due.name, Err(never.to_owned()))));
         // The patience is one for all loads.

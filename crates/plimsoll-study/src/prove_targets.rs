@@ -56,7 +56,7 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
         }
         let said = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
             Some((http, first)) if is_open => Failure::start(format!(
-                "{failure}; {first} has answered in HTTP/{}, and {name} is to speak the same (--http 1.1 has all speak that)",
+                "{failure}; {first} speaks HTTP/{}, and {name} must speak the same (--http 1.1 sets it for all)",
                 http.name()
             )),
             _ => failure,
@@ -89,7 +89,8 @@ pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>
         return (None, None);
     }
     let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
-    let hint = "two URLs compare two running processes, and two starts of one build often differ by 1 to 2 %: --a CMD --b CMD compares two builds, each started afresh for each load";
+    let hint = "two URLs compare two running processes, and two starts of one build often differ by 1 to 2 \
+        %. To compare builds, with a fresh start for each load, use --a CMD --b CMD";
     (differing, Some(hint))
 }
 

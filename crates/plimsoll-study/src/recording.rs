@@ -77,7 +77,7 @@ impl RunFile {
         if let Err(error) = self.file.write_all(&self.buffer) {
             self.failed = true;
             plimsoll_sys::stdout::failed(format!(
-                "the run file '{}' is not whole: {}",
+                "the run file '{}' is incomplete: {}",
                 self.path.display(),
                 system_text(&error)
             ));
@@ -178,7 +178,7 @@ impl Recording {
     ) -> Result<&Trial, Failure> {
         if !plan.is_bounded() {
             return Err(Failure::usage(
-                "a load cannot last longer than ten years, nor have more than a thousand million users or requests/s",
+                "a load lasts at most ten years, with at most a thousand million users or requests/s",
             ));
         }
         let mut ended = false;
@@ -245,7 +245,7 @@ impl Recording {
         signal::release_interrupts();
         self.remark(Remark::Broken { reason: reason.to_owned() });
         let whole = self.file.filter(|file| !file.failed);
-        let note = whole.map(|file| format!("run file: {} (broken off)", file.path.display()));
+        let note = whole.map(|file| format!("run file: {} (incomplete)", file.path.display()));
         (self.experiment, note)
     }
 

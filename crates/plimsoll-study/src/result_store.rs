@@ -149,8 +149,12 @@ pub fn tidy(path: &Path) -> Option<String> {
     let surplus = surplus(runs(folder).ok()?, RUNS_KEPT);
     let removed = surplus.iter().filter(|run| remove(run).is_ok()).count();
     let runs = if removed == 1 { "run".to_owned() } else { format!("{removed} runs") };
-    (removed > 0)
-        .then(|| format!("removed the oldest {runs} in {FOLDER}: it keeps {RUNS_KEPT} (-o FILE keeps one elsewhere)"))
+    (removed > 0).then(|| {
+        format!(
+            "removed the oldest {runs} in {FOLDER}, which keeps {RUNS_KEPT} runs (-o FILE \
+            writes elsewhere)"
+        )
+    })
 }
 
 #[cfg(test)]

@@ -100,7 +100,8 @@ impl ScriptRun {
         let text = text_of(file)?;
         if redact::digest(&text) != *digest {
             return Err(Failure::usage(format!(
-                "--lua: '{file}' is not the script that was recorded (sha256 {digest}...): give that one, or start a new run"
+                "--lua: '{file}' differs from the recorded script (sha256 {digest}...): give the recorded \
+                script, or start a new run"
             )));
         }
         // Whoever names a URL of another tool has that tool's contract.
@@ -200,7 +201,7 @@ impl Authoring for ScriptRun {
         self.look_after(watch, &present);
         let authors = present.script.begin().map_err(usage)?;
         if is_open && present.script.has_delay() && !self.is_delay_told.swap(true, Ordering::Relaxed) {
-            output::note("warning: the script's delay() is not asked: where there is a rate, the rate says when");
+            output::note("warning: the script's delay() has no effect: the rate sets the times of requests");
         }
         if let Some(text) = self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take() {
             output::print(&text);

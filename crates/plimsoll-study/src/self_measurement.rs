@@ -88,7 +88,7 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     }
     let summary = Summary::of(&driven.run);
     match summary.whole.ledger.succeeded {
-        0 => Err(Failure::start(format!("the reference server at {origin} answered nothing"))),
+        0 => Err(Failure::start(format!("the reference server at {origin} completed no request"))),
         _ => Ok(summary),
     }
 }

@@ -67,7 +67,7 @@ impl AroundLoad {
     /// Asks as often as is said, and keeps what the answers leave behind. The error completes "the setup 'NAME' ...".
     fn ask(&mut self, asked: &OnceAsked, in_any_case: bool) -> Result<(), String> {
         let mut once =
-            OnceRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be asked: {error}"))?;
+            OnceRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
         for number in 0..u64::from(asked.times) {
             let taken = self.ask_once(&mut once, number, asked.route.timeout_ns, in_any_case)?;
             let AskedAround { given, .. } = &mut self.plan.traffic.around;
@@ -95,7 +95,7 @@ impl AroundLoad {
         loop {
             let OnceHeard { status, answer, kept } = self.tell(&request, began + timeout, timeout, in_any_case)?;
             let text = || FailedAnswer::answer(status, 0, &kept, self.plan.traffic.redact).text();
-            let missed = |why: &str| format!("was answered, but {why}: {}", text());
+            let missed = |why: &str| format!("got a response, but {why}: {}", text());
             match once.redirected(status, &answer) {
                 Some(Ok(next)) => {
                     request = next.clone();
@@ -105,7 +105,7 @@ impl AroundLoad {
                 None => {}
             }
             if !once.succeeds(status) {
-                return Err(format!("was answered with status {status}, which does not count as success: {}", text()));
+                return Err(format!("got status {status}, which does not count as success: {}", text()));
             }
             return once.judge(&answer, began.elapsed().as_nanos() as u64).map_err(|why| missed(&why));
         }
@@ -153,7 +153,7 @@ impl AroundLoad {
                     reasons.push(format!("{who} {}", error.text(timeout, false)));
                     continue;
                 }
-                Err(error) => return Err(format!("got no answer: {who} {}", error.text(timeout, false))),
+                Err(error) => return Err(format!("got no response: {who} {}", error.text(timeout, false))),
             };
             if reply.is_h2 {
                 answer.told_apart(&reply.fields);

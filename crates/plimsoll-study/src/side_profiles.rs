@@ -30,7 +30,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted
         let name = experiment.asked.profile_name(&taken.tag);
         let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
         let Some(trial) = trial.filter(|trial| trial.tag.purpose == Purpose::Profile) else {
-            let reason = taken.file.as_ref().err().map_or("its load is not in the record", String::as_str);
+            let reason = taken.file.as_ref().err().map_or("its load is not recorded", String::as_str);
             missing.push(format!("{name}: no profile: {reason}"));
             continue;
         };

@@ -103,7 +103,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         if signal::interrupted()
             && let Some(tag) = study.left_unprofiled(&self.history())
         {
-            self.unprofiled(tag, "the user ended it");
+            self.unprofiled(tag, "the user stopped it");
         }
         self.display.clear();
         Ok(())

@@ -127,7 +127,7 @@ impl Subject {
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(why) = running.died() {
-                return Err(Failure::start(format!("{why} before it answered at {url}")));
+                return Err(Failure::start(format!("{why} before it responded at {url}")));
             }
             if signal::interrupted() {
                 return Err(Failure::start(format!("interrupted while {} was starting", self.name)));
@@ -144,7 +144,7 @@ impl Subject {
             }
             if Instant::now() >= deadline {
                 return Err(Failure::start(format!(
-                    "{} did not answer at {url} within {} s (--start-timeout); its output: {}",
+                    "{} did not respond at {url} within {} s (--start-timeout); its output: {}",
                     self.name,
                     self.patience.as_secs_f64(),
                     self.output.display()
@@ -168,13 +168,13 @@ impl Subject {
                     let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
                     format!("{name}, process {},", found.roots.first().unwrap_or(&0))
                 });
-                let who = who.unwrap_or_else(|_| "somebody else".into());
+                let who = who.unwrap_or_else(|_| "another process".into());
                 let still = match self.after_another {
                     true => format!("{} s after the last build was ended", patience.as_secs()),
                     false => "already".into(),
                 };
                 return Err(Failure::start(format!(
-                    "{who} answers at {url} {still}: end that first, so that what is measured is --{}",
+                    "{who} responds at {url} {still}: end it first, so that --{} is measured",
                     self.name.to_ascii_lowercase()
                 )));
             }
@@ -189,8 +189,8 @@ impl Running {
     pub fn died(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
-        let said = if line.is_empty() { String::new() } else { format!("; its last words: {line}") };
-        Some(format!("{} ended by itself with {}{said} ({})", self.name, status_text(status), self.output.display()))
+        let said = if line.is_empty() { String::new() } else { format!("; its last output: {line}") };
+        Some(format!("{} ended unexpectedly with {}{said} ({})", self.name, status_text(status), self.output.display()))
     }
 
     /// The CPU clocks of the build's processes.
@@ -251,7 +251,7 @@ impl Helper {
             BufReader::new(output).read_line(&mut helper.said)?;
         }
         match helper.said().is_empty() {
-            true => Err(std::io::Error::other("it ended before it said a word")),
+            true => Err(std::io::Error::other("it ended without output")),
             false => Ok(helper),
         }
     }
@@ -299,7 +299,7 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
             }
             Some(status) => {
                 let last = last_lines(output, LAST_LINES);
-                let said = if last.is_empty() { String::new() } else { format!("; its last words: {last}") };
+                let said = if last.is_empty() { String::new() } else { format!("; its last output: {last}") };
                 format!("it ended with {}{said} ({})", status_text(status), output.display())
             }
             None if signal::interrupted() => "interrupted".into(),

@@ -18,10 +18,7 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
     let Url { origin, path, authorization } = Url::read(url)?;
     let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
     match origin.scheme != "http" {
-        true => Err(Failure::usage(format!(
-            "'{}': this is fetched over plain HTTP only: give an http:// address",
-            shown(url)
-        ))),
+        true => Err(Failure::usage(format!("'{}': this needs plain HTTP: give an http:// address", shown(url)))),
         false => Ok(FetchTarget { origin, path, authorization, addresses }),
     }
 }
@@ -39,7 +36,7 @@ pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<Socke
         && !allow_public
     {
         let what = match is_metadata(&public.ip()) {
-            true => "link-local, where clouds offer a machine its own keys",
+            true => "link-local, where clouds serve a machine's credentials",
             false => "neither loopback nor private",
         };
         let ip = public.ip().to_string();
@@ -149,7 +146,7 @@ mod tests {
         }
         assert!(!resolved("http://93.184.216.34/", true).expect("allowed").1);
         let tls = resolve_plain("https://127.0.0.1/", false).expect_err("not plain");
-        assert!(tls.to_string().contains("over plain HTTP"), "{tls}");
+        assert!(tls.to_string().contains("plain HTTP"), "{tls}");
     }
 
     #[test]

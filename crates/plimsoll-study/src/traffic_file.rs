@@ -52,7 +52,7 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Failure::usage(format!("{named}:{line}: this is no text in UTF-8: save the file as UTF-8"))
+        Failure::usage(format!("{named}:{line}: this is not UTF-8: save the file as UTF-8"))
     })
 }
 
@@ -70,14 +70,14 @@ pub fn encodes(plan: &Plan) -> Result<(), Failure> {
 /// Whether rows that are used once each are enough for `needed` requests or sessions, if it is known how many those are.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let what = match (needed, plan.traffic.choice) {
-        (Some(needed), Choice::Weighted | Choice::Listed) => format!("asks {needed} requests"),
-        (Some(needed), Choice::Scenarios) => format!("begins {needed} sessions"),
+        (Some(needed), Choice::Weighted | Choice::Listed) => format!("needs {needed} requests"),
+        (Some(needed), Choice::Scenarios) => format!("needs {needed} sessions"),
         (None, _) => return Ok(()),
     };
     let unique = plan.traffic.data.iter().filter(|data| data.pick == Pick::Unique);
     match unique.min_by_key(|data| data.rows()).zip(needed) {
         Some((data, needed)) if data.rows() < needed => Err(Failure::usage(format!(
-            "-f: the data '{}' has {} rows, each used once, and this load {what}: add rows, or ask fewer",
+            "-f: the data '{}' has {} rows, each used once, and this load {what}: add rows, or send fewer",
             data.name,
             data.rows()
         ))),
@@ -90,7 +90,8 @@ pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
     match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
         None => Ok(()),
         Some(data) => Err(Failure::usage(format!(
-            "-f: the rows of '{}' are used once each, and this command makes many loads: pick = \"sequential\", or use run",
+            "-f: the rows of '{}' are used once each, and this command makes many loads: set pick = \
+            \"sequential\", or use run",
             data.name
         ))),
     }
@@ -154,7 +155,7 @@ impl Surroundings for Beside {
 
     fn rows(&mut self, path: &str) -> Result<String, String> {
         let bytes = files::read(&self.folder.join(path), Use::Rows)?;
-        String::from_utf8(bytes).map_err(|_| "is no text in UTF-8".into())
+        String::from_utf8(bytes).map_err(|_| "is not UTF-8".into())
     }
 
     fn pattern(&mut self, text: &str) -> Result<(), String> {

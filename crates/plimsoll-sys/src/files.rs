@@ -107,7 +107,7 @@ pub fn last_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
 fn open_regular(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)?.is_file() {
         true => File::open(path),
-        false => Err(io::Error::other("it is no regular file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
@@ -143,8 +143,8 @@ fn taken(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use) -> Res
     from.take(bytes_max + 1 - bytes.len() as u64).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > bytes_max {
         let mega = bytes_max >> 20;
-        let kind = if endless { " of something that is no regular file" } else { "" };
-        return Err(format!("has more than {mega} MiB, the most that is read of {}{kind}", what.words()));
+        let kind = if endless { " from a source that is not a regular file" } else { "" };
+        return Err(format!("has more than {mega} MiB, the limit for {}{kind}", what.words()));
     }
     Ok(bytes)
 }
@@ -176,15 +176,10 @@ mod tests {
         for (length, endless, what, expect) in [
             (0, false, Use::Body, Ok(0)),
             (4 << 20, false, Use::Pem, Ok(4 << 20)),
-            (
-                (4 << 20) + 1,
-                false,
-                Use::Pem,
-                Err("has more than 4 MiB, the most that is read of certificates and keys"),
-            ),
+            ((4 << 20) + 1, false, Use::Pem, Err("has more than 4 MiB, the limit for certificates and keys")),
             ((64 << 20) + 1, true, Use::Profile, Err("has more than 64 MiB")),
             ((64 << 20) + 1, false, Use::Profile, Ok((64 << 20) + 1)),
-            (u64::MAX, true, Use::Body, Err("no regular file")),
+            (u64::MAX, true, Use::Body, Err("not a regular file")),
             // Not even the first megabyte of what is no run file.
             (u64::MAX, true, Use::RunFile, Ok(8)),
         ] {

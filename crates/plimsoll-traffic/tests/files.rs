@@ -28,7 +28,7 @@ impl Surroundings for World {
     }
 
     fn pattern(&mut self, text: &str) -> Result<(), String> {
-        if text.contains("((") { Err(format!("'{text}' is no regular expression")) } else { Ok(()) }
+        if text.contains("((") { Err(format!("'{text}' is not a regular expression")) } else { Ok(()) }
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {
@@ -254,7 +254,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (Toml, "[[reqest]]\nget = \"/\"", (1, 3), "did you mean 'request'?"),
         (Toml, "[[request]]\nget = \"/\"\nweight = 0", (3, 10), "from 1 to"),
         (Toml, "[[request]]\nget = \"/\"\nweight = \"x\"", (3, 10), "a whole number"),
-        (Toml, "[[request]]\nname = \"a\"", (1, 1), "asks for nothing"),
+        (Toml, "[[request]]\nname = \"a\"", (1, 1), "no method and path"),
         (Toml, "[[request]]\nget = \"/\"\npost = \"/\"", (3, 1), "a second method"),
         (Toml, "[[request]]\nget = \"/\"\nmethod = \"GET\"", (2, 1), "already"),
         (Toml, "[[request]]\nget = \"items\"", (2, 7), "begins with /"),
@@ -270,7 +270,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { token = 1 } }", (3, 21), "begins with $"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = [1] } }", (3, 29), "paths of their own"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = nan } }", (3, 29), "no number 'nan'"),
-        (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"regex:((\" }", (3, 19), "no regular expression"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"regex:((\" }", (3, 19), "not a regular expression"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"{{ x }}\" }", (3, 19), "not filled in"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { within = \"0s\" }", (3, 21), "more than 0"),
         (Toml, "[[request]]\npost = \"/\"\nbody = \"@none\"", (3, 8), "the file 'none' cannot be read"),
@@ -285,10 +285,10 @@ fn what_is_wrong_is_said_with_its_place() {
             Toml,
             "[[request]]\nget = \"/\"\nname = \"a\"\n[[request]]\nget = \"/b\"\nname = \"a\"",
             (6, 8),
-            "a name of its own",
+            "another name",
         ),
-        (Toml, "[[request]\nget = \"/\"", (1, 11), "no TOML"),
-        (Toml, "[[request]]\nget = \"/\"\nget = \"/\"", (3, 1), "no TOML"),
+        (Toml, "[[request]\nget = \"/\"", (1, 11), "not TOML"),
+        (Toml, "[[request]]\nget = \"/\"\nget = \"/\"", (3, 1), "not TOML"),
         (Toml, "[[request]]\nget = \"/{{ int(1) }}\"", (2, 7), "int(1,50)"),
         (Toml, "[[request]]\nget = \"/{{ int(1,2)\"", (2, 7), "no closing"),
         (Toml, "[[request]]\nget = \"/{{ user.name }}\"", (2, 7), "add [data.user]"),
@@ -303,16 +303,16 @@ fn what_is_wrong_is_said_with_its_place() {
             Toml,
             "[[request]]\nget = \"/\"\n[data.u]\nfile = \"users.csv\"\npick = \"unique\"\neach = \"use\"",
             (6, 8),
-            "used once",
+            "uses one row",
         ),
-        (Toml, "[[request]]\nget = \"/\"\n[data.env]\nfile = \"users.csv\"", (3, 1), "cannot be the name"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.env]\nfile = \"users.csv\"", (3, 1), "is not a name for data"),
         (Toml, "[[request]]\nget = \"/\"\n[data.u]\npick = \"random\"", (3, 1), "needs its rows"),
         (Toml, "[[request]]\nget = \"/\"\nraw = 1", (3, 7), "true or false"),
         (Yaml, "", (1, 1), "empty"),
         (Yaml, "request:\n  - get: /\n    wieght: 3", (3, 5), "did you mean 'weight'?"),
         (Yaml, "request:\n  - get: /\n    get: /", (3, 5), "twice"),
-        (Yaml, "request:\n  - get: [", (2, 10), "no YAML"),
-        (Yaml, "request: &a\n  - *a", (2, 5), "hold itself"),
+        (Yaml, "request:\n  - get: [", (2, 10), "not YAML"),
+        (Yaml, "request: &a\n  - *a", (2, 5), "inside its own anchor"),
         (Yaml, "a: 1\n---\nb: 1", (2, 1), "second document"),
         (Json, "{\"request\": [{\"get\": \"/\", \"wieght\": 3}]}", (1, 27), "did you mean 'weight'?"),
         (Json, "{\"request\": 3}", (1, 13), "a list"),
@@ -410,7 +410,7 @@ delete = "/seed?t={{ token }}"
         (
             "[[setup]]\nget = \"/\"\ncapture = { a = \"$.a\" }\n[[scenario]]\nstep = [{ get = \"/\", capture = { a = \"$.b\" } }]",
             (5, 34),
-            "captured before the load already",
+            "already captured before the load",
         ),
     ] {
         let error = read(text, TrafficFormat::Toml).expect_err(text);

@@ -242,12 +242,12 @@ fn what_is_sent_as_it_was_recorded_is_said() {
     assert_eq!(
         said,
         [
-            "1 POST /login: 'password' of its body is sent as it was recorded: write {{ env.PASSWORD }} in its place, or capture what gives it",
-            "3 GET /me: the header authorization is sent as it was recorded: it came with the answer to POST /login: capture = { authorization = \"$.data[0]['a-token']\" } there, {{ authorization }} here (2 times)",
-            "7 POST /x: 'api_key' of its query is sent as it was recorded: write {{ env.API_KEY }} in its place, or capture what gives it",
-            "7 POST /x: the header x-xsrf-token is sent as it was recorded: it came with the answer to GET /me: capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } there, {{ x_xsrf_token }} here",
-            "9 POST /y: 'csrf_token' of its body is sent as it was recorded: it came with the answer to GET /you: capture it there, and write {{ csrf_token }} here",
-            "11 POST /z: the header next-token is sent as it was recorded: it came with the answer to POST /x: capture = { next_token = \"header:X-Next-Token\" } there, {{ next_token }} here",
+            "1 POST /login: 'password' of its body is sent as it was recorded: write {{ env.PASSWORD }} in its place, or capture it from an earlier response",
+            "3 GET /me: the header authorization is sent as it was recorded: it came with the response to POST /login: capture = { authorization = \"$.data[0]['a-token']\" } there, {{ authorization }} here (2 times)",
+            "7 POST /x: 'api_key' of its query is sent as it was recorded: write {{ env.API_KEY }} in its place, or capture it from an earlier response",
+            "7 POST /x: the header x-xsrf-token is sent as it was recorded: it came with the response to GET /me: capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } there, {{ x_xsrf_token }} here",
+            "9 POST /y: 'csrf_token' of its body is sent as it was recorded: it came with the response to GET /you: capture it there, and write {{ csrf_token }} here",
+            "11 POST /z: the header next-token is sent as it was recorded: it came with the response to POST /x: capture = { next_token = \"header:X-Next-Token\" } there, {{ next_token }} here",
         ]
     );
 }
@@ -315,10 +315,10 @@ fn what_no_request_can_have_is_left_out_of_a_recording() {
     assert_eq!(
         said,
         [
-            "a request whose method is none",
-            "a header whose name or value cannot be sent (2 times)",
-            "GET /c: events, which go on for ever",
-            "GET /d: events, which go on for ever",
+            "a request whose method is not valid",
+            "a header whose name or value is not valid (2 times)",
+            "GET /c: a stream of events without an end",
+            "GET /d: a stream of events without an end",
         ]
     );
 }
@@ -338,30 +338,30 @@ fn what_is_none_of_them_is_refused_at_its_place() {
     let cut = &cut[..cut.len() / 2];
     let cases: &[(Importer, &str, &str)] = &[
         (har_of_the_page, "", "1:1: "),
-        (har_of_the_page, "{\"log\": {\"entries\": [", "1:22: this is no JSON"),
-        (har_of_the_page, "{}", "1:1: this is no HAR"),
-        (har_of_the_page, "{\"log\":\n {}}", "2:2: this is no HAR"),
+        (har_of_the_page, "{\"log\": {\"entries\": [", "1:22: this is not JSON"),
+        (har_of_the_page, "{}", "1:1: this is not a HAR"),
+        (har_of_the_page, "{\"log\":\n {}}", "2:2: this is not a HAR"),
         (har_of_the_page, "{\"log\": {\"entries\": 1}}", "a list"),
         (har_of_the_page, "{\"log\": {\"entries\": []}}", "no entry"),
         (openapi, "", "empty"),
-        (openapi, "a: b", "1:1: this is no description"),
-        (openapi, "a: [", "this is no YAML"),
-        (openapi, "swagger: '1.2'", "1.2 is not understood"),
+        (openapi, "a: b", "1:1: this is not an OpenAPI description"),
+        (openapi, "a: [", "this is not YAML"),
+        (openapi, "swagger: '1.2'", "1.2 is not supported"),
         (openapi, "openapi: 3.1.0", "no 'paths'"),
         (openapi, "openapi: 3.1.0\npaths: {}", "no operation"),
-        (postman, "{}", "no collection"),
+        (postman, "{}", "not a Postman collection"),
         (postman, "{\"requests\": []}", "format 1"),
         (postman, "{\"item\": []}", "no request"),
-        (jmx, "", "no whole XML"),
-        (jmx, "<html/>", "1:1: this is no test plan"),
+        (jmx, "", "not complete XML"),
+        (jmx, "<html/>", "1:1: this is not a test plan"),
         (
             jmx,
             "<jmeterTestPlan>\n<hashTree>\n",
-            "2:11: this is no whole XML: the root node was opened but never closed: the file is cut",
+            "2:11: this is not complete XML: the root node was opened but never closed: the file is cut off",
         ),
         (jmx, "<jmeterTestPlan/>", "no request"),
-        (jmx, "<!DOCTYPE a [<!ENTITY b \"c\">]><jmeterTestPlan/>", "no whole XML"),
-        (jmx, cut, "no whole XML"),
+        (jmx, "<!DOCTYPE a [<!ENTITY b \"c\">]><jmeterTestPlan/>", "not complete XML"),
+        (jmx, cut, "not complete XML"),
     ];
     for (import, text, part) in cases {
         let error = import(text).expect_err(text).to_string();
@@ -369,7 +369,7 @@ fn what_is_none_of_them_is_refused_at_its_place() {
         assert!(!error.contains('\n'), "{error}");
     }
     let deep = format!("<jmeterTestPlan>{}", "<hashTree>".repeat(100_000));
-    assert!(jmx(&deep).expect_err("cut").text.contains("no whole XML"));
+    assert!(jmx(&deep).expect_err("cut").text.contains("not complete XML"));
     let group = |inner: String| format!("<hashTree><GenericController/>{inner}</hashTree>");
     let deep = (0..5_000).fold(String::new(), |inner, _| group(inner));
     let deep = format!("<jmeterTestPlan><hashTree><ThreadGroup/>{deep}</hashTree></jmeterTestPlan>");
@@ -398,7 +398,7 @@ fn survives(import: Importer, text: &str) {
     if let Ok(imported) = import(text) {
         let read = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything);
         if let Err(error) = read {
-            assert!(!error.text.contains("no TOML"), "{error}\n{}", imported.text);
+            assert!(!error.text.contains("not TOML"), "{error}\n{}", imported.text);
         }
     }
 }
@@ -475,16 +475,16 @@ fn descriptions_say_how_values_are_written() {
             &["a = \"x,y\""],
             "",
         ),
-        (get("parameters: [{name: a, in: query, schema: {type: string}}]"), &["get = \"/a\""], "need not be there"),
+        (get("parameters: [{name: a, in: query, schema: {type: string}}]"), &["get = \"/a\""], "an optional parameter"),
         (
             get("requestBody: {content: {application/json: {schema: {type: object}}}}"),
             &["get = \"/a\""],
-            "which GET has none of",
+            "which GET cannot have",
         ),
         (
             get("servers: [{url: \"http://other/\"}]").replace("  /a:", "  /b: {get: {responses: {}}}\n  /a:"),
             &["get = \"/b\""],
-            "a server of its own (http://other/)",
+            "another server (http://other/)",
         ),
         (get("servers: [{url: \"http://h/v1/x\"}]"), &["get = \"/x/a\""], ""),
         (
@@ -550,7 +550,7 @@ fn collections_say_who_asks() {
         (
             r#"{"url": "http://h/a", "method": "POST", "header": [{"key": "Transfer-Encoding", "value": "chunked"}]}"#,
             &["post = \"/a\""],
-            "how a body is sent",
+            "plimsoll sets it from the body",
         ),
         (
             r#"{"url": "http://h/a", "method": "POST", "body": {"mode": "formdata", "formdata": [{"key": "t", "value": "@home"}]}}"#,
@@ -565,7 +565,7 @@ fn collections_say_who_asks() {
     ] {
         let source = collection(request);
         match request.contains("CONNECT") {
-            true => assert!(postman(&source).expect_err("nothing").text.contains("cannot be asked with")),
+            true => assert!(postman(&source).expect_err("nothing").text.contains("is not valid")),
             false => {
                 let parts: Vec<&str> = parts.iter().filter(|part| !part.contains("| url")).copied().collect();
                 has(postman, &source, &parts, left_out);

@@ -30,7 +30,7 @@ pub fn history(shared: &WebState, query: &Query) -> Result<Value, Problem> {
 /// A run as lists have it.
 pub fn listed_run(shared: &WebState, file: &str) -> Result<Value, Problem> {
     let found = shared.runs(&RunFilter::default())?.into_iter().find(|run| run.file == file);
-    let run = found.ok_or_else(|| Problem::not_found(format!("the store holds no run {file}")))?;
+    let run = found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))?;
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": [run] }))
 }
 

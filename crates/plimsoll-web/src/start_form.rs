@@ -16,7 +16,7 @@ pub const STUDIES: [(&str, &str); 5] = [
     ("find", "find the load line"),
     ("explain", "explain what limits it"),
     ("run", "put one load on it"),
-    ("overload", "see what it does past its line"),
+    ("overload", "load it past its line"),
     ("prove", "compare two addresses"),
 ];
 

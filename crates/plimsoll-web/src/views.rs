@@ -33,7 +33,7 @@ pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     let path = shared.folder.join(file);
     match is_name && std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
         true => Ok(path),
-        false => Err(Problem::not_found(format!("the store holds no run {file}"))),
+        false => Err(Problem::not_found(format!("the store has no run {file}"))),
     }
 }
 
@@ -357,7 +357,7 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let all = shared.runs(&RunFilter::default())?;
     let find = |file: &&str| {
         let found = all.iter().find(|run| run.file == **file).cloned();
-        found.ok_or_else(|| Problem::not_found(format!("the store holds no run {file}")))
+        found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     };
     let mut runs = chosen.iter().map(find).collect::<Result<Vec<HistoryRun>, Problem>>()?;
     // The oldest one is A, in whichever order they were chosen.
@@ -382,7 +382,7 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
             }
             false => {
                 let mut report = Report::default();
-                let why = "these runs must not be compared: a difference would not be the server's";
+                let why = "these runs are not comparable: a difference could have another cause than the server";
                 report.text(Tone::Warning, why);
                 reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalised(&reason)));
                 render_body(&report)
@@ -506,7 +506,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     let again = query.get("again").map(|file| {
         let all = shared.runs(&RunFilter::default())?;
         let found = all.into_iter().find(|run| run.file == file);
-        found.ok_or_else(|| Problem::not_found(format!("the store holds no run {file}")))
+        found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     });
     let again = again.transpose()?;
     let mut body = String::from("<h1>Start a study</h1>\n");
@@ -660,7 +660,7 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
         let _ = writeln!(
             body,
             "<p class=\"answer\">{}</p>",
-            run_link(&file, if job.is_running() { "What is recorded so far" } else { "The finding" })
+            run_link(&file, if job.is_running() { "The recording so far" } else { "The finding" })
         );
     }
     body.push_str(&under_way(&progress));

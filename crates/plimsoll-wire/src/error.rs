@@ -104,7 +104,7 @@ impl ProtocolError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum EndError {
     /// Before the first byte of a reply: what happens when a kept-alive connection is closed as idle.
-    #[error("the server closed the connection without an answer")]
+    #[error("the server closed the connection without a response")]
     NothingReceived,
     /// In the midst of a reply.
     #[error("the server closed the connection in the middle of an answer")]

@@ -18,8 +18,8 @@ impl NotFollowed {
     /// What is said of it: nothing secret.
     pub fn reason(self) -> &'static str {
         match self {
-            NotFollowed::Elsewhere => "it redirects to another origin, which is not followed",
-            NotFollowed::TooOften => "it redirects more often than is followed",
+            NotFollowed::Elsewhere => "it redirects to another origin, and plimsoll does not follow it",
+            NotFollowed::TooOften => "it redirects more often than the limit",
         }
     }
 }

@@ -31,7 +31,7 @@ pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option
     };
     let (url, body) = match (curl.in_query, body) {
         (true, Some((_, bytes))) => {
-            let query = String::from_utf8(bytes).map_err(|_| wrong(&"the data of -G are no text in UTF-8"))?;
+            let query = String::from_utf8(bytes).map_err(|_| wrong(&"the data of -G are not UTF-8"))?;
             (with_query(&curl.url, &query), None)
         }
         (_, body) => (curl.url.clone(), body),
@@ -77,7 +77,7 @@ pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option
         asked.follow = asked.follow.or(Some(most.min(Route::FOLLOW_MAX)));
     }
     if !curl.left_out.is_empty() {
-        note(&format!("--curl: not carried over: {}", curl.left_out.join(", ")));
+        note(&format!("--curl: ignored: {}", curl.left_out.join(", ")));
     }
     Ok((asked, body))
 }

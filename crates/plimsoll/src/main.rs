@@ -22,7 +22,7 @@ mod secrets;
 mod study_screen;
 mod version;
 
-use args::{Cli, Command};
+use args::{Cli, Command, short_help};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
 use plimsoll_compat::{ab, hey, vegeta, wrk};
@@ -73,8 +73,8 @@ fn ended(result: Result<u8, Failure>) -> u8 {
     let crowded_out = plimsoll_engine::crowded_out();
     if crowded_out > 0 {
         output::note(&format!(
-            "warning: {crowded_out} long answers were not looked at and count as failed: those under way took as much memory \
-             together as they may (128 MiB); ask over fewer connections"
+            "warning: {crowded_out} long responses count as failed: responses in flight reached the memory limit \
+             (128 MiB). Use fewer connections"
         ));
     }
     match (told_unwritten(), code) {
@@ -114,7 +114,7 @@ fn is_door(name: &str) -> bool {
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     if cli.verbose {
-        return Err(Failure::usage("--verbose goes with --version alone: leave it out before a command"));
+        return Err(Failure::usage("--verbose before a command needs --version: write it after the command"));
     }
     match &cli.command {
         Command::Agent(args) => commands::agent::run(args),
@@ -194,7 +194,10 @@ const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metr
 
 /// Understands the arguments. In `run --pprof URL` the only address is the target, not the value of the flag before it.
 fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
-    let understood = |arguments: &[OsString]| Cli::command().try_get_matches_from(arguments);
+    let understood = |arguments: &[OsString]| match short_help::is_wanted(arguments) {
+        true => short_help::with_short_help(Cli::command()).try_get_matches_from(arguments),
+        false => Cli::command().try_get_matches_from(arguments),
+    };
     let first = match understood(&arguments) {
         Err(error) if error.kind() == clap::error::ErrorKind::MissingRequiredArgument => error,
         done => return done,

@@ -114,15 +114,18 @@ pub fn plans(
                 }
                 if origin.is_grpc() {
                     if script.is_some() {
-                        return Err(Failure::usage("--lua: scripts ask in HTTP/1.1, which no gRPC server speaks"));
+                        return Err(Failure::usage(
+                            "--lua: scripts write HTTP/1.1, and gRPC needs HTTP/2; leave it out",
+                        ));
                     }
                     if request.method.is_some() {
                         return Err(Failure::usage(
-                            "--method: a call of gRPC's is named by the URL, grpc://HOST:PORT/package.Service/Method",
+                            "--method: the URL names the gRPC method, grpc://HOST:PORT/package.Service/Method; \
+                             leave it out",
                         ));
                     }
                     if follow > 0 {
-                        return Err(Failure::usage("--follow: calls of gRPC are not redirected; leave it out"));
+                        return Err(Failure::usage("--follow: gRPC has no redirects; leave it out"));
                     }
                     route.label = route.request.target.trim_start_matches('/').to_owned();
                     make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn, "--header")?;
@@ -260,7 +263,7 @@ pub fn plan_and_load(
     script: &ScriptArgs,
 ) -> Result<(Plan, Terms<String>, FileLoad), Failure> {
     let (plans, terms, load) = plans(request, &[], generator, script)?;
-    let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing"))?;
+    let plan = plans.into_iter().next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
     Ok((plan, terms, load))
 }
 
@@ -294,7 +297,7 @@ pub fn arrivals(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, 
 /// What is watched.
 pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
     if args.pid.is_some() && args.process.is_some() {
-        return Err(Failure::usage("--pid and --process exclude each other: a pid is the more exact one"));
+        return Err(Failure::usage("--pid and --process exclude each other: leave one out"));
     }
     Ok(ProbesTerms {
         none: args.no_probes,
@@ -369,10 +372,10 @@ fn tag(text: &str) -> Result<(String, String), Failure> {
         return Err(refused("a key has letters, digits, - _ and ., at most 40 of them"));
     }
     if value.is_empty() || value.chars().count() > TAG_VALUE_CHARS_MAX || value.chars().any(char::is_control) {
-        return Err(refused("a value has 1 to 120 characters, and none that steers a terminal"));
+        return Err(refused("a value has 1 to 120 characters, without control characters"));
     }
     if redact::is_secret_name(key) {
-        return Err(refused("the key is the name of a secret, and a tag is recorded as it is: choose another key"));
+        return Err(refused("the key names a secret, and a tag is recorded unredacted: choose another key"));
     }
     Ok((key.to_owned(), value.to_owned()))
 }
@@ -407,11 +410,11 @@ fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
         }
     }
     if flags.key.is_some() && flags.cert.is_none() {
-        return Err(Failure::usage("--key: there is no certificate for it; add --cert"));
+        return Err(Failure::usage("--key: the certificate is missing; add --cert"));
     }
     if flags.insecure && flags.cacert.is_some() {
         return Err(Failure::usage(
-            "--insecure and --cacert: either nobody is verified or these issuers; leave one out",
+            "--insecure and --cacert: one disables the verification that the other configures; leave one out",
         ));
     }
     Ok(())
@@ -442,7 +445,7 @@ fn carriage(
     };
     if streams_max > 1 && (http == HttpChoice::H1 || (http == HttpChoice::Auto && !origin.is_secure())) {
         return Err(Failure::usage(format!(
-            "--streams {streams_max}: HTTP/1.1 carries one request at a time on a connection; add --http 2"
+            "--streams {streams_max}: HTTP/1.1 allows one request at a time on a connection; add --http 2"
         )));
     }
     let every_ns = flags.resolve_every.as_deref().map(|text| positive_time("--resolve-every", text)).transpose()?;
@@ -466,7 +469,7 @@ fn carriage(
                 (flags.no_resumption, "--no-resumption"),
             ] {
                 if given {
-                    let way_out = "only TLS has a use for it; write https:// in the URL";
+                    let way_out = "the flag needs TLS; write https:// in the URL";
                     return Err(Failure::usage(format!("{flag}: {way_out}")));
                 }
             }

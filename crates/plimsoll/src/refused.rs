@@ -81,7 +81,7 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
                     count => format!("a word of {count} characters is"),
                 },
             };
-            format!("{which} one argument too many: put a value with blanks in quotation marks, one target at the end")
+            format!("{which} one too many: put a value with blanks in quotation marks, and one target at the end")
         }
         ErrorKind::InvalidSubcommand => {
             let given = first(ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -101,8 +101,8 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
             let known = words(error, ContextKind::ValidValue);
             match (known.is_empty(), error.source()) {
                 (false, _) => format!("{arg}: {value}is not one of {}", known.join(", ")),
-                (true, Some(reason)) => format!("{arg}: {value}cannot be taken: {reason}"),
-                (true, None) => format!("{arg}: {value}cannot be taken: {see_help}"),
+                (true, Some(reason)) => format!("{arg}: {value}is not valid: {reason}"),
+                (true, None) => format!("{arg}: {value}is not valid: {see_help}"),
             }
         }
         ErrorKind::MissingRequiredArgument => {
@@ -121,9 +121,7 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
         }
         ErrorKind::TooManyValues => format!("{arg}: it takes no value, or fewer: leave it out"),
         ErrorKind::NoEquals => format!("{arg}: write its value behind '='"),
-        ErrorKind::InvalidUtf8 => {
-            "an argument is not text in UTF-8: give such bytes in a file, as -b @FILE does".to_owned()
-        }
+        ErrorKind::InvalidUtf8 => "an argument is not UTF-8: put such bytes into a file, as in -b @FILE".to_owned(),
         ErrorKind::MissingSubcommand => format!("the command is missing: {see_help}"),
         other => format!("{other}: {see_help}"),
     }

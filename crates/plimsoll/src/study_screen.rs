@@ -50,7 +50,7 @@ fn in_phase(phase: Phase, load: &str) -> String {
         Phase::Preparing => format!("opening connections for {load}"),
         Phase::Warmup => format!("warming up with {load}: not measured"),
         Phase::Measured => load.to_owned(),
-        Phase::Grace => format!("waiting for the last answers to {load}"),
+        Phase::Grace => format!("waiting for the last responses of {load}"),
     }
 }
 
@@ -86,7 +86,9 @@ impl StudyScreen {
             Study::Find(search) => {
                 let so_far = search.so_far(state.history.elapsed_ns);
                 let (doing, why) = match trial.tag == planned_tag() {
-                    true => (format!("holding what to plan with: {}", load()), "the line less the headroom".to_owned()),
+                    true => {
+                        (format!("testing the rate with headroom: {}", load()), "the line less the headroom".to_owned())
+                    }
                     false => search_text(trial.tag.purpose, &trial.plan, so_far),
                 };
                 (doing, why, s(search.whole_ns()))
@@ -96,7 +98,7 @@ impl StudyScreen {
                 let (doing, why) = match HoldLevel::of(&trial.tag) {
                     Some(level) => (
                         format!("holding {}: {load}", level.text()),
-                        "what changes from a low load to past the line tells what holds it".to_owned(),
+                        "the changes from a low load to past the line show the bottleneck".to_owned(),
                     ),
                     None => match Intervention::of(&trial.tag) {
                         Some(intervention) => {
@@ -105,8 +107,8 @@ impl StudyScreen {
                         }
                         None => match varied_number(&trial.tag).and_then(|number| explain.varied.get(number)) {
                             Some(value) => {
-                                let why = "what a setting of the server's matters".to_owned();
-                                (format!("the setting at {value}: {load}"), why)
+                                let why = "the effect of a setting of the server".to_owned();
+                                (format!("setting {value}: {load}"), why)
                             }
                             None => {
                                 let so_far = explain.search.so_far(state.history.elapsed_ns);
@@ -126,7 +128,7 @@ impl StudyScreen {
                 let arm = trial.tag.arm.map_or('A', ArmIndex::letter);
                 let doing = match trial.tag.purpose {
                     Purpose::Block => format!("block {}: {arm}", trial.tag.turn + 1),
-                    _ => format!("what {arm} can do: {} users", trial.plan.load.shape.curve().max()),
+                    _ => format!("peak of {arm}: {} users", trial.plan.load.shape.curve().max()),
                 };
                 (doing, self.standing.clone(), s(comparison.budget_ns()))
             }
@@ -255,8 +257,8 @@ fn saying_of_profile(trial: &TrialPlan, asked: &Asked) -> Saying {
             (format!("profile {turn} of {TURNS_OF_SIDES}: {}", arm.letter()), "the blocks")
         }
     };
-    let figure = if trial.tag.arm.is_none() { "no figure of it pays" } else { "no figure of theirs pays" };
+    let figure = if trial.tag.arm.is_none() { "it" } else { "them" };
     let total_s = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64 / 1e9;
-    let why = format!("after {measured}, so that {figure} for profiles");
+    let why = format!("after {measured}, so that profiles do not disturb {figure}");
     Saying { doing, why, elapsed_s: 0.0, total_s: Some(total_s) }
 }

@@ -229,7 +229,7 @@ impl World {
                 seen = Others {
                     cores: Some(1.0),
                     disturbed: true,
-                    reason: Some("others used 1.0 of 2 cores".into()),
+                    reason: Some("other processes used 1.0 of 2 cores".into()),
                     ..seen
                 };
             }

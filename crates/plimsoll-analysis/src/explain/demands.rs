@@ -50,12 +50,12 @@ impl UsedResource {
     /// What it is, in words.
     pub fn text(self) -> &'static str {
         match self {
-            UsedResource::Thread => "the server's fullest thread",
+            UsedResource::Thread => "the server's busiest thread",
             UsedResource::Cores => "the machine's cores",
             UsedResource::Allowed => "the cores that the server may use",
             UsedResource::Quota => "the CPU quota",
-            UsedResource::Downstream => "a core of what is behind the server",
-            UsedResource::Client => "plimsoll's fullest worker",
+            UsedResource::Downstream => "a core of a downstream dependency",
+            UsedResource::Client => "plimsoll's busiest worker",
         }
     }
 

@@ -104,7 +104,7 @@ features! {
         |case| yes(Some(plimsoll_limited(case) || held_by_our_connections(case) == Some(true)));
     /// Whether the highest rate allowed met the SLO.
     HighestRateMet: "highest_rate_met", true,
-        ["no": "the highest rate allowed was not what ended the search",
+        ["no": "the search did not end at the highest rate allowed",
          "yes": "the highest rate allowed still meets the SLO"],
         [Goodput],
         |case| yes(Some(case.stopped_by == StoppedBy::MaxRate && case.upper_rps.is_none()));
@@ -121,12 +121,12 @@ features! {
         |case| yes(Some(ports_used_up(case)));
     /// Whether the server has as many files open as it may.
     FilesUsedUp: "files_used_up", true,
-        ["no": "the server may open more files", "yes": "the server has as many files open as it may"],
+        ["no": "the server is below its limit of open files", "yes": "the server reached its limit of open files"],
         [Files],
         |case| yes(Some(case.reaches(Signal::Files, USED_UP)? && case.low.get(Signal::Files)? < USED_UP));
     /// Whether new connections wait while nothing else does.
     ConnectsLate: "connects_late", true,
-        ["no": "connections were opened quickly, and accepted",
+        ["no": "connections were opened and accepted quickly",
          "yes": "new connections waited or failed, while requests on open ones did not"],
         [Connect, ConnectFailed, Unaccepted, Service],
         |case| yes(connects_late(case));
@@ -138,9 +138,9 @@ features! {
         |case| yes(risen(case, Signal::ListenOverflows, QUEUED, MOST));
     /// Whether memory was short.
     MemoryShort: "memory_short", true,
-        ["no": "no page was read back, and no limit of memory was near",
+        ["no": "no page was read back from storage, and memory was below its limit",
          "yes": "the server waited for memory",
-         "killed": "the kernel ended processes of the server's control group for want of memory"],
+         "killed": "the kernel killed processes of the server's control group for lack of memory"],
         [MajorFaults, MemoryPressure, GroupMemory],
         |case| {
             let pages = risen(case, Signal::MajorFaults, SEVERAL, PAGING);
@@ -169,7 +169,7 @@ features! {
         };
     /// Whether what is too much is refused.
     Refuses: "refuses", true,
-        ["no": "nothing was refused", "yes": "what is too much is refused, and nothing was at a low load"],
+        ["no": "nothing was refused", "yes": "excess requests are refused, and none was at a low load"],
         [Refused, Failed],
         |case| yes(Some(
             case.top(Signal::Refused)? > FAILS && case.low.get(Signal::Refused)? <= FEW * case.top(Signal::Refused)?,
@@ -177,7 +177,7 @@ features! {
     /// Whether responses come as fast as at a low load.
     ServedAsFast: "served_as_fast", false,
         ["no": "responses past the line take longer than at a low load",
-         "yes": "responses past the line come as fast as at a low load"],
+         "yes": "responses past the line take as long as at a low load"],
         [Service],
         |case| {
             let low = case.low.get(Signal::Service)?;
@@ -186,15 +186,15 @@ features! {
         };
     /// Whether responses break the SLO where nobody waits.
     SlowAtLowLoad: "slow_at_low_load", true,
-        ["no": "at a low load responses are in time",
-         "yes": "responses are late even at a low load, with no queue"],
+        ["no": "responses meet the SLO at a low load",
+         "yes": "responses break the SLO even at a low load, without a queue"],
         [P99, P50],
         |case| yes(slow_at_low_load(case));
     /// Whether threads have no room.
     ThreadsFull: "threads_full", true,
-        ["no": "no thread works all the time",
-         "one": "one thread works all the time",
-         "several": "several threads work all the time"],
+        ["no": "no thread is saturated",
+         "one": "one thread is saturated",
+         "several": "several threads are saturated"],
         [FullestThread, FullThreads, ServerCores],
         |case| {
             let full = case.thread_full()?;
@@ -216,11 +216,11 @@ features! {
         };
     /// Which resource ends at the highest throughput, by the utilisation law.
     CeilingMet: "ceiling_met", false,
-        ["none": "no resource that was observed ends at the highest throughput",
-         "thread": "the busiest thread ends at the highest throughput, by its work a request",
-         "cores": "the cores end at the highest throughput, by the work a request",
-         "quota": "the quota ends at the highest throughput, by the work a request",
-         "dependency": "a core of a dependency ends at the highest throughput, by its work a request"],
+        ["none": "no observed resource saturates at the peak throughput",
+         "thread": "the busiest thread saturates at the peak throughput, by its CPU time per request",
+         "cores": "the cores saturate at the peak throughput, by the CPU time per request",
+         "quota": "the quota is exhausted at the peak throughput, by the CPU time per request",
+         "dependency": "a core of a dependency saturates at the peak throughput, by its CPU time per request"],
         [ServerCpu, FullestThread, ServerCores, DownstreamCores],
         |case| {
             let met = |resource: UsedResource| {
@@ -239,9 +239,9 @@ features! {
         |case| yes(risen(case, Signal::RunQueue, RISEN, MOST));
     /// Whether the server's threads use one core's worth.
     TakesTurns: "takes_turns", true,
-        ["no": "its threads do not take turns at one core",
-         "interpreter": "its interpreter runs one thread at a time, and that one works all the time",
-         "lock": "all its threads together use one core's worth"],
+        ["no": "its threads do not share one core",
+         "interpreter": "its interpreter runs one thread at a time, and that thread is saturated",
+         "lock": "all its threads together use about one core"],
         [ServerCores, FullestThread, InLock],
         |case| {
             let turns = in_turns(case)?;
@@ -250,8 +250,8 @@ features! {
         };
     /// Whether a collector takes CPU time from requests.
     Collects: "collects", true,
-        ["no": "little of its CPU time collects garbage, or idle cores do it",
-         "yes": "a quarter or more of its CPU time collects garbage, or it stands still for that"],
+        ["no": "garbage collection takes little CPU time, or runs on idle cores",
+         "yes": "garbage collection takes a quarter or more of the CPU time, or stops the server"],
         [Gc, GcPauses, Idle],
         |case| {
             let pauses = case.top(Signal::GcPauses).map(|share| share >= FEW && case.collects_more());
@@ -265,13 +265,13 @@ features! {
         };
     /// Whether CPU time is spent waiting for locks.
     SpinsForLocks: "spins_for_locks", true,
-        ["no": "little of its CPU time waits for locks", "yes": "a quarter or more of its CPU time waits for locks"],
+        ["no": "waiting for locks takes little CPU time", "yes": "waiting for locks takes a quarter or more of the CPU time"],
         [Spinning, ServerCpu],
         |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= FELT));
     /// Whether the server meets now what it did not meet in the search.
     WarmerNow: "warmer_now", true,
-        ["no": "what did not meet the SLO in the search does not now",
-         "yes": "the server meets more after the search than during it, and one request was slower then"],
+        ["no": "loads that broke the SLO in the search break it again now",
+         "yes": "the server sustains more after the search than during it, and single requests were slower then"],
         [Goodput, Service, Compiling],
         |case| {
             let more = holds_more(case).unwrap_or(0.0);
@@ -298,9 +298,9 @@ features! {
         };
     /// Whether connections to a dependency are a fixed number.
     FixedConnections: "fixed_connections", true,
-        ["no": "connections to a dependency are not a fixed number, or it gets no calls",
-         "in_use": "connections to a dependency are a fixed number, and as many requests are in service at once",
-         "to_spare": "connections to a dependency are a fixed number, and fewer requests are in service at once"],
+        ["no": "connections to a dependency vary in number, or the dependency gets no calls",
+         "in_use": "connections to a dependency are a fixed number, equal to the requests in service",
+         "to_spare": "connections to a dependency are a fixed number, more than the requests in service"],
         [PeerConnections, InFlight, Service],
         |case| {
             let (_, count) = case.peer().unwrap_or_default();
@@ -311,13 +311,13 @@ features! {
         };
     /// Whether each worker has a connection of its own.
     EachHasOne: "each_has_one", true,
-        ["no": "workers share their connections", "yes": "each worker has a connection of its own"],
+        ["no": "workers share their connections", "yes": "each worker has its own connection"],
         [Processes, Threads, PeerConnections],
         |case| watched(case, each_has_one(case));
     /// Whether as many workers are at a request as are in service at once.
     WorkersAsServed: "workers_as_served", true,
-        ["no": "the server's workers are not as many as requests are in service at once",
-         "yes": "as many workers are at a request as are in service at once"],
+        ["no": "the number of workers differs from the number of requests in service",
+         "yes": "the number of busy workers equals the number of requests in service"],
         [Processes, Threads, InSleep, InRead, InDisk, InLock],
         |case| yes(workers_as_served(case));
     /// Whether connections wait to be accepted while workers have others.
@@ -339,7 +339,7 @@ features! {
     ThreadsWait: "threads_wait", true,
         ["no": "threads do not wait for each other",
          "lock": "threads wait for each other",
-         "queue": "threads wait in a queue, each admitted by itself"],
+         "queue": "threads wait in a queue, and each is woken alone"],
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;
@@ -353,12 +353,12 @@ features! {
         };
     /// Whether threads look again and again whether it is their turn.
     Polls: "polls", true,
-        ["no": "threads do not sleep for short times", "yes": "threads sleep for short times, many more than are in service"],
+        ["no": "threads do not sleep for short times", "yes": "many more threads sleep for short times than requests are in service"],
         [InSleep, InFlight],
         |case| yes(polls(case));
     /// Whether nothing shows what requests wait for.
     WaitsUnseen: "waits_unseen", false,
-        ["no": "it was observed what requests wait for", "yes": "nothing shows what requests wait for"],
+        ["no": "probes show the reason for waiting requests", "yes": "no probe shows the reason for waiting requests"],
         [InLock, InSleep, PeerWaiting, Unaccepted],
         |case| yes(waits_unseen(case));
     /// Whether threads wait for data.
@@ -384,12 +384,12 @@ features! {
         };
     /// Whether a dependency has no core left.
     DependencyFull: "dependency_full", true,
-        ["no": "no dependency is full", "yes": "a dependency has no core left, and the server has"],
+        ["no": "no dependency is saturated", "yes": "a dependency has no idle core, and the server has idle cores"],
         [DownstreamCores, ServerCores],
         |case| watched(case, dependency_full(case));
     /// Whether calls to a dependency take longer under load.
     CallsPileUp: "calls_pile_up", true,
-        ["no": "calls to a dependency do not become more", "yes": "calls to a dependency take longer under load"],
+        ["no": "calls in flight to a dependency do not increase with load", "yes": "calls to a dependency take longer under load"],
         [PeerWaiting, PeerConnections],
         |case| yes(Some(calls_pile_up(case).unwrap_or(false)));
     /// Whether connections wait before a dependency.
@@ -400,20 +400,20 @@ features! {
         |case| yes(Some(queues_before(case).unwrap_or(false)));
     /// Whether as many calls are under way as requests are served.
     CallsAsServed: "calls_as_served", true,
-        ["no": "calls in flight are not as many as requests are in service at once",
-         "yes": "as many calls to a dependency are in flight as requests are in service at once"],
+        ["no": "the number of calls in flight differs from the number of requests in service",
+         "yes": "the number of calls in flight to a dependency equals the number of requests in service"],
         [PeerWaiting, PeerComing, Service],
         |case| watched(case, calls_as_served(case));
     /// Whether hardly a request waits for a dependency.
     CallsAreFew: "calls_are_few", false,
-        ["no": "requests wait for a dependency", "yes": "hardly a request waits for a dependency"],
+        ["no": "requests wait for a dependency", "yes": "few requests wait for a dependency"],
         [PeerWaiting, InFlight],
         |case| yes(calls_are_few(case));
     /// Whether a reader leaves what it is sent.
     ReadsSlowly: "reads_slowly", true,
-        ["no": "readers took what was sent",
-         "window": "the reader's window was full for most of the time",
-         "dependency": "what a dependency sends lies unread, or what it is sent is not taken",
+        ["no": "receivers read their data in time",
+         "window": "the reader's receive window was full for most of the time",
+         "dependency": "data from a dependency waits to be read, or a dependency does not read its data",
          "pipe": "threads wait for a reader of a pipe or a unix socket"],
         [WindowLimited, WindowWaiting, PeerUnread, PeerUnsent, InWrite],
         |case| {
@@ -423,10 +423,10 @@ features! {
         };
     /// Whether the network holds responses.
     OnTheWay: "on_the_way", true,
-        ["no": "what is sent arrives",
-         "server": "responses lie ready to leave the server",
-         "dependency": "responses of a dependency are on their way for long",
-         "lossy": "segments are sent again and again"],
+        ["no": "few segments are retransmitted",
+         "server": "responses wait in the server's send buffers",
+         "dependency": "responses of a dependency are long in transit",
+         "lossy": "many segments are retransmitted"],
         [SendQueue, PeerOnTheWay, PeerComing, Retransmits],
         |case| {
             let send = risen(case, Signal::SendQueue, QUEUED, WINDOW).map(|queued| {
@@ -441,18 +441,18 @@ features! {
         };
     /// Whether responses come in lumps.
     ComesInLumps: "comes_in_lumps", true,
-        ["no": "responses do not come in lumps of one size",
-         "yes": "responses come in lumps of one size at even distances"],
+        ["no": "responses do not arrive in batches of one size",
+         "yes": "responses arrive in batches of one size at even intervals"],
         [Lumps, Goodput],
         |case| yes(Some(case.past.get(Signal::Lumps)? >= PART && case.low.get(Signal::Lumps).unwrap_or(0.0) < FEW));
     /// Whether responses come as evenly as a clock.
     ComesEvenly: "comes_evenly", false,
-        ["no": "responses do not come as evenly as a clock", "yes": "responses come as evenly as a clock"],
+        ["no": "responses arrive at uneven intervals", "yes": "responses arrive at even intervals"],
         [Dispersion],
         |case| yes(Some(case.past.get(Signal::Dispersion)? < CLOCK));
     /// Whether the server is a proxy by its name.
     IsProxy: "is_proxy", false,
-        ["no": "the server is no proxy by its name", "yes": "the server is a proxy by its name"],
+        ["no": "the server's name is not that of a proxy", "yes": "the server's name is that of a proxy"],
         [PeerConnections],
         |case| yes(Some(is_proxy(case)));
 }

@@ -74,7 +74,10 @@ impl FunctionsSeen {
             runs.iter().any(Option::is_some) && runs.iter().flatten().all(|run| is(run))
         };
         let (_, when) = levels.iter().find(|(runs, _)| all(runs, &looked) && all(runs, &uncaught))?;
-        Some(format!("what functions cost is not known: the server was caught in none {when}: longer loads catch more"))
+        Some(format!(
+            "the cost of functions is not known: no sample caught the server {when}; longer loads take more \
+             samples"
+        ))
     }
 }
 

@@ -118,15 +118,15 @@ impl MadeChanges {
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
             let (effect, void) = if control_rps <= 0.0 {
-                (None, Some("nothing was answered without the change".to_owned()))
+                (None, Some("no request succeeded without the change".to_owned()))
             } else if changed_rps <= 0.0 {
                 // A path or client that the server does not answer says nothing of its limits.
-                (None, Some("nothing was answered with it".to_owned()))
+                (None, Some("no request succeeded with the change".to_owned()))
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
                 let effect = match intervention {
                     Intervention::Stopped => effect_of_stops(change, noise, users, control_rps),
-                    _ => effect(change, noise).ok_or("the difference is not clear of noise"),
+                    _ => effect(change, noise).ok_or("the difference is within the noise"),
                 };
                 let disturbed = controls.iter().chain([&sight]).find_map(disturbed);
                 match (effect, held_back.clone().or_else(|| hindered(&sight))) {
@@ -177,7 +177,7 @@ fn hindered(sight: &LoadSignals) -> Option<String> {
 }
 
 fn disturbed(sight: &LoadSignals) -> Option<String> {
-    sight.disturbed.as_ref().map(|reason| format!("others disturbed it: {reason}"))
+    sight.disturbed.as_ref().map(|reason| format!("other processes disturbed it: {reason}"))
 }
 
 /// What is behind a server was stopped for a share of the time. Where it is what is full, that share is lost; what is held up
@@ -188,9 +188,9 @@ fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Res
     let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
     let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
     match change {
-        _ if noise > -stays_above.ln() => Err("the difference is not clear of noise"),
+        _ if noise > -stays_above.ln() => Err("the difference is within the noise"),
         change if change <= falls_below && bridged => Ok(Effect::Falls),
-        change if change <= falls_below => Err("fewer users than it takes to go on while it is stopped"),
+        change if change <= falls_below => Err("too few users to continue during a pause"),
         change if change >= stays_above => Ok(Effect::Stays),
         _ => Err("the difference is not clear"),
     }
@@ -274,8 +274,8 @@ fn of_together(
             let waited_ns = together_ns - alone_ns - before * thread_ns.unwrap_or(0.0);
             let (share, is_abreast) = (waited_ns / (before / full_rps * 1e9), intervention == Intervention::Abreast);
             match share {
-                _ if answers < TOGETHER_ANSWERS_MIN => Err("too few were answered".to_owned()),
-                _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some failed".to_owned()),
+                _ if answers < TOGETHER_ANSWERS_MIN => Err("too few requests completed".to_owned()),
+                _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some requests failed".to_owned()),
                 share if share <= NOBODY_WAITS => Ok(Effect::Rises),
                 share if is_abreast && share >= SOME_WAIT => Ok(Effect::Falls),
                 share if !is_abreast && share <= HALF_WAIT => Ok(Effect::Stays),
@@ -283,7 +283,7 @@ fn of_together(
                 _ => Err("the difference is not clear".to_owned()),
             }
         }
-        _ => Err("there was nothing to hold it against".to_owned()),
+        _ => Err("there was no load to compare it with".to_owned()),
     };
     let (effect, void) = match effect {
         Ok(effect) => (Some(effect), None),
@@ -371,7 +371,7 @@ mod tests {
             (0.87, 0.0, 64.0, 200.0, Err("not clear")),
             (0.67, 0.2, 64.0, 200.0, Err("noise")),
             // Each of 64 users has asked within 6 ms: then all wait.
-            (0.67, 0.0, 64.0, 10_000.0, Err("fewer users")),
+            (0.67, 0.0, 64.0, 10_000.0, Err("too few users")),
             (0.99, 0.0, 64.0, 10_000.0, Ok(Effect::Stays)),
         ] {
             match (effect_of_stops(change, noise, users, rps), expect) {
@@ -457,7 +457,7 @@ mod tests {
             of_together(Intervention::Together, &sight(15.0, rps), (low, None), 6, 400.0).effect
         };
         assert_eq!(few(10.0, Some(&sight(15.0, 60.0))), None, "too few");
-        assert_eq!(few(300.0, None), None, "nothing to hold it against");
+        assert_eq!(few(300.0, None), None, "no load to compare it with");
     }
 
     #[test]

@@ -154,7 +154,7 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Do
     }
     let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
     let sentence = match limits {
-        true => explanation.sentence.words("; but it is what the varied setting sets: what succeeds follows it"),
+        true => explanation.sentence.words("; but the varied setting controls it: throughput follows the setting"),
         false => explanation.sentence,
     };
     Doubted::new(doubts, Explanation { sentence, varied, functions, ..explanation })
@@ -354,24 +354,26 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
             .map(|(what, _)| what)
             .collect();
     if !missing.is_empty() {
-        let text = format!("there was no {}: what changes between them is not known", missing.join(", no "));
+        let text = format!("there was no {}: the change between the loads is not known", missing.join(", no "));
         doubts.add(DoubtKind::Unmeasured, text);
     }
     if findings.load_line_rps.rps <= 0.0 {
-        doubts.add(DoubtKind::Nothing, "there is no line: loads are shares of the most that was answered");
+        doubts.add(DoubtKind::Nothing, "there is no line: loads are shares of the peak throughput");
     }
     if let (Some(client), Some(server)) = (case.top(Signal::ClientCores), case.top(Signal::ServerCores))
         && case.cores_full() == Some(true)
         && client > PART * server
     {
         let text = format!(
-            "plimsoll itself needs {client:.2} cores of the machine that it shares with the server: on one of its own the server would have them"
+            "plimsoll itself uses {client:.2} cores of the server's machine: run plimsoll on another machine to \
+             free them"
         );
         doubts.add(DoubtKind::Generator, text);
     }
     if let Some(ns) = case.held_back_ns {
         let text = format!(
-            "The rest of an answer comes up to {} after its first byte: the server writes them apart, and its kernel holds the second small piece back until the first is acknowledged (TCP_NODELAY at the server ends that).",
+            "The rest of a response arrives up to {} after its first byte. The server sends small pieces, and \
+             its kernel delays the second until the first is acknowledged; TCP_NODELAY avoids that.",
             crate::format::duration(ns)
         );
         doubts.add(DoubtKind::Server, text);

@@ -14,35 +14,36 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     }
     if let Some(answered_rps) = case.broken_since() {
         return format!(
-            "not known: the server has not come back from its search: its line was {}, and {} of {} succeed now",
+            "not known: the server has not recovered from the search: its line was {}, and {} of {} succeed now",
             case.offered_text(case.lower_rps),
             format::rate(answered_rps),
             case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
         );
     }
     if let Some(failing) = &case.failing {
-        return format!("not known: {}: that breaks the SLO before any limit does", failing.text);
+        return format!("not known: {}: this breaks the SLO at any load", failing.text);
     }
     if let Some(share) = case.fails_anyhow() {
         let most = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
         return format!(
-            "not known: {} of the requests fail at a low load already ({most}), where nobody waits: that breaks the SLO before any limit does",
+            "not known: {} of the requests fail even at a low load ({most}), where no request queues: this \
+             breaks the SLO at any load",
             format::share(share)
         );
     }
     if case.best_rps > 0.0 && !case.is_seen() {
-        return "not known: the budget was too short for the steady loads that tell".to_owned();
+        return "not known: the budget was too short for the steady loads that decide".to_owned();
     }
     if let Some(held_rps) = case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.plateau() == Some(false)) {
         let held = case.offered_text(held_rps);
-        return format!("not known: the SLO was met up to {held}, and the budget left no time for more");
+        return format!("not known: the server met the SLO up to {held}, and the budget ended there");
     }
     match possible {
         [] if case.best_rps <= 0.0 => "not known: no request succeeded".to_owned(),
-        [] => "not known: no resource that was observed is full".to_owned(),
-        [one] => format!("not known; it may be {one}, but too little speaks for it"),
+        [] => "not known: no observed resource is saturated".to_owned(),
+        [one] => format!("not known; {one} is possible, but the evidence is too weak"),
         [one, other, ..] => {
-            format!("not known: {one} and {other} are possible, and what was observed does not tell them apart")
+            format!("not known: {one} and {other} are possible, and the observations fit both")
         }
     }
 }
@@ -51,14 +52,15 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
 pub(super) fn to_tell(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
     if case.broken_since().is_some() {
         return vec![Sentence::from(
-            "the server, started again and loaded below its line: plimsoll overload shows how it fails and whether it comes back",
+            "restart the server and load it below its line: plimsoll overload shows how it fails and whether it \
+             recovers",
         )];
     }
     if case.fails_anyhow().is_some() {
-        return vec![Sentence::from("what fails, and how: plimsoll run at a low rate shows it")];
+        return vec![Sentence::from("the failures of a low load: plimsoll run with a low --rate shows them")];
     }
     if case.best_rps <= 0.0 {
-        return vec![Sentence::from("a request that succeeds: plimsoll run shows what the server answers")];
+        return vec![Sentence::from("a request that succeeds: plimsoll run shows the server's responses")];
     }
     if !case.is_seen() {
         let more = Sentence::from("loads at a low rate, at the line and past it: give it more time (");
@@ -72,8 +74,8 @@ pub(super) fn to_tell(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
     told.dedup();
     if case.line.get(Signal::ServerCores).is_none() {
         let reasons = case.line.unseen.iter().chain(&case.low.unseen).chain(&case.past.unseen);
-        let why = reasons.into_iter().next().cloned().unwrap_or_else(|| "nothing was watched".to_owned());
-        told.insert(0, format!("the server's own figures were not seen: {why}").into());
+        let why = reasons.into_iter().next().cloned().unwrap_or_else(|| "no probe ran".to_owned());
+        told.insert(0, format!("the server's process was not observed: {why}").into());
     }
     told
 }

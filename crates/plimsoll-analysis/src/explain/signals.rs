@@ -72,7 +72,7 @@ signals! {
     /// Share of the requests that failed.
     Failed: "failed", "share", "requests that failed", "the load";
     /// Share of the requests that were answered with 429 or 503; of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
-    Refused: "refused", "share", "answers that it is too much (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
+    Refused: "refused", "share", "responses that reject load (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
     /// Median time to a failure that is not a timeout.
     FailedAfter: "failed_after", "ns", "time to a failure p50", "the load";
     /// Time to connect that 99 % stay below.
@@ -80,25 +80,25 @@ signals! {
     /// Connections that could not be opened, of those tried.
     ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
     /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
-    Dispersion: "dispersion", "", "unevenness of the answers (1: random, 0: a clock)", "the load";
+    Dispersion: "dispersion", "", "unevenness of completions (1: random, 0: even intervals)", "the load";
     /// Share of the time in which nobody is answered although some wait, where answers come in lumps of one size at even distances.
-    Lumps: "lumps", "share", "silence between lumps of answers", "the load";
+    Lumps: "lumps", "share", "time without completions between batches", "the load";
     /// Bytes received.
     BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
     /// Share of the time that the fullest worker of plimsoll worked.
-    Generator: "generator", "share", "plimsoll's fullest worker", "plimsoll";
+    Generator: "generator", "share", "plimsoll's busiest worker", "plimsoll";
     /// Cores that plimsoll needs for its work, looking around excluded.
     ClientCores: "client_cores", "cores", "cores that plimsoll needs", "plimsoll";
     /// Cores that the server's processes used.
     ServerCores: "server_cores", "cores", "cores of the server", "the server's processes";
     /// CPU time of the server for each answer.
-    ServerCpu: "server_cpu", "ns", "CPU of the server a request", "the server's processes";
+    ServerCpu: "server_cpu", "ns", "CPU time of the server per request", "the server's processes";
     /// Cores that the server's processes may run on.
     CoresAllowed: "cores_allowed", "", "cores that the server may use", "the server's processes";
     /// Share of one core that the fullest thread used.
-    FullestThread: "fullest_thread", "share", "the server's fullest thread", "the server's threads";
+    FullestThread: "fullest_thread", "share", "the server's busiest thread", "the server's threads";
     /// Threads without room.
-    FullThreads: "full_threads", "", "threads without room", "the server's threads";
+    FullThreads: "full_threads", "", "saturated threads", "the server's threads";
     /// Threads.
     Threads: "threads", "", "threads of the server", "the server's processes";
     /// Processes.
@@ -106,7 +106,7 @@ signals! {
     /// Threads of the server that waited for a core, on average.
     RunQueue: "run_queue", "", "threads that wait for a core", "the server's threads";
     /// Voluntary switches of the server for each answer.
-    Switches: "switches", "", "times a thread went to sleep, a request", "the server's threads";
+    Switches: "switches", "", "sleeps of a thread per request", "the server's threads";
     /// Threads of the server that could not be interrupted, mostly by storage, on average.
     Blocked: "blocked", "", "threads stuck in the kernel", "the server's threads";
     /// Page faults of the server that had to be read from storage.
@@ -122,7 +122,7 @@ signals! {
     /// Connections of the server's, from us; the most.
     Accepted: "accepted", "", "connections accepted", "sockets";
     /// Bytes waiting to leave the server, on average.
-    SendQueue: "send_queue", "bytes", "bytes waiting to leave the server", "sockets";
+    SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
     /// Share of the sending time in which the reader's window was full.
     WindowLimited: "window_limited", "share", "time that the reader's window was full", "sockets";
     /// Connections on which more could not be sent for that, on average.
@@ -136,7 +136,7 @@ signals! {
     /// Those of them that say that they wait for a lock of another's.
     DownstreamInLock: "downstream_in_lock", "", "statements of a database that wait for another's lock", "titles of processes";
     /// Threads of a database behind it, one for each session, that wait to be woken: for another's lock, or with nothing to do.
-    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "what its threads wait in";
+    DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
     /// Share of the periods of a control group of what is behind it in which its quota was used up: of the group held back most.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's quota was exhausted", "the control groups of dependencies";
     /// Cores that this group may use.
@@ -148,23 +148,23 @@ signals! {
     /// Bytes from them that the server has not read, on average.
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
     /// Bytes that the server has written to others than those who ask it, and they have not taken, on average.
-    PeerUnsent: "peer_unsent", "bytes", "bytes that others have not taken from it", "sockets";
+    PeerUnsent: "peer_unsent", "bytes", "bytes that other receivers have not read", "sockets";
     /// Bytes that they have written to it and that have not arrived, on average.
-    PeerOnTheWay: "peer_on_the_way", "bytes", "bytes on their way from a dependency", "sockets";
+    PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
     /// Connections that wait to be accepted by one of them, on average.
     PeerQueued: "peer_queued", "", "connections not accepted by a dependency", "sockets";
     /// Connections on which their answers come in, piece by piece, on average.
-    PeerComing: "peer_coming", "", "responses of a dependency that come in for long", "sockets";
+    PeerComing: "peer_coming", "", "responses of a dependency that arrive slowly", "sockets";
     /// What comes from them, bytes/s.
     PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
     /// Share of the server's CPU time that collects garbage.
-    Gc: "gc", "share", "CPU time that collects garbage", "the runtime, or its functions";
+    Gc: "gc", "share", "CPU time for garbage collection", "the runtime, or its functions";
     /// Share of the server's CPU time that waits for locks.
-    Spinning: "spinning", "share", "CPU time that waits for locks", "the server's functions";
+    Spinning: "spinning", "share", "CPU time waiting for locks", "the server's functions";
     /// Share of the time in which the runtime stood still for that.
     GcPauses: "gc_pauses", "share", "time stopped by garbage collection", "the runtime";
     /// Share of the server's CPU time that compiles its code.
-    Compiling: "compiling", "share", "CPU time that compiles code", "the runtime's threads";
+    Compiling: "compiling", "share", "CPU time for compiling code", "the runtime's threads";
     /// Cores that nobody used, or that plimsoll only looked around on.
     Idle: "idle", "cores", "idle cores", "the machine";
     /// Cores of the machine.
@@ -174,11 +174,11 @@ signals! {
     /// Share of the time in which some task waited for memory.
     MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
     /// Cores that neither the server nor plimsoll used.
-    Others: "others", "cores", "cores of others", "the machine";
+    Others: "others", "cores", "cores of other processes", "the machine";
     /// Share of the time wanted that the host of the machine took.
     Steal: "steal", "share", "time taken by the machine's host", "the machine";
     /// Share of the quota's periods in which the server was stopped.
-    Throttled: "throttled", "share", "periods in which the quota was used up", "the control group";
+    Throttled: "throttled", "share", "periods in which the quota was exhausted", "the control group";
     /// The quota.
     Quota: "quota", "cores", "the quota", "the control group";
     /// Memory of the control group as a share of its limit.
@@ -186,19 +186,19 @@ signals! {
     /// Segments sent again.
     Retransmits: "retransmits", "share", "segments sent again", "the kernel's TCP";
     /// Ports of connections that are over.
-    TimeWait: "time_wait", "share", "ports held by connections that are over, of one peer's", "the kernel's TCP";
+    TimeWait: "time_wait", "share", "ports of one peer in TIME-WAIT", "the kernel's TCP";
     /// Threads that wait for another, on average.
-    InLock: "in_lock", "", "threads that wait for another", "what threads wait in";
+    InLock: "in_lock", "", "threads that wait for another thread", "the wait states of threads";
     /// Of these, those that wait at the same place in memory; the most at one place.
-    InSameLock: "in_same_lock", "", "threads that wait for the same thing", "what threads wait in";
+    InSameLock: "in_same_lock", "", "threads that wait for the same lock", "the wait states of threads";
     /// Threads that sleep for a time.
-    InSleep: "in_sleep", "", "threads that sleep for a time", "what threads wait in";
+    InSleep: "in_sleep", "", "threads that sleep for a time", "the wait states of threads";
     /// Threads that wait for an answer from a connection.
-    InRead: "in_read", "", "threads that wait for data", "what threads wait in";
+    InRead: "in_read", "", "threads that wait for data", "the wait states of threads";
     /// Threads that wait until somebody reads what they write to a pipe or a unix socket.
-    InWrite: "in_write", "", "threads that wait until somebody reads what they write", "what threads wait in";
+    InWrite: "in_write", "", "threads that wait for a reader of their output", "the wait states of threads";
     /// Threads that wait for storage.
-    InDisk: "in_disk", "", "threads that wait for storage", "what threads wait in";
+    InDisk: "in_disk", "", "threads that wait for storage", "the wait states of threads";
 }
 
 /// A figure with its unit.

@@ -131,17 +131,18 @@ impl Era {
     /// What happened, and what that means for the line.
     pub(super) fn doubt(&self) -> (DoubtKind, Sentence) {
         let (how, like) = match (self.falls(), self.is_trend()) {
-            (true, false) => ("fell", "as with a credit that is used up"),
-            (true, true) => ("fell again and again, lately", "as with a leak or data that grow"),
-            (false, false) => ("rose", "as with scaling or a cache that is warm now"),
-            (false, true) => ("rose again and again, lately", "as with a cache that fills"),
+            (true, false) => ("fell", "as with an exhausted credit"),
+            (true, true) => ("fell repeatedly, most recently", "as with a leak or growing data"),
+            (false, false) => ("rose", "as with scaling or a warm cache"),
+            (false, true) => ("rose repeatedly, most recently", "as with a cache that fills"),
         };
         let then = match self.is_trend() {
-            true => "and it may go on",
-            false => "and trials from before do not count",
+            true => "and the trend may continue",
+            false => "and earlier trials do not count",
         };
         let text = format!(
-            "The server's capacity {how} from {} to {} a second during the search, {like}, {then}: the last {} tell. A larger ",
+            "The server's capacity {how} from {} to {} a second during the search, {like}, {then}. The line is \
+             from the last {}. A larger ",
             format::rate(self.before_rps),
             format::rate(self.now_rps),
             format::duration(self.seconds.round() * 1e9),

@@ -64,7 +64,7 @@ impl Failing {
             FailingHow::Failed => "fail".to_owned(),
             FailingHow::Late(bound) => format!("take longer than {}", format::duration(bound.bound_ns as f64)),
         };
-        format!("{share} of the requests {how} whatever the load (at {from} a second as at {to})")
+        format!("{share} of the requests {how} at any load (at {from} a second as at {to})")
     }
 
     /// `allowed`: share of the requests that may fail.

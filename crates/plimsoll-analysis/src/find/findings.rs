@@ -141,14 +141,14 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let provable_rps = needed.map(|n| n / line_trial_s);
     let budget = format::duration(settings.budget_ns as f64);
     let mut sentences = vec![format!(
-        "In {budget} a line of 1 000 requests a second can be told to about {}; below about {} a second it may not be provable.",
+        "Within {budget} a line of 1 000 requests/s is precise to about {}; a line below about {}/s may not be provable.",
         format::rough_share(width),
         format::rate(provable_from_rps.ceil())
     )];
     let answer_ns = settings.first_answer_ns;
     if pace.line_ns > Pace::of(settings.budget_ns, 0).line_ns {
         sentences.push(format!(
-            "The first answer took {}, so a trial takes at least {} s unless answers get faster.",
+            "The first response took {}, so a trial takes at least {} s unless responses get faster.",
             format::duration(answer_ns as f64),
             format_number(line_trial_s)
         ));
@@ -298,12 +298,16 @@ fn of_the_end(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
         StoppedBy::Client => {
-            let text = "plimsoll itself was the limit: the server's line is higher than it could measure from here.";
+            let text = "plimsoll itself was the limit: the server's line is higher than plimsoll could measure from \
+                 here.";
             doubts.add(DoubtKind::Beyond, text);
         }
         StoppedBy::MaxRate => {
             let text = Sentence::from("The highest load allowed (").remedy(Remedy::MaxRate);
-            doubts.add(DoubtKind::Beyond, text.words(") still passes: the line is higher than was tried."));
+            doubts.add(
+                DoubtKind::Beyond,
+                text.words(") still meets the SLO: the line is higher than the highest trial."),
+            );
         }
         StoppedBy::LowestFails => {
             let lowest = findings
@@ -321,21 +325,21 @@ fn of_the_end(findings: &Findings) -> Doubts {
         StoppedBy::NothingAnswered => {
             let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
             let waited = format::duration(waited as f64);
-            let text = format!("Nobody answered within {waited}, so there is no line; a larger ");
-            doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" waits for longer."));
+            let text = format!("No response arrived within {waited}, so there is no line; a larger ");
+            doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
         }
         StoppedBy::Gone => {
             // Without a line that is what is told.
             if let Some(gone) = findings.gone.filter(|_| findings.load_line_rps.rps > 0.0) {
-                doubts.add(DoubtKind::Ended, format!("What is stated is from before: {}.", gone.text()));
+                doubts.add(DoubtKind::Ended, format!("The results are from before this: {}.", gone.text()));
             }
         }
         StoppedBy::Interrupted => {
             doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");
         }
         StoppedBy::Disturbed => {
-            let text = "Others disturbed most of the trials; what is stated is what held in spite of them. Stop what else \
-                        runs, and search again.";
+            let text = "Other processes disturbed most of the trials; the line is the highest load that met the SLO \
+                 nevertheless. Stop other programs, and search again.";
             doubts.add(DoubtKind::Others, text);
         }
         StoppedBy::Budget | StoppedBy::Width | StoppedBy::Stalls => {}
@@ -347,9 +351,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
                 let (seen, asked) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));
                 doubts.add(
                     DoubtKind::Promise,
-                    format!(
-                        "The SLO is missed by the idle server: with a single user it took {seen}, {asked} were asked."
-                    ),
+                    format!("The idle server breaks the SLO: a single user waits {seen}, and the SLO allows {asked}."),
                 );
                 break;
             }
@@ -364,10 +366,10 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     let trials = &sound(findings.attended());
     if let Some(stalls) = &findings.stalls {
         let then = match (&stalls.forbids, findings.load_line_rps.rps > 0.0) {
-            (Some(bound), _) => format!("no rate holds {bound}"),
-            (None, true) => "the line counts them in".to_owned(),
+            (Some(bound), _) => format!("no rate meets {bound}"),
+            (None, true) => "the line includes them".to_owned(),
             (None, false) => {
-                "no trial of this budget was long enough to show a rate that holds in spite of them".to_owned()
+                "no trial of this budget was long enough to find a rate that meets the SLO nevertheless".to_owned()
             }
         };
         doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.text()));
@@ -378,7 +380,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
         } else {
             format!("{} saturated trials were", capacity.set_aside)
         };
-        doubts.add(DoubtKind::SetAside, format!("{trials} far slower than the others and is taken for disturbed."));
+        doubts.add(DoubtKind::SetAside, format!("{trials} far slower than the rest and counts as disturbed."));
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
     let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.others.disturbed).count();
@@ -388,7 +390,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     if quota.is_none() && trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
         doubts.add(
             DoubtKind::Server,
-            "After an overload the server did not come to rest; trials that followed may have met its backlog.",
+            "After an overload the server's backlog did not drain; it may have disturbed the next trials.",
         );
     }
     if let Some(failing) = findings.failing {
@@ -396,7 +398,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
             FailingHow::Failed => format!("success>={}", share_syntax(settings.slo.success_min)),
             FailingHow::Late(bound) => bound.to_string(),
         };
-        doubts.add(DoubtKind::Server, format!("{}: no rate holds {promise}.", failing.text()));
+        doubts.add(DoubtKind::Server, format!("{}: no rate meets {promise}.", failing.text()));
     }
     if let Some(quota) = quota {
         doubts.add(DoubtKind::Server, quota.sentence());
@@ -405,14 +407,11 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     match rejected(trials).filter(|_| findings.failing.is_none() && findings.gone.is_none() && quota.is_none()) {
         Some((_, true)) => doubts.add(
             DoubtKind::Server,
-            "The server rejects what is too much; its saved-up allowance was used up before each trial near the line.",
+            "The server rejects excess load; its burst allowance was exhausted before each trial near the line.",
         ),
         Some((share, false)) => doubts.add(
             DoubtKind::Server,
-            format!(
-                "Requests fail at any load, {} of them at the most: no rate keeps that promise.",
-                format::share(share)
-            ),
+            format!("Requests fail at any load, {} of them at most: no rate meets the SLO.", format::share(share)),
         ),
         None => {}
     }
@@ -427,7 +426,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
         doubts.add(
             DoubtKind::Accounts,
             format!(
-                "Little's law does not hold: the number in flight and rate x stay differ by {}.",
+                "Little's law is violated: the number in flight and rate x response time differ by {}.",
                 format::rough_share(gap)
             ),
         );
@@ -448,12 +447,16 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     let made = at_line.filter(|(rate, _)| *rate >= line * 0.999).fold(0.0, |total, (rate, s)| total + rate * s);
     let unproven = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n && quota.is_none());
     if let Some(needed) = unproven {
-        doubts.add(DoubtKind::Promise, format!(
-            "Success>={} is not proven: that takes {} requests without a failure, and the trials at the line made {}.",
-            share_syntax(settings.slo.success_min),
-            format::count(needed as u64),
-            format::count(made.round() as u64)
-        ));
+        doubts.add(
+            DoubtKind::Promise,
+            format!(
+                "Success>={} is not proven: the proof takes {} requests without a failure, and the trials at the \
+             line made {}.",
+                share_syntax(settings.slo.success_min),
+                format::count(needed as u64),
+                format::count(made.round() as u64)
+            ),
+        );
     }
     doubts
 }

@@ -50,8 +50,8 @@ pub enum DemandError {
     Shape(String),
     /// A search has no such figure.
     #[error(
-        "'{0}' is no figure of a search; there are line (also rate), peak (also goodput), knee, scale and cpu: write for example \
-         line<5000"
+        "'{0}' is not a result of a search. Choose line (or rate), peak (or goodput), knee, scale or cpu, such \
+         as line<5000"
     )]
     Figure(String),
     /// A value that does not fit the figure.
@@ -64,7 +64,7 @@ impl DemandError {
     pub fn sentence(&self) -> Sentence {
         let said = Sentence::from(self.to_string());
         match self {
-            DemandError::Figure(_) => said.words(" (what users must get is said with ").remedy(Remedy::Slo).words(")"),
+            DemandError::Figure(_) => said.words(" (set the SLO with ").remedy(Remedy::Slo).words(")"),
             DemandError::Shape(_) | DemandError::Value(_) => said,
         }
     }
@@ -199,7 +199,7 @@ mod tests {
             ("CPU > 1.5ms", Ok(Some("it was 2.00 ms at the line"))),
             ("cpu>2.5ms", Ok(None)),
             ("p99>5ms", Err("line<5000")),
-            ("p99>5ms", Err("line (also rate), peak (also goodput), knee, scale and cpu")),
+            ("p99>5ms", Err("Choose line (or rate), peak (or goodput), knee, scale or cpu")),
             ("scale<2x", Ok(Some("nothing was measured"))),
             ("line", Err("no condition")),
             ("line<fast", Err("not a number")),

@@ -47,7 +47,7 @@ impl Gone {
             Offered::Rate(rate) => format!("{} a second", format::rate(rate)),
             Offered::Users(users) => format!("{} users", format::rate(users as f64)),
         };
-        format!("the server takes no connection any more, since a load of {load}")
+        format!("the server accepts no connections since a load of {load}")
     }
 }
 

@@ -165,16 +165,16 @@ impl Quota {
         let granted = format::count(self.granted.round() as u64);
         match self.window_s {
             Some(window_s) => Sentence::from(format!(
-                "The server allows {granted} requests in {}, and refuses all others: the line is what that comes to.",
+                "The server allows {granted} requests in {} and refuses the rest: the line is this quota.",
                 format::duration((window_s * 10.0).round() * 1e8)
             )),
             None => Sentence::from(format!(
-                "The server refused everything for {} after {granted} requests, however few were sent, as one does that gives an \
-                 allowance by the clock; no whole window was seen. A larger ",
+                "The server refused all requests for {} after {granted} requests, as with a quota per time \
+                 window. The search saw no whole window. A larger ",
                 format::duration(self.refused_s * 1e9)
             ))
             .remedy(Remedy::Budget)
-            .words(" sees one."),
+            .words(" shows one."),
         }
     }
 

@@ -127,33 +127,34 @@ impl Soak {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
         let void = match self.void_pieces {
             0 => String::new(),
-            1 => "; one piece of it was void".to_owned(),
-            many => format!("; {many} pieces of it were void"),
+            1 => "; one piece was void".to_owned(),
+            many => format!("; {many} pieces were void"),
         };
         let rate = format::rate(self.rate_rps);
         let Some(broke) = &self.broke else {
             return match self.met_s > 0.0 {
                 true => format!("{rate} a second met the SLO for {}{void}", time(self.met_s)),
-                false => format!("{rate} a second: no piece of it says anything about the server{void}"),
+                false => format!("{rate} a second: all pieces were void{void}"),
             };
         };
         let goodput = format::rate(broke.goodput_rps);
         let how = match broke.manner {
             SoakBreakManner::Refuses(share) => format!(
-                "then the server answered {} of the requests with an error status and {goodput} a second succeeded, as with a credit that is used up",
+                "then {} of the requests got an error status and {goodput} a second succeeded, as with an \
+                 exhausted credit",
                 format::share(share)
             ),
             SoakBreakManner::Fails(share) => {
                 format!("then {} of the requests failed and {goodput} a second succeeded", format::share(share))
             }
             SoakBreakManner::SlowedDown(from_ns, to_ns) => format!(
-                "response times rose by degrees before (p50 {} to {}), as with a leak or data that grow; in the end {goodput} a \
-                 second succeeded",
+                "response times rose gradually (p50 {} to {}), as with a leak or growing data; at the end \
+                 {goodput} a second succeeded",
                 format::duration(from_ns as f64),
                 format::duration(to_ns as f64)
             ),
             SoakBreakManner::CompletesLess => format!(
-                "then it completed only {goodput} a second, as with a credit that is used up or a background task"
+                "then the server completed only {goodput} a second, as with an exhausted credit or a background task"
             ),
             SoakBreakManner::Late => "then more requests were late than the SLO allows".to_owned(),
             SoakBreakManner::Altogether => {

@@ -94,7 +94,7 @@ fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads
     for change in asked.flagged.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
             true => "the budget left no time for it",
-            false => "it would not tell apart what may be the cause here",
+            false => "it would not separate the possible causes",
         };
         doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
     }

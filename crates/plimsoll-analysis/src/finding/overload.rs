@@ -47,7 +47,7 @@ pub(super) fn conclude<'a>(
     })?;
     let no_line = searched.filter(|findings| findings.load_line_rps.rps <= 0.0).map(|_| Doubt {
         kind: DoubtKind::Nothing,
-        text: "there is no line: steps are shares of the most that was answered".into(),
+        text: "there is no line: steps are shares of the peak throughput".into(),
     });
     let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let overloaded = |trial: &Trial| Overloaded::of(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
@@ -59,7 +59,7 @@ pub(super) fn conclude<'a>(
     let unsent: u64 = steps.map(|step| step.refused.unsent).sum();
     let own = (unsent > 0).then(|| Doubt {
         kind: DoubtKind::Unsent,
-        text: format!("{unsent} requests were never sent: for these the server was spared").into(),
+        text: format!("{unsent} requests were never sent, so the server had less load").into(),
     });
     let generator = summary.doubts.iter().filter(|doubt| doubt.kind == DoubtKind::Generator).cloned();
     let doubts: Doubts = no_line

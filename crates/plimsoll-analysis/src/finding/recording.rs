@@ -22,7 +22,7 @@ pub enum NoFinding {
     #[error("the search for the line used up the budget: give a longer one, or name the line")]
     NoTime,
     /// It compares nothing.
-    #[error("the run file holds no comparison")]
+    #[error("the run file contains no comparison")]
     NoArms,
 }
 
@@ -30,8 +30,10 @@ pub enum NoFinding {
 pub(super) fn cut_off(experiment: &Experiment) -> Option<Doubt> {
     let text = match (experiment.elapsed_ns, experiment.broken()) {
         (Some(_), _) => return None,
-        (None, Some(reason)) => format!("it broke off before its end ({reason}): this is what was measured"),
-        (None, None) => "the recording was cut off before its end: this is what it holds".to_owned(),
+        (None, Some(reason)) => {
+            format!("the run broke off before its end ({reason}): the results are those until then")
+        }
+        (None, None) => "the recording was cut off before its end: the results are those until then".to_owned(),
     };
     Some(Doubt { kind: DoubtKind::CutOff, text: text.into() })
 }

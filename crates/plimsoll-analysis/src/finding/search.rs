@@ -140,7 +140,7 @@ pub(super) fn conclude<'a>(
     let (planned, needed) = (planned(experiment, asked, &findings, &settings.slo), needed(asked, &findings, each_us));
     let limited = (findings.stopped_by == StoppedBy::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
-        text: "the generator was the limit, not the server: the line lies above what it could offer".into(),
+        text: "the generator was the limit, not the server: the line is above the generator's highest rate".into(),
     });
     let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited).chain(soaked);
     let doubts = doubts.chain(Doubts::noted(&experiment.noted.warnings)).chain(findings.doubts.clone()).collect();

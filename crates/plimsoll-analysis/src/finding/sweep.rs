@@ -117,7 +117,8 @@ impl<'a> SweepFinding<'a> {
             };
             let users = if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) };
             let text = format!("with {users}{others} the generator was the limit, not the server: ");
-            let reason = first.summary.generator.reason.clone().unwrap_or_else(|| "it could not keep up".into());
+            let reason =
+                first.summary.generator.reason.clone().unwrap_or_else(|| "the generator could not keep up".into());
             doubts.add(DoubtKind::Generator, Sentence::from(text).then(&reason));
         }
         for SweepLevel { concurrency, outcome } in &self.levels {
@@ -134,8 +135,8 @@ impl<'a> SweepFinding<'a> {
         if let Some(worst) = rough.iter().map(|(_, error)| *error).reduce(f64::max) {
             let at: Vec<String> = rough.iter().map(|(users, _)| format::count(*users)).collect();
             let text = format!(
-                "goodput varied: with {} users it may be off by up to {:.0} %, so that small differences between levels mean \
-                 nothing; more time (",
+                "goodput varied: with {} users its error is up to {:.0} %, so small differences between levels \
+                 carry no information; more time (",
                 at.join(", "),
                 worst * 100.0
             );

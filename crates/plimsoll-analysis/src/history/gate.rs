@@ -98,7 +98,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
         return no_verdict(
             before.len(),
             0,
-            format!("the run {} states no {}: {why}", candidate.file, candidate.measure()),
+            format!("the run {} has no {}: {why}", candidate.file, candidate.measure()),
         );
     }
     let (reference, new) = (logs(before), logs(candidates));
@@ -125,7 +125,7 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
         return no_verdict(
             n,
             m,
-            format!("{branch} has {n} {runs} that may be compared since its last change; {REFERENCE_MIN} are needed"),
+            format!("{branch} has {n} comparable {runs} since its last change, and the gate needs {REFERENCE_MIN}"),
         );
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;

@@ -22,7 +22,7 @@ pub enum LaneOrder {
 pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
     if a.measure() != b.measure() {
-        return vec![format!("one states a {}, the other a {}", a.measure(), b.measure())];
+        return vec![format!("one has a {}, the other a {}", a.measure(), b.measure())];
     }
     let reasons = [
         (a.traffic != b.traffic, "the traffic differs: other requests, connections, protocol or arrivals".to_owned()),

@@ -113,10 +113,10 @@ impl HistoryRun {
     /// Why the run says nothing about the server, where it does not.
     pub fn void(&self) -> Option<&str> {
         match (self.state, &self.summary) {
-            (RunState::UnderWay, _) => Some("it is under way"),
-            (RunState::BrokenOff, _) => Some("it broke off before its end"),
+            (RunState::UnderWay, _) => Some("the run is in progress"),
+            (RunState::BrokenOff, _) => Some("the run broke off before its end"),
             (RunState::Whole, Some(summary)) => summary.void.as_deref(),
-            (RunState::Whole, None) => Some("its file holds no summary"),
+            (RunState::Whole, None) => Some("its file contains no summary"),
         }
     }
 

@@ -84,7 +84,7 @@ fn of_search(found: &SearchFinding) -> StudySummary {
         StoppedBy::Client => Some("the load generator was the limit"),
         StoppedBy::Disturbed => Some("other processes disturbed the machine"),
         StoppedBy::Interrupted if line.rps <= 0.0 => Some("it was interrupted before a line was found"),
-        _ if trials[0] + trials[1] == 0 => Some("no trial says anything about the server"),
+        _ if trials[0] + trials[1] == 0 => Some("all trials were void"),
         _ => None,
     };
     StudySummary {

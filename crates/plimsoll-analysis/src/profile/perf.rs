@@ -135,7 +135,7 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
             let event = match events.iter().position(|event| *event == head.event) {
                 Some(event) => event,
                 None if events.len() == EVENTS_MAX => {
-                    let what = "has one more than 64 different events, which no recording counts";
+                    let what = "has more than 64 different events";
                     return Err(ReadError::Line { line: number + 1, what });
                 }
                 None => {
@@ -241,7 +241,7 @@ mod tests {
         };
         assert!(given(text(64).as_bytes()).is_ok_and(|profile| profile.sample_types.len() == 65));
         let refused = given(text(100_000).as_bytes()).expect_err("too many").to_string();
-        assert!(refused.contains("line 129 has one more than 64 different events"), "{refused}");
+        assert!(refused.contains("line 129 has more than 64 different events"), "{refused}");
     }
 
     #[test]

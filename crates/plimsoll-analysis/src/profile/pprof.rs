@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
     fn skip(&mut self, bytes: u64) -> Result<&'a [u8], ReadError> {
         let start = self.at;
         if bytes > (self.end - start) as u64 {
-            return Err(fault(start, "a field is longer than what is left"));
+            return Err(fault(start, "a field is longer than the rest of the file"));
         }
         self.at += bytes as usize;
         Ok(&self.input[start..self.at])
@@ -112,7 +112,7 @@ impl Strings<'_> {
         let bytes = usize::try_from(index).ok().and_then(|index| self.0.get(index));
         bytes
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-            .ok_or_else(|| fault(0, "a string is named that is not there"))
+            .ok_or_else(|| fault(0, "a name refers to a missing string"))
     }
 }
 
@@ -216,7 +216,7 @@ fn parts<'a>(input: &'a [u8], room: &mut Room) -> Result<Parts<'a>, ReadError> {
         return Err(fault(input.len(), "there is no table of strings"));
     }
     if parts.sample_types.is_empty() {
-        return Err(fault(input.len(), "it does not say what it counts"));
+        return Err(fault(input.len(), "the profile does not name its values"));
     }
     Ok(parts)
 }

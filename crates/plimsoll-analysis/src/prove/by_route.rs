@@ -146,7 +146,7 @@ pub(super) fn succeed_on_one_side(routes: &[RouteCompared]) -> Option<Doubt> {
     let letter = ["A", "B"][side];
     let other = ["A", "B"][1 - side];
     let text = format!(
-        "the targets answer differently: '{}' never succeeds on {letter} and does on {other} ({:.1} %)",
+        "the targets respond differently: '{}' never succeeds on {letter}, but on {other} ({:.1} %)",
         route.name,
         route.success_rate[1 - side] * 100.0
     );

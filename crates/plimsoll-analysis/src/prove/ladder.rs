@@ -77,7 +77,7 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
     let blocks_void = blocks.len() - counted.len();
     let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
     if let Some(reason) = broken {
-        doubts.add(DoubtKind::Ended, format!("the measuring broke off: {reason}"));
+        doubts.add(DoubtKind::Ended, format!("the measurement broke off: {reason}"));
     }
     Ladder { rungs: out, blocks: counted.len(), blocks_void, doubts }
 }

@@ -168,13 +168,12 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     doubts.extend(by_route::succeed_on_one_side(&routes));
     let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
     if let Others { disturbed: true, reason: Some(reason), .. } = Others::over(loads, "loads") {
-        let text =
-            format!("the machine was disturbed: {reason}; the intervals hold all the same, and are wider for it");
+        let text = format!("the machine was disturbed: {reason}; the intervals stay valid, and are wider");
         doubts.add(DoubtKind::Others, text);
     }
     let refused = match &stopped_by {
         ComparisonEnd::Broken(why) => Some(format!("the comparison broke off: {why}")),
-        ComparisonEnd::Void => Some("hardly a block counted".to_owned()),
+        ComparisonEnd::Void => Some("hardly a block was valid".to_owned()),
         ComparisonEnd::Verdict | ComparisonEnd::Blocks | ComparisonEnd::Budget => None,
     };
     if let Some(why) = refused {

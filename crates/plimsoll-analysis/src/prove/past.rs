@@ -39,7 +39,7 @@ pub fn pasts_differ(a: &Past, b: &Past) -> Option<Sentence> {
     let cpu = differ(a.cpu_s, b.cpu_s, CPU_TIMES, CPU_S);
     let of = |past: &Past| format!("was started {} ago and has used {} of CPU", time(past.age_s), time(past.cpu_s));
     (age || cpu).then(|| {
-        let text = "two processes are compared, not only two builds, and they have different pasts";
+        let text = "the two running processes have different histories, which can differ more than the builds";
         Sentence::from(format!("{text}: A {}, B {}; ", of(a), of(b)))
             .remedy(Remedy::Builds)
             .words(" starts both afresh for each load")

@@ -199,8 +199,7 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<Differing> {
         let Some((effect, shares)) = compared(&share) else { continue };
         if (shares[0] - shares[1]).abs() > STATUS_TOLERANCE && is_credible(&effect) {
             let [a, b] = shares.map(format::share);
-            let text =
-                format!("the sides answer differently: status {status} is {b} of the answers of B and {a} of A's");
+            let text = format!("the sides respond differently: status {status} is {b} of B's responses and {a} of A's");
             return Some(Differing { text, much: true });
         }
     }
@@ -211,7 +210,7 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<Differing> {
     let much = (sizes[1] / sizes[0] - 1.0).abs() > SIZE_TOLERANCE;
     let digits = usize::from((sizes[1] - sizes[0]).abs() < 10.0);
     let text = format!(
-        "the sides answer differently: an answer of A has {:.digits$} bytes on average, one of B {:.digits$}",
+        "the sides respond differently: a response of A has {:.digits$} bytes on average, one of B {:.digits$}",
         sizes[0], sizes[1]
     );
     Some(Differing { text, much })
@@ -238,7 +237,7 @@ fn far_out(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     }
     let side = if (low > high) == more_is_better { 'B' } else { 'A' };
     let text = format!(
-        "{side} is now and then much worse: {most} of {} blocks lie far out against it, {least} the other way",
+        "{side} is sometimes much worse: {most} of {} blocks are outliers against it, {least} in its favour",
         by_block.len()
     );
     Some((side, text))

@@ -80,8 +80,8 @@ impl NoProfile {
     /// In words.
     pub fn text(self) -> &'static str {
         match self {
-            NoProfile::NothingHeld => "there is no load that the server holds",
-            NoProfile::NothingCommon => "there is no load that both sides hold",
+            NoProfile::NothingHeld => "there is no load that the server sustains",
+            NoProfile::NothingCommon => "there is no load that both sides sustain",
         }
     }
 }

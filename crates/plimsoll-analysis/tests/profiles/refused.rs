@@ -60,7 +60,7 @@ fn inconsistent_profiles_are_refused() {
     read(&with(&|_| ())).expect("good");
     check(&with(&|p| p.samples[0].values.push(2)), "another number of values");
     check(&with(&|p| p.samples[0].stack.push(1)), "names no location");
-    check(&with(&|p| p.types.clear()), "what it counts");
+    check(&with(&|p| p.types.clear()), "does not name its values");
     let mut location = Vec::new();
     bytes(&mut location, 4, &[0x08, 0x63]);
     let mut bad = with(&|_| ());
@@ -68,11 +68,11 @@ fn inconsistent_profiles_are_refused() {
     check(&bad, "names no function");
     let mut bad = with(&|_| ());
     bytes(&mut bad, 1, &[0x08, 0x63]);
-    check(&bad, "a string is named");
+    check(&bad, "a missing string");
     let mut bad = with(&|_| ());
     varint(&mut bad, 2 << 3 | 2);
     varint(&mut bad, u64::MAX);
-    check(&bad, "longer than what is left");
+    check(&bad, "longer than the rest of the file");
 }
 
 fn packed(bytes: &[u8]) -> Vec<u8> {

@@ -154,7 +154,7 @@ fn what_cannot_be_said_is_not() {
         other.iter_mut().for_each(|block| block.readings[1].answer_bytes = scaled(block.readings[1].answer_bytes));
         let rules = Rules { answers_may_differ, ..settings.clone() };
         let proof = conclude(&rules, &other, ComparisonEnd::Blocks);
-        let said = proof.doubts.above().any(|warning| warning.contains("answer differently"));
+        let said = proof.doubts.above().any(|warning| warning.contains("respond differently"));
         assert_eq!((proof.verdict, said), (verdict, is_said), "{bytes}: {proof:?}");
     }
 }
@@ -166,7 +166,7 @@ fn blocks_that_others_disturbed_count() {
         cores: Some(1.9),
         machine_cores: 2.0,
         disturbed: true,
-        reason: Some("others used 1.9 of 2 cores".into()),
+        reason: Some("other processes used 1.9 of 2 cores".into()),
         span_ns: 400_000_000,
         ..Others::default()
     };
@@ -181,7 +181,7 @@ fn blocks_that_others_disturbed_count() {
     }
     let [quiet, disturbed] = [&quiet, &blocks].map(|blocks| conclude(&settings, blocks, ComparisonEnd::Budget));
     assert_eq!((disturbed.blocks, disturbed.blocks_void), (BLOCKS, 0));
-    assert!(disturbed.doubts.above().any(|warning| warning.contains("was disturbed: others used 1.9")));
+    assert!(disturbed.doubts.above().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
     let width =
         |proof: &plimsoll_analysis::prove::Proof| proof.measures[0].ratio_interval.expect("an interval").half_width();
     // A third of the blocks lies out by half: as they are, half of the interval would be 6 % and more.

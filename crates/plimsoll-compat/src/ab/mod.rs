@@ -22,14 +22,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use words::{AbCommand, AbOptions, parse};
 
 const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
-    -n N   requests [1]                     -c N   at a time [1]
+    -n N   requests [1]                     -c N   concurrency [1]
     -t S   seconds at most; -n 50000        -s S   timeout of a request [30]
-    -k     keep connections                 -r     go on where a request is not answered
+    -k     keep connections                 -r     continue after a failed request
     -p FILE, -u FILE, -T TYPE   body of a POST, of a PUT, and its type
     -m METHOD, -i               another method, HEAD
     -H 'Name: value', -C name=value, -A user:password
-    -l     answers may differ in length     -B IP  from this address
-    -v N   2: heads, 4: all that comes      -q     no progress
+    -l     allow responses of any length    -B IP  send from this address
+    -v N   2: headers, 4: all received data -q     no progress
     -d     no percentages                   -S     no deviations
     -e FILE, -g FILE            percentages as CSV, a line for each request for gnuplot
     -E FILE  certificate and key            -V, -h
@@ -38,7 +38,7 @@ const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
     --output FILE    keep the run in this file
     --json           print plimsoll's results as JSON
     --allow-public   load on addresses that are not private
-What differs from ab: docs/how-to/coming-from.md
+Differences from ab: docs/how-to/coming-from.md
 ";
 
 /// Carries out what the words after the name ask for.
@@ -167,7 +167,7 @@ fn refusal(failure: RequestFailure) -> &'static str {
         RequestFailure::Timeout => "apr_pollset_poll: The timeout specified has expired (70007)",
         RequestFailure::Tls => "SSL handshake failed (5)",
         RequestFailure::ClosedEarly => "apr_socket_recv: End of file found (70014)",
-        RequestFailure::Protocol => "apr_socket_recv: the answer is none of HTTP",
+        RequestFailure::Protocol => "apr_socket_recv: the response is not HTTP",
         _ => "apr_socket_recv: Connection reset by peer (104)",
     }
 }

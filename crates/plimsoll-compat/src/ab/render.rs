@@ -29,8 +29,8 @@ pub const BANNER: &str = concat!(
     "This is plimsoll ",
     env!("CARGO_PKG_VERSION"),
     " with the command line and the output of ApacheBench\n",
-    "Times run from the moment at which a request was to be sent\n",
-    "What else differs: docs/how-to/coming-from.md\n\n"
+    "Times count from the scheduled start of each request\n",
+    "Other differences: docs/how-to/coming-from.md\n\n"
 );
 
 /// Before the load.

@@ -51,16 +51,16 @@ pub struct AbOptions {
 const VALUED: &str = "nctspuTvCHAgemBEbPXZfxyz";
 const SWITCHES: &str = "kiqlrdSVhIw";
 const REFUSED: [(char, &str); 10] = [
-    ('b', "the size of a socket's buffer is the system's"),
-    ('P', "load does not go through a proxy"),
-    ('X', "load does not go through a proxy"),
-    ('w', "plimsoll report makes a page of a run that --output keeps"),
-    ('x', "plimsoll report makes a page of a run that --output keeps"),
-    ('y', "plimsoll report makes a page of a run that --output keeps"),
-    ('z', "plimsoll report makes a page of a run that --output keeps"),
-    ('Z', "which ciphers are good is not chosen here"),
-    ('f', "TLS is 1.2 or 1.3, whichever the server takes"),
-    ('I', "the server's name is always sent"),
+    ('b', "the system sets the size of socket buffers"),
+    ('P', "plimsoll does not use proxies"),
+    ('X', "plimsoll does not use proxies"),
+    ('w', "--output FILE records the run, and plimsoll report makes a page of it"),
+    ('x', "--output FILE records the run, and plimsoll report makes a page of it"),
+    ('y', "--output FILE records the run, and plimsoll report makes a page of it"),
+    ('z', "--output FILE records the run, and plimsoll report makes a page of it"),
+    ('Z', "the TLS library chooses the ciphers"),
+    ('f', "the server chooses TLS 1.2 or 1.3"),
+    ('I', "TLS always sends the server's name"),
 ];
 /// Requests of a load that ends by its time.
 const TIMED_REQUESTS: u64 = 50_000;
@@ -122,7 +122,7 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
                 }
             };
             if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == letter) {
-                return Err(format!("-{letter} is not done here: {why}"));
+                return Err(format!("-{letter} is not supported: {why}"));
             }
             match letter {
                 'h' => return Ok(AbCommand::Usage),
@@ -136,15 +136,15 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
     let [url] = rest[..] else {
         return Err(match rest.get(1) {
             None => "ab: the URL is missing, as in http://127.0.0.1:8080/".to_owned(),
-            Some(word) => format!("ab: '{word}' stands after the URL; flags go before it"),
+            Some(word) => format!("ab: '{word}' follows the URL; write flags before the URL"),
         });
     };
     asked.url.clone_from(url);
     if asked.requests < asked.concurrency {
-        return Err("-c: there cannot be more at a time than requests (-n)".to_owned());
+        return Err("-c: the concurrency exceeds the number of requests (-n)".to_owned());
     }
     let check = |line: &String| match line.chars().any(char::is_control) {
-        true => Err("-H, -C, -T: a line of a head has no control characters".to_owned()),
+        true => Err("-H, -C, -T: a header field cannot contain control characters".to_owned()),
         false => Ok(()),
     };
     asked.lines.iter().chain(&cookies).chain([&asked.content_type]).try_for_each(check)?;
@@ -164,7 +164,7 @@ impl AbOptions {
             ("http11", None) => self.is_1_1 = true,
             ("json", None) => self.json = true,
             ("allow-public", None) => self.as_they_are.push("--allow-public".to_owned()),
-            ("help", None) => return Err("ab -h tells its flags".to_owned()),
+            ("help", None) => return Err("ab -h lists the flags".to_owned()),
             ("output", _) => {
                 self.output = Some(value.or_else(|| words.next().cloned()).ok_or("--output: the file is missing")?);
             }
@@ -176,7 +176,7 @@ impl AbOptions {
     fn flag(&mut self, letter: char, value: &str) -> Result<(), String> {
         let number = || value.parse::<u64>().map_err(|_| format!("-{letter}: '{value}' is no whole number"));
         let positive = || match number()? {
-            0 => Err(format!("-{letter}: 0 is too few")),
+            0 => Err(format!("-{letter}: must be more than 0")),
             number => Ok(number),
         };
         match letter {
@@ -196,7 +196,7 @@ impl AbOptions {
             }
             'p' | 'u' => {
                 if self.body.is_some() {
-                    return Err("-p and -u: a request has one body".to_owned());
+                    return Err("-p and -u: a request has one body; leave one out".to_owned());
                 }
                 // A method of one's own stays.
                 if ["GET", "HEAD"].contains(&self.method.as_str()) {
@@ -227,7 +227,7 @@ impl AbOptions {
 
     fn takes_method(&mut self, method: &str) -> Result<(), String> {
         if method == "HEAD" && self.body.is_some() || self.method == "HEAD" && method != "HEAD" {
-            return Err("-i: a request for a head has no body".to_owned());
+            return Err("-i: a HEAD request has no body".to_owned());
         }
         self.method = method.to_owned();
         Ok(())
@@ -364,15 +364,15 @@ mod tests {
         for (line, expect) in [
             ("-n 1", "URL is missing"),
             ("-n x h", "-n: 'x'"),
-            ("-n 0 h", "-n: 0"),
+            ("-n 0 h", "-n: must be more than 0"),
             ("-n", "-n: the value is missing"),
-            ("-n 1 -c 2 h", "-c: there cannot be more"),
-            ("h -n 5", "'-n' stands after the URL"),
+            ("-n 1 -c 2 h", "-c: the concurrency exceeds"),
+            ("h -n 5", "'-n' follows the URL"),
             ("-Q h", "invalid option -Q"),
             ("--what h", "invalid option --what"),
-            ("-X p:1 h", "-X is not done here"),
-            ("-w h", "-w is not done here"),
-            ("-Z AES h", "-Z is not done here"),
+            ("-X p:1 h", "-X is not supported"),
+            ("-w h", "-w is not supported"),
+            ("-Z AES h", "-Z is not supported"),
             ("-H nothing h", "-H"),
             ("-H a:\u{1} h", "control"),
             ("-p f -u g h", "one body"),

@@ -103,7 +103,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         let began_us = tally.rows.iter().map(|row| row.intended_us).min().unwrap_or(0);
         output::print(&csv(&tally.rows, began_us));
         if tally.rows_left_out > 0 {
-            output::note(&format!("warning: -o csv: {} answers have no line", tally.rows_left_out));
+            output::note(&format!("warning: -o csv: {} responses have no line", tally.rows_left_out));
         }
     } else {
         let host = format!("{}:{}", url.origin.host, url.origin.port);
@@ -119,7 +119,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
         false => tally.led_away,
     };
-    let warning = format!("warning: {redirects} answers were redirects that are not followed");
+    let warning = format!("warning: {redirects} responses were redirects, which plimsoll does not follow");
     drop(print_results);
     measured.end(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
     // As hey: figures are no failure, also where ^C has ended the load.

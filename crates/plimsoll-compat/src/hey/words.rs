@@ -89,7 +89,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
                 asked.duration_ns = Some(ns).filter(|ns| *ns > 0);
             }
             "o" if value == "csv" => asked.is_csv = true,
-            "o" => return Err(format!("-o: '{value}' is not csv; --output FILE keeps a run")),
+            "o" => return Err(format!("-o: '{value}' is not csv; --output FILE records a run")),
             "m" => {
                 if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
                 {
@@ -119,7 +119,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
             "disable-keepalive" => asked.keep_alive = !truth()?,
             "disable-redirects" => asked.follows = !truth()?,
             "cpus" => asked.as_they_are.push(format!("--threads={}", number()?.max(1))),
-            "x" => return Err("-x is not done here: load does not go through a proxy".to_owned()),
+            "x" => return Err("-x is not supported: plimsoll does not use proxies".to_owned()),
             "allow-public" => asked.as_they_are.extend(truth()?.then(|| "--allow-public".to_owned())),
             "json" => asked.json = truth()?,
             "output" => asked.output = Some(value.to_owned()),
@@ -131,7 +131,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
     let [url] = &rest[..] else {
         return Err(match rest.get(1) {
             None => "hey: the URL is missing, as in http://127.0.0.1:8080/".to_owned(),
-            Some(word) => format!("hey: '{word}' stands after the URL; flags go before it"),
+            Some(word) => format!("hey: '{word}' follows the URL; write flags before the URL"),
         });
     };
     let read = Url::read(url).map_err(|failure| failure.to_string())?;
@@ -142,12 +142,12 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         return Err("-n, -c: 0 is too few".to_owned());
     }
     if asked.duration_ns.is_none() && asked.requests < asked.workers {
-        return Err("-n: there cannot be fewer requests than workers (-c)".to_owned());
+        return Err("-n: fewer requests than workers (-c)".to_owned());
     }
     asked.headers = said.headers();
     let is_wrong = |text: &String| text.chars().any(char::is_control);
     if asked.headers.iter().any(|(name, value)| is_wrong(name) || is_wrong(value)) || asked.host.iter().any(is_wrong) {
-        return Err("-H, -A, -T, -U, -host: a field of a head has no control characters".to_owned());
+        return Err("-H, -A, -T, -U, -host: a header field cannot contain control characters".to_owned());
     }
     Ok(Some(asked))
 }
@@ -321,10 +321,10 @@ mod tests {
             ("-n 1", "URL is missing"),
             ("-n x h", "-n: 'x'"),
             ("-n 0 h", "too few"),
-            ("-n 1 -c 2 h", "-n: there cannot be fewer"),
-            ("h -n 5", "'-n' stands after the URL"),
+            ("-n 1 -c 2 h", "-n: fewer requests than workers"),
+            ("h -n 5", "'-n' follows the URL"),
             ("-Q 5 h", "-Q is not known"),
-            ("-x http://p h", "-x is not done here"),
+            ("-x http://p h", "-x is not supported"),
             ("-o json h", "-o: 'json'"),
             ("-q fast h", "-q: 'fast'"),
             ("-z 10 h", "-z: '10'"),

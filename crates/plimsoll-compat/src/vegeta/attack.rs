@@ -33,7 +33,7 @@ const KNOWN_BYTES_MAX: usize = 512 << 20;
 const TARGET_BYTES: usize = 1_024;
 
 /// What is said of a request without an answer in time.
-const LATE: &str = "no answer within the timeout";
+const LATE: &str = "no response within the timeout";
 
 /// A target, ready to be asked.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Targets {
         if self.host.is_empty() {
             self.host = host;
         } else if self.host != host {
-            return Err(format!("{place}: '{host}' is not '{}': an attack is on one server", self.host));
+            return Err(format!("{place}: '{host}' is not '{}': an attack has one server", self.host));
         }
         let read = |path: &str| files::read(path.as_ref(), Use::Body).map_err(|why| format!("{place}: '{path}' {why}"));
         let body = match (&target.body, &self.asked.body) {
@@ -347,7 +347,9 @@ impl HandedBytes {
             }
         };
         let started = std::thread::Builder::new().name("targets".into()).spawn(read);
-        started.map_err(|error| Failure::start(format!("-targets: no thread reads them: {}", system_text(&error))))?;
+        started.map_err(|error| {
+            Failure::start(format!("-targets: no thread could be started to read them: {}", system_text(&error)))
+        })?;
         Ok(HandedBytes { chunks, current: Vec::new(), at: 0 })
     }
 }
@@ -432,11 +434,13 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     drop((measured, shared));
     writing.join().map_err(|_| Failure::start("the results could not be written"))??;
     if redirects > 0 {
-        output::note(&format!("warning: {redirects} answers were redirects to another server, which are not followed"));
+        output::note(&format!(
+            "warning: {redirects} responses redirect to another server, and plimsoll does not follow them"
+        ));
     }
     if limited {
         output::note(
-            "warning: plimsoll was the limit of this attack, and not the server: its latencies are ours as well",
+            "warning: plimsoll was the limit of this attack, not the server: the latencies include plimsoll's share",
         );
     }
     // As vegeta: also what ^C has ended is an attack.

@@ -21,21 +21,21 @@ use words::{EncodeOptions, PlotOptions, ReportOptions, ReportShape, VegetaComman
 
 const USAGE: &str = "Usage: plimsoll vegeta <command> [flags] [FILE...]
 
-attack: targets in turn at a rate, and a result for each
+attack: send to the targets in turn at a rate, and write a result for each request
   -targets FILE, -format http|json, -lazy -body FILE, -header 'Name: value'
   -rate 50/1s, -duration 5s, -timeout 30s, -max-workers N (for -rate 0)
   -max-connections N, -keepalive=false, -insecure, -cert, -key, -root-certs
   -laddr IP, -unix-socket PATH, -max-body N, -name NAME, -output FILE
   -to json|csv|gob                        [default: as FILE ends, else json]
   -allow-public                           load on addresses that are not private
-report: what results say
-  -type text|json|hist[BUCKETS]|hdrplot   their shape [default: text]
+report: summarise results
+  -type text|json|hist[BUCKETS]|hdrplot   format [default: text]
   -buckets '[0,1ms,10ms]'                 for -type json or hist
   -output FILE                            [default: stdout]
-plot: a page of what they say over time
-  -title TEXT, -threshold N               points of a line at most
+plot: make a page of latencies over time
+  -title TEXT, -threshold N               maximum points of a line
   -output FILE                            [default: stdout]
-encode: results in another encoding
+encode: convert results
   -to json|csv|gob                        [default: json]
   -output FILE                            [default: stdout]
 

@@ -9,9 +9,7 @@ use std::io::{IsTerminal, Write};
 /// Bytes are not for a terminal.
 pub fn refuse_bytes_on_terminal(encoding: VegetaEncoding, output: Option<&str>) -> Result<(), Failure> {
     match encoding == VegetaEncoding::Gob && output.is_none() && std::io::stdout().is_terminal() {
-        true => {
-            Err(Failure::usage("-to gob: bytes are not for a terminal; say where with -output FILE, or with > FILE"))
-        }
+        true => Err(Failure::usage("-to gob: binary data cannot go to a terminal; add -output FILE or > FILE")),
         false => Ok(()),
     }
 }
@@ -21,7 +19,7 @@ pub fn opened(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), F
     match output {
         // What is written there would go nowhere, without a word.
         None if plimsoll_sys::process::stdout_was_closed() => {
-            Err(Failure::start("'stdout' is closed: results cannot be written; say where with -output FILE"))
+            Err(Failure::start("'stdout' is closed: results cannot be written; add -output FILE"))
         }
         None => Ok((Box::new(std::io::stdout()), "stdout".to_owned())),
         Some(path) => {

@@ -126,7 +126,7 @@ pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
         "attack" => attack(words),
         "plot" => plot(words),
         "-h" | "-help" | "--help" | "help" => Ok(VegetaCommand::Usage),
-        other => Err(format!("vegeta {other}: there are attack, report, plot and encode")),
+        other => Err(format!("vegeta {other}: unknown command; choose attack, report, plot or encode")),
     }
 }
 
@@ -139,7 +139,7 @@ fn before_command(words: &[String]) -> Result<Option<Vec<String>>, String> {
             // As many as there are: an attack takes what it needs.
             "cpus" => _ = value.parse::<u32>().map_err(|_| format!("-cpus: '{value}' is no number"))?,
             "profile" if value.is_empty() => {}
-            "profile" => return Err("-profile is not done here: perf record shows what plimsoll does".into()),
+            "profile" => return Err("-profile is not supported: use perf record".into()),
             _ => return Ok(false),
         }
         Ok(true)
@@ -242,7 +242,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
         return Err(format!("vegeta attack: '{word}' is no flag"));
     }
     if asked.rate_rps == 0.0 && asked.workers_max.is_none() {
-        return Err("-rate 0: say with -max-workers how many ask at a time".into());
+        return Err("-rate 0: set the concurrency with -max-workers".into());
     }
     if !asked.keep_alive {
         asked.as_they_are.push("--no-keepalive".to_owned());
@@ -292,7 +292,7 @@ fn report(words: &[String]) -> Result<VegetaCommand, String> {
     })?;
     let Some(files) = files else { return Ok(VegetaCommand::Usage) };
     if shape == ReportShape::Histogram && buckets_ns.is_empty() {
-        return Err("-type hist: say where buckets begin, such as -type 'hist[0,1ms,10ms]'".into());
+        return Err("-type hist: give the buckets' lower bounds, such as -type 'hist[0,1ms,10ms]'".into());
     }
     Ok(VegetaCommand::Report(ReportOptions { shape, buckets_ns, output, files }))
 }
@@ -458,7 +458,7 @@ mod tests {
         for (line, expect) in [
             ("report -every 1s", "-every is not known"),
             ("report -type pie", "'pie'"),
-            ("report -type hist", "where buckets begin"),
+            ("report -type hist", "the buckets' lower bounds"),
             ("report -type hist[2ms,1ms]", "in order"),
             ("report -buckets 5", "[0,1ms,10ms]"),
             ("report -type", "'' is not text"),
@@ -473,7 +473,7 @@ mod tests {
             ("-cpus x attack", "-cpus: 'x'"),
             ("-profile cpu attack", "-profile"),
             ("-every attack", "vegeta: -every is not known"),
-            ("dump", "attack, report, plot and encode"),
+            ("dump", "attack, report, plot or encode"),
         ] {
             assert!(read(line).is_err_and(|why| why.contains(expect)), "{line}: {:?}", read(line));
         }

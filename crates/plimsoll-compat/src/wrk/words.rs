@@ -176,7 +176,7 @@ impl WrkOptions {
             return usage("number of connections must be >= threads");
         }
         if self.timeout_ns == 0 {
-            return usage("--timeout wants more than 0");
+            return usage("--timeout must be more than 0");
         }
         if self.dialect == Dialect::Wrk2 && self.rate.unwrap_or(0) == 0 {
             return usage("Throughput MUST be specified with the --rate or -R option");

@@ -22,7 +22,7 @@ pub fn curve_chart(heading: &Heading, x: Measured, y: Measured, lines: &[Line], 
     let drawn = |p: &(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
     let all = || lines.iter().flat_map(|line| &line.points).copied().filter(drawn);
     if all().next().is_none() {
-        return empty(heading, "the log is too short, or its stamps too coarse, to tell", theme);
+        return empty(heading, "the log is too short, or its timestamps are too coarse", theme);
     }
     let across = Axis::new(Scale::log_around(all().map(|p| p.0)), x.unit, 9);
     let up = Axis::new(Scale::log_around(all().map(|p| p.1)), y.unit, 9);

@@ -25,7 +25,7 @@ const GAP: f64 = 12.0;
 /// Draws the bars of some signals.
 pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme) -> String {
     if signals.is_empty() {
-        return empty(heading, "nothing was seen that speaks for a cause", theme);
+        return empty(heading, "no evidence for a cause was observed", theme);
     }
     let written = signals.iter().flat_map(|signal| signal.values.iter().flatten());
     let widest = written.map(|(_, text)| text_width(text, SMALL, true)).fold(0.0, f64::max);
@@ -80,6 +80,6 @@ mod tests {
             }
             assert!(!svg.contains("NaN"));
         }
-        assert!(evidence_chart(&heading, &[], Theme::Light).contains("nothing was seen"));
+        assert!(evidence_chart(&heading, &[], Theme::Light).contains("no evidence for a cause"));
     }
 }

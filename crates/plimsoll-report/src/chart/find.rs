@@ -163,7 +163,7 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
     if all.iter().all(Vec::is_empty) {
-        return empty(heading, "no open trial was made: there is nothing to draw", theme);
+        return empty(heading, "no trial at a rate was made: there is nothing to draw", theme);
     }
     let names = told_apart(searched.iter().map(|one| one.name));
     let x = Axis::new(rates(searched), AxisUnit::Count, if theme.is_narrow() { 5 } else { 8 });
@@ -228,7 +228,7 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
 }
 
 /// The name of trials that did not hold the SLO, where some were cut short.
-const CUT: &str = "did not hold it (with an arrow: p99 is higher)";
+const CUT: &str = "broke the SLO (arrow: p99 is higher)";
 
 /// What words must keep away from.
 fn drawn(plot: &Plot, searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>]) -> Taken {
@@ -306,9 +306,9 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     };
     let cut = all.iter().flatten().any(|(_, t)| t.verdict == Verdict::Fail && t.stopped);
     [
-        (Verdict::Pass, "trial held the SLO"),
-        (Verdict::Fail, "did not hold it"),
-        (Verdict::Void, "void: says nothing of the server"),
+        (Verdict::Pass, "trial met the SLO"),
+        (Verdict::Fail, "broke the SLO"),
+        (Verdict::Void, "void: no information on the server"),
     ]
     .into_iter()
     .map(|(verdict, name)| if verdict == Verdict::Fail && cut { (verdict, CUT) } else { (verdict, name) })

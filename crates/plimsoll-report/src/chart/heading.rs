@@ -46,12 +46,12 @@ pub fn line_title(findings: &Findings) -> String {
     let upper = line.upper.filter(|upper| upper.is_finite());
     // What stands beside the line in text is heard here, too.
     let carries = match (line.confirmed, findings.doubts.beside().next()) {
-        (true, None) => "carries",
-        (true, Some(_)) => "probably carries",
-        (false, _) => "may carry (not confirmed)",
+        (true, None) => "sustains",
+        (true, Some(_)) => "probably sustains",
+        (false, _) => "may sustain (not confirmed)",
     };
     let over = match findings.log {
-        Some(log) if line.rps > 0.0 => format!("the log {} times over: ", format::times(log.times(line.rps))),
+        Some(log) if line.rps > 0.0 => format!("{} times the log: ", format::times(log.times(line.rps))),
         _ => String::new(),
     };
     match (line.rps > 0.0, upper) {
@@ -63,7 +63,7 @@ pub fn line_title(findings: &Findings) -> String {
             format!("The service {carries} {over}{rate} {counted} a second, and maybe more, while {promise}")
         }
         (false, Some(upper)) => {
-            format!("Even at {} {counted} a second it is not so that {promise}", about(upper))
+            format!("Even {} {counted} a second break the SLO: {promise}", about(upper))
         }
         (false, None) => format!("No rate was found at which {promise}"),
     }
@@ -87,16 +87,16 @@ fn promise(findings: &Findings) -> String {
             return format!("{bound}{}", if of.is_empty() { String::new() } else { format!(" of{of}") });
         }
         match bound.quantile {
-            q if q >= 1.0 => format!("every answer{of} comes within {within}"),
-            0.5 => format!("half of the answers{of} come within {within}"),
-            q => format!("{} % of answers{of} come within {within}", (q * 1e6).round() / 1e4),
+            q if q >= 1.0 => format!("every response{of} arrives within {within}"),
+            0.5 => format!("half of the responses{of} arrive within {within}"),
+            q => format!("{} % of responses{of} arrive within {within}", (q * 1e6).round() / 1e4),
         }
     };
     let mut parts: Vec<String> = findings.slo.latency.iter().map(|it| bound("", it)).collect();
     for promise in &findings.slo.by_route {
         let name = &promise.route;
         parts.extend(promise.latency.iter().map(|it| bound(&format!(" to {name}"), it)));
-        parts.extend(promise.success_min.map(|least| format!("{} of {name} are answered well", share(least))));
+        parts.extend(promise.success_min.map(|least| format!("{} of {name} are successful", share(least))));
     }
     match findings.slo.success_min {
         least if least >= 1.0 => parts.push("all succeed".into()),
@@ -104,7 +104,7 @@ fn promise(findings: &Findings) -> String {
         _ => {}
     }
     match parts.split_last() {
-        None => "requests are answered".into(),
+        None => "requests complete".into(),
         Some((only, [])) if only == "all succeed" => "all requests succeed".into(),
         Some((only, [])) if only.ends_with("succeed") => only.replace(" succeed", " of requests succeed"),
         Some((only, [])) => only.clone(),
@@ -157,7 +157,7 @@ pub fn spread(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
     match most {
-        None => format!("{name} does not say how much it varied"),
+        None => format!("{name} does not record its variation"),
         Some(most) => {
             let least = known.iter().map(|s| s.variation).fold(f64::INFINITY, f64::min) * 100.0;
             let most_percent = most.variation * 100.0;
@@ -173,13 +173,13 @@ pub fn spread(name: &str, levels: &[Level]) -> String {
 /// What two separate recordings can tell, in one sentence.
 pub fn caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     if a.1.iter().chain(b.1).all(|l| l.spread.is_none()) {
-        return "Two separate recordings prove nothing beyond the spread seen inside each, and neither of these files says \
-                how much its figures varied."
+        return "Two separate recordings prove no difference smaller than their own variation, and neither file \
+             records its variation."
             .into();
     }
     format!(
-        "Two separate recordings prove nothing beyond the spread seen inside each: {}; {} (coefficient of variation of \
-         its goodput).",
+        "Two separate recordings prove no difference smaller than their own variation: {}; {} (coefficient of \
+         variation of the goodput).",
         spread(a.0, a.1),
         spread(b.0, b.1)
     )
@@ -259,7 +259,7 @@ pub fn time(plan: &PlanRecord, summary: &Summary) -> Heading {
 
 /// Above the heat map of one load.
 pub fn heat(plan: &PlanRecord, summary: &Summary) -> Heading {
-    Heading { title: "Which response times came when".into(), subtitle: load(plan, summary) }
+    Heading { title: "Response times over time".into(), subtitle: load(plan, summary) }
 }
 
 /// Above the picture of a ladder: what is left at its end.

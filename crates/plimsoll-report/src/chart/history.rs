@@ -25,7 +25,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         [lower, upper, point.rps]
     });
     let Some((lo, hi)) = extent(ends) else {
-        return empty(heading, "no run states a figure that could be drawn", theme);
+        return empty(heading, "no run has a value to draw", theme);
     };
     let axis = Axis::new(Scale::linear((lo * (1.0 - AROUND)).max(0.0), hi * (1.0 + AROUND)), AxisUnit::Count, 5);
     let top = heading.height_in(theme.width()) + 22.0;

@@ -121,7 +121,7 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
         name: name.to_owned(),
     };
     // The names of the left axis, and those of the right one.
-    let left_key = [entry("requests/s answered with success (left)", Mark::Disc, styles.0)];
+    let left_key = [entry("successful requests/s (left)", Mark::Disc, styles.0)];
     let mut right_key = vec![entry("mean time to last byte (right)", Mark::Square, styles.1)];
     if !p99.is_empty() {
         right_key.push(entry("p99", Mark::Diamond, styles.2));
@@ -340,7 +340,7 @@ fn panels(
 pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Recorded; 2], theme: Theme) -> String {
     let list = [
         LevelPanel {
-            title: "requests/s answered with success",
+            title: "successful requests/s",
             unit: AxisUnit::Count,
             value: |l| l.rps,
             change: |c| c.rps.filter(|c| c.is_finite()).map(percent),

@@ -316,7 +316,7 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
     let Narrowing { standings, numbers, margin } = *narrowing;
     canvas.text(
         (EDGE, area.y - 12.0),
-        "B against A after so many blocks, with its interval",
+        "B against A after each number of blocks, with the interval",
         Font::new(SMALL, Paint::Ink),
     );
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
@@ -428,8 +428,8 @@ mod tests {
         let answer = prove_answer(&compared(Inconclusive, Criterion::Goodput, 1.011));
         assert_eq!(
             answer,
-            "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), no difference of more than 6.6 % (2.0 % was asked for); --budget 4m \
-             would tell"
+            "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), no difference of more than 6.6 % (the margin is 2.0 \
+             %); --budget 4m would decide"
         );
     }
 }

@@ -326,7 +326,7 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
     for (column, count) in counts.into_iter().enumerate() {
         let (from, to) = (column as f64 * heat.column_s, (column + 1) as f64 * heat.column_s);
         canvas.read_out((area.at_x(x, (from + to) / 2.0), area.y), || {
-            let mut text = format!("{from:.1} to {to:.1} s\n{} answers", crate::format::count(count));
+            let mut text = format!("{from:.1} to {to:.1} s\n{} responses", crate::format::count(count));
             for line in lines {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 >= from && p.0 < to && p.1.is_finite()) {
                     text.push_str(&format!("\n{} {}", line.name, AxisUnit::Time.tick(*value)));

@@ -65,7 +65,7 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     if line.confirmed {
         parts.insert(0, format!("confirmed: the server met the SLO for {}", duration(findings.seen_s * 1e9)));
     } else if parts.is_empty() {
-        parts.push("not confirmed by a trial of its own".to_owned());
+        parts.push("not confirmed by a separate trial".to_owned());
     }
     if findings.others.disturbed {
         parts.push("the machine was disturbed".to_owned());
@@ -198,7 +198,7 @@ fn next_text(context: &RunContext, findings: &Findings) -> String {
     let target = target_words(context, &findings.slo);
     match findings.stopped_by {
         StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered => {
-            format!("plimsoll run {target} -n 1 --verbose (shows what the server answers)")
+            format!("plimsoll run {target} -n 1 --verbose (shows the server's response)")
         }
         _ if findings.load_line_rps.rps <= 0.0 && findings.load_line_rps.upper.is_none() => {
             "--verbose shows every trial".to_owned()

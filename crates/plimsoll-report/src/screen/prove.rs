@@ -145,8 +145,8 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {
         let (name, cost, first) = (arm_name(at), duration(us * 1e3), ladder.rungs.first());
         let alone =
-            first.map_or_else(String::new, |rung| format!("; the first rung completes {}/s", rate(rung.goodput_rps)));
-        screen.fact(1, "costliest", format!("rung {name}: {cost} a request more than the rung before{alone}"));
+            first.map_or_else(String::new, |rung| format!("; the first step completes {}/s", rate(rung.goodput_rps)));
+        screen.fact(1, "costliest", format!("step {name}: {cost} a request more than the step before{alone}"));
     }
     let (headings, rows) = rung_rows(ladder);
     screen.table(1, &headings, rows, RUNGS_MAX);

@@ -25,7 +25,7 @@ pub(crate) fn message(error: &Error) -> String {
             };
         }
         Error::SyntaxError { message, .. } | Error::RuntimeError(message) => message.clone(),
-        Error::MemoryError(_) => "the script takes more memory than it may".to_owned(),
+        Error::MemoryError(_) => "the script exceeds its memory limit".to_owned(),
         other => other.to_string(),
     };
     let text = text.split("\nstack traceback:").next().unwrap_or_default();

@@ -136,7 +136,7 @@ impl LinkPool {
 
 /// Reads one answer to its end, by the length that it says.
 fn read_answer(link: &mut impl Read) -> io::Result<()> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no answer of a known length");
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no response of a known length");
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
     let head_end = loop {
         if let Some(at) = held.windows(4).position(|four| four == b"\r\n\r\n") {

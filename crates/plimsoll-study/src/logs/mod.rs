@@ -101,7 +101,7 @@ impl Logs {
     /// Opens all, and finds their formats.
     pub fn open(paths: &[PathBuf], reading: LogReading) -> Result<Logs, Failure> {
         if reading.log_format.is_some() && reading.field.is_some() {
-            return Err(Failure::usage("give either --log-format or --field: the one is for text, the other for JSON"));
+            return Err(Failure::usage("give either --log-format (for text) or --field (for JSON)"));
         }
         if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
             return Err(Failure::usage("standard input (-) can be read only once"));
@@ -232,7 +232,10 @@ impl Log {
                 FormatError::NoTimes => failed(error.to_string()),
                 error => {
                     let begin = beginning(first);
-                    failed(format!("{error}: it begins with \"{begin}\"; say how to read it: --log-format, --field"))
+                    failed(format!(
+                        "{error}: it begins with \"{begin}\"; describe the format with \
+                        --log-format or --field"
+                    ))
                 }
             })?,
         };

@@ -110,12 +110,12 @@ pub fn open(path: &Path) -> Result<Unpacked, String> {
 }
 
 fn other(kind: &str, way_out: &str) -> String {
-    format!("is packed with {kind}, which plimsoll does not read; unpack it: {way_out} LOG | plimsoll traffic -")
+    format!("is compressed with {kind}, which plimsoll does not read; unpack it: {way_out} LOG | plimsoll traffic -")
 }
 
 /// Why a packed log ends before its end, with the way to what there is of it.
 fn cut(error: &io::Error, unpacker: &str) -> io::Error {
-    let text = format!("{}; {unpacker} gives what there is of it, and '-' reads that", system_text(error));
+    let text = format!("{}; unpack the readable part with {unpacker}, and read it with '-'", system_text(error));
     io::Error::new(error.kind(), text)
 }
 

@@ -193,8 +193,8 @@ impl ThisMachine {
         let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
         (self.injector, self.moved) = (injector, true);
         Some(
-            "loads come from other addresses of the loopback (127.0.0.2 and on) where those before have left many ports in TIME-WAIT \
-             (--source-ip 127.0.0.1 keeps to one)"
+            "loads use further loopback addresses (from 127.0.0.2 on) once many ports are in TIME-WAIT \
+            (--source-ip 127.0.0.1 uses one)"
                 .to_owned(),
         )
     }
@@ -232,7 +232,7 @@ impl Runner for ThisMachine {
                 self.stopping = Some(Stopping::prepare(&self.may_stop).map_err(Unready::Unheld)?);
             }
             Some(Intervention::SecondGenerator) if self.fleet.is_some() => {
-                return Err(Unready::Unheld("the load is made by several machines already".to_owned()));
+                return Err(Unready::Unheld("several machines already generate the load".to_owned()));
             }
             Some(Intervention::SecondGenerator) => {
                 let others = OtherParts::start(1).map_err(Unready::Unheld)?;

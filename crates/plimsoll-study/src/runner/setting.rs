@@ -50,7 +50,7 @@ impl Setting {
             if Instant::now() >= deadline {
                 let seconds = BACK_PATIENCE.as_secs();
                 return Err(format!(
-                    "--vary: the target took no connection within {seconds} s after it was set to {value}"
+                    "--vary: the target accepted no connection within {seconds} s after the change to {value}"
                 ));
             }
             std::thread::sleep(LOOK);

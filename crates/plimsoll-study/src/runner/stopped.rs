@@ -57,11 +57,11 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<MayStop>, Failure>
     }
     let no = |why: String| Failure::start(format!("--may-signal: {why}"));
     if !base.local || base.plan.carriage.unix.is_some() {
-        return Err(no("the target is not on this machine, by an address of it: leave the flag out".to_owned()));
+        return Err(no("the target is not on this machine: leave the flag out".to_owned()));
     }
     let finder = Finder::new(&terms.probes, &base.watched(&base.resolver()))?;
     let server = finder.first().clone().map_err(|why| no(format!("the server's processes are not known: {why}")))?;
-    let unread = |error: std::io::Error| no(format!("the processes cannot be looked at: {}", system_text(&error)));
+    let unread = |error: std::io::Error| no(format!("the processes cannot be read: {}", system_text(&error)));
     let all = processes().map_err(unread)?;
     let parents: BTreeMap<u32, u32> = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let me = std::process::id();
@@ -98,7 +98,7 @@ fn chosen(words: &[String], sight: &ProcessesSeen) -> Result<Vec<MayStop>, Strin
                 // Of several with one name those are meant that may be.
                 let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal(*pid).is_none()).collect();
                 match (called.first(), may.is_empty()) {
-                    (None, _) => return Err(format!("no process is called '{word}'; see ps -e, or give its number")),
+                    (None, _) => return Err(format!("no process has the name '{word}'; see ps -e, or give the PID")),
                     (Some(first), true) => vec![*first],
                     (Some(_), false) => may,
                 }
@@ -114,7 +114,7 @@ fn chosen(words: &[String], sight: &ProcessesSeen) -> Result<Vec<MayStop>, Strin
     }
     match found.len() {
         0..=PROCESSES_MAX => Ok(found.into_values().collect()),
-        count => Err(format!("{count} processes are called that: give the numbers of fewer")),
+        count => Err(format!("{count} processes are too many to pause: give fewer PIDs")),
     }
 }
 
@@ -125,19 +125,19 @@ impl ProcessesSeen {
         let shown: String = name.chars().filter(|c| !c.is_control()).collect();
         let user = std::fs::metadata(format!("/proc/{pid}")).ok().map(|folder| folder.uid());
         let what = if pid == 1 {
-            "is the first of the system".to_owned()
+            "is the init process of the system".to_owned()
         } else if self.ours.contains(&pid) {
             "is plimsoll itself".to_owned()
         } else if self.server.contains(&pid) {
-            "is the server itself; only what is behind it can be stopped".to_owned()
+            "is the server itself; name a downstream dependency".to_owned()
         } else if self.above.contains(&pid) {
-            "is what plimsoll or the server was started by".to_owned()
+            "started plimsoll or the server".to_owned()
         } else if user.is_none() {
             "has ended".to_owned()
         } else if user != Some(own_user()) {
-            format!("is of user {}, not of yours: run plimsoll as that user", user.unwrap_or_default())
+            format!("belongs to user {}: run plimsoll as that user", user.unwrap_or_default())
         } else if !self.behind.contains(&pid) {
-            "is none that the server has a connection to".to_owned()
+            "has no connection to the server".to_owned()
         } else {
             return None;
         };
@@ -161,14 +161,16 @@ impl Stopping {
         let hold = |process: &MayStop| {
             Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
-                _ => format!("process {} cannot be held: {}", process.pid, system_text(&error)),
+                _ => format!("process {} cannot be paused: {}", process.pid, system_text(&error)),
             })
         };
         let held: Arc<Vec<Pausable>> = Arc::new(processes.iter().map(hold).collect::<Result<_, _>>()?);
         if held.is_empty() {
-            return Err("there is no process that may be stopped".to_owned());
+            return Err("there is no process to pause".to_owned());
         }
-        let no = |error: std::io::Error| format!("what stops processes could not be started: {}", system_text(&error));
+        let no = |error: std::io::Error| {
+            format!("the helper that pauses processes could not be started: {}", system_text(&error))
+        };
         let command = &mut pauser::command(processes.iter().map(|process| (process.pid, process.started_ticks)));
         let mut stopper = command.spawn().map_err(no)?;
         let (to, from) = (stopper.stdin.take(), stopper.stdout.take());
@@ -187,7 +189,7 @@ impl Stopping {
         let stopping = Stopping { held, stopper, to, watch };
         match wait.recv_timeout(PATIENCE) {
             Ok(()) => Ok(stopping),
-            Err(_) => Err("what stops processes says nothing".to_owned()),
+            Err(_) => Err("the helper that pauses processes does not respond".to_owned()),
         }
     }
 
@@ -248,12 +250,16 @@ mod tests {
         let number = pid.to_string();
         for (words, sight, expect) in [
             (vec!["4294967295"], sight(pid), "there is no process"),
-            (vec!["no such program"], sight(pid), "no process is called"),
-            (vec!["1"], sight(pid), "the first of the system"),
+            (vec!["no such program"], sight(pid), "no process has the name"),
+            (vec!["1"], sight(pid), "the init process of the system"),
             (vec![number.as_str(), &me.to_string()], sight(pid), "plimsoll itself"),
             (vec![&number], ProcessesSeen { server: BTreeSet::from([pid]), ..sight(pid) }, "the server itself"),
-            (vec![&number], ProcessesSeen { above: BTreeSet::from([pid]), ..sight(pid) }, "was started by"),
-            (vec![&number], ProcessesSeen { behind: BTreeSet::new(), ..sight(pid) }, "has a connection to"),
+            (
+                vec![&number],
+                ProcessesSeen { above: BTreeSet::from([pid]), ..sight(pid) },
+                "started plimsoll or the server",
+            ),
+            (vec![&number], ProcessesSeen { behind: BTreeSet::new(), ..sight(pid) }, "has no connection to the server"),
         ] {
             let why = refused(&words, &sight);
             assert!(why.contains(expect), "{words:?}: {why}");

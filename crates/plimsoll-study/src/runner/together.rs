@@ -80,7 +80,7 @@ impl OtherParts {
             match others.words.recv_timeout(WORD_PATIENCE) {
                 Ok((_, PartWord::Hello)) => {}
                 Ok((_, PartWord::Gone(why))) => return Err(no(why)),
-                _ => return Err(no("it says nothing".to_owned())),
+                _ => return Err(no("it sends nothing".to_owned())),
             }
         }
         Ok(others)
@@ -133,7 +133,7 @@ impl OtherParts {
             }
             if Instant::now() >= deadline {
                 let seconds = READY_PATIENCE.as_secs();
-                return Err(format!("the second process of plimsoll had no connections within {seconds} s"));
+                return Err(format!("the second process of plimsoll opened no connections within {seconds} s"));
             }
         }
         Ok(())
@@ -186,8 +186,8 @@ impl Drop for OtherPart {
 
 fn gone(why: &str) -> String {
     match why {
-        "" => "the second process of plimsoll ended by itself".to_owned(),
-        why => format!("the second process of plimsoll could not go on: {why}"),
+        "" => "the second process of plimsoll ended unexpectedly".to_owned(),
+        why => format!("the second process of plimsoll broke off: {why}"),
     }
 }
 
@@ -206,7 +206,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
                 continue;
             }
             if come.drain(..MAGIC.len()).ne(MAGIC) {
-                break "it is another plimsoll".to_owned();
+                break "it is another version of plimsoll".to_owned();
             }
             greeted = true;
             let _ = sender.send((number, PartWord::Hello));
@@ -215,7 +215,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
         let broken = loop {
             match codec::first_frame(&come[taken..]) {
                 Ok(None) => break None,
-                Err(error) => break Some(format!("what it says is {error}")),
+                Err(error) => break Some(format!("its message is {error}")),
                 Ok(Some((frame, length))) => {
                     taken += length;
                     match word_of(frame, number).map(|word| sender.send((number, word))) {
@@ -252,7 +252,7 @@ fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
         | Frame::Agents(_)
         | Frame::Remark(_)
         | Frame::ExperimentEnd { .. } => {
-            return Err("what it says is no part of a load".to_owned());
+            return Err("its message is not part of a load".to_owned());
         }
     };
     Ok(PartWord::Reported(Box::new(reported)))
@@ -285,7 +285,7 @@ pub fn run(
             Ok((_, PartWord::Hello | PartWord::Told(_) | PartWord::Ready)) | Err(_) => None,
         };
         let silent = || {
-            let text = format!("the second process of plimsoll said nothing for {} s", TICK_PATIENCE.as_secs());
+            let text = format!("the second process of plimsoll sent nothing for {} s", TICK_PATIENCE.as_secs());
             others.silent().map(|number| lost(number, text))
         };
         let Some(reported) = reported.or_else(silent) else { continue };
@@ -400,7 +400,7 @@ mod tests {
             (vec![&start, &tick, &tick, &end(Ending::Finished)], "hrttdg", ""),
             (vec![&start, &tick, &died], "hrtlg", ""),
             (vec![&start, &broken, &tick], "hrg", "no"),
-            (vec![&Frame::ExperimentEnd { elapsed_ns: 1, summary: None }], "hg", "no part of a load"),
+            (vec![&Frame::ExperimentEnd { elapsed_ns: 1, summary: None }], "hg", "not part of a load"),
         ] {
             let mut bytes = MAGIC.to_vec();
             frames.iter().for_each(|frame| frame.encode(&mut bytes));
@@ -408,7 +408,7 @@ mod tests {
             assert_eq!(heard, letters);
             assert!(why.contains(reason) && !why.contains('\u{1b}'), "{why}");
         }
-        assert_eq!(said(b"PLIMSOL\x01 and more"), ("g".into(), "it is another plimsoll".into()));
+        assert_eq!(said(b"PLIMSOL\x01 and more"), ("g".into(), "it is another version of plimsoll".into()));
         assert_eq!(said(b""), ("g".into(), String::new()));
         let mut damaged = MAGIC.to_vec();
         tick.encode(&mut damaged);

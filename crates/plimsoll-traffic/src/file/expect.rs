@@ -53,7 +53,8 @@ fn entries<T>(
 fn plain<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, TrafficFileError> {
     let text = node.text(what)?;
     if !raw && text.contains("{{") {
-        return node.error("what is expected is not filled in: leave {{ out, or say raw = true if the answer has it");
+        return node
+            .error("expected texts are not filled in: leave {{ out, or set raw = true if the response contains it");
     }
     Ok(text)
 }
@@ -89,7 +90,7 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpected, TrafficFile
         }
         TreeValue::Text(_) => Ok(JsonExpected::Text(plain(node, "a value", raw)?.to_owned())),
         TreeValue::List(_) | TreeValue::Table(_) => node.error(
-            "one value is expected of a path: name those in this one by paths of their own, such as $.items[0].id",
+            "a path has one expected value: give each of these values paths of their own, such as $.items[0].id",
         ),
     }
 }
@@ -101,7 +102,10 @@ pub fn captures(node: &TreeNode, world: &mut dyn Surroundings) -> Result<Vec<Ans
         if !is_name(&key.name) {
             return Err(TrafficFileError::new(
                 key.at,
-                format!("'{}' is no name that {{{{ }}}} can have: letters, digits, _ and -, a letter first", key.name),
+                format!(
+                    "'{}' is not a name for {{{{ }}}}: use letters, digits, _ and -, with a letter first",
+                    key.name
+                ),
             ));
         }
         let what = format!("'{}'", key.name);
@@ -110,7 +114,7 @@ pub fn captures(node: &TreeNode, world: &mut dyn Surroundings) -> Result<Vec<Ans
             TreeValue::Table(_) => {
                 let table = value.table("a capture", &keys::CAPTURE)?;
                 let Some(from) = table.get("from") else {
-                    return value.error(format!("{what}: say where it is: {{ from = \"$.{}\" }}", key.name));
+                    return value.error(format!("{what}: name its place: {{ from = \"$.{}\" }}", key.name));
                 };
                 (from, table.get("default").map(|node| node.text("'default'")).transpose()?)
             }

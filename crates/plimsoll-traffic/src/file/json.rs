@@ -12,7 +12,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let node = reader.value(0)?;
     reader.blank();
     if reader.at < text.len() {
-        return reader.bad("something follows the end");
+        return reader.bad("there is text after the end");
     }
     Ok(node)
 }
@@ -59,7 +59,7 @@ impl<'a> JsonReader<'a> {
     }
 
     fn bad<T>(&self, why: &str) -> Result<T, TrafficFileError> {
-        Err(TrafficFileError::new(self.lines.place(self.at), format!("this is no JSON: {why}")))
+        Err(TrafficFileError::new(self.lines.place(self.at), format!("this is not JSON: {why}")))
     }
 
     fn blank(&mut self) {
@@ -77,7 +77,7 @@ impl<'a> JsonReader<'a> {
     fn value(&mut self, depth: usize) -> Result<TreeNode, TrafficFileError> {
         self.blank();
         if depth > DEPTH_MAX {
-            return self.bad(&format!("more than {DEPTH_MAX} values are inside each other"));
+            return self.bad(&format!("values are nested more than {DEPTH_MAX} deep"));
         }
         self.values += 1;
         if self.values > VALUES_MAX {
@@ -167,7 +167,7 @@ impl<'a> JsonReader<'a> {
                     self.at += 1;
                     out.push(self.escape()?);
                 }
-                c if c < ' ' => return self.bad("a line break or control character stands in a text: write it as \\n"),
+                c if c < ' ' => return self.bad("a text contains a line break or control character: write it as \\"),
                 c => {
                     self.at += c.len_utf8();
                     out.push(c);
@@ -254,7 +254,7 @@ mod tests {
             assert_eq!((error.at.line, error.at.column), place, "{text}: {error}");
             assert!(error.text.contains(part), "{text}: {error}");
         }
-        assert!(tree(&"[".repeat(10_000)).expect_err("too deep").text.contains("inside each other"));
+        assert!(tree(&"[".repeat(10_000)).expect_err("too deep").text.contains("values are nested"));
         let text = "{\"a\": [1, -2.5e3, \"\\u00e9\\ud83d\\ude00\\n\", true, null, {}, []]}";
         let TreeValue::Table(entries) = tree(text).expect("JSON").value else { panic!("a table") };
         let items: Vec<&TreeValue> = entries[0].1.list("a").expect("a list").iter().map(|node| &node.value).collect();

@@ -30,7 +30,7 @@ impl FileLoad {
             return node.error("'users' and 'rate' exclude each other: leave one out");
         }
         let arrivals = table.get("arrivals").map(|node| match (&rate, node.text("'arrivals'")?) {
-            (None, _) => node.error("'arrivals': only a rate has arrivals to space: add 'rate'"),
+            (None, _) => node.error("'arrivals': only a rate has arrivals: add 'rate'"),
             (Some(_), text) => match Arrivals::named(text) {
                 Some(arrivals) => Ok(arrivals),
                 None => node.error(format!("'arrivals': '{text}' is not constant or poisson")),
@@ -47,7 +47,7 @@ impl FileLoad {
         });
         let stages_ns = users.as_ref().or(rate.as_ref()).and_then(Curve::duration_ns);
         if let (Some(_), Some(node)) = (stages_ns, duration) {
-            return node.error("the stages say how long the load lasts: leave 'duration' out");
+            return node.error("the stages set the duration of the load: leave 'duration' out");
         }
         let (arrivals, sessions, duration_ns) =
             (arrivals.transpose()?, sessions.transpose()?, duration_ns.transpose()?);

@@ -50,10 +50,13 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
     let mut sessions = Vec::new();
     match (file.get("request"), file.get("scenario")) {
         (None, None) => {
-            return tree.error("nothing is asked: add a [[request]], such as get = \"/\", or a [[scenario]]");
+            return tree.error("the file has no requests: add a [[request]], such as get = \"/\", or a [[scenario]]");
         }
         (Some(_), Some(list)) => {
-            return list.error("a file has requests or scenarios: make a [[scenario]] of one step of each [[request]]");
+            return list.error(
+                "a file has requests or scenarios, not both: turn each [[request]] into a [[scenario]] of one \
+                 step",
+            );
         }
         (Some(list), None) => read_requests(list, &mut known, &mut requests)?,
         (None, Some(list)) => sessions = scenarios(list, &mut known, &mut requests)?,
@@ -70,9 +73,9 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
 fn read_requests(list: &TreeNode, known: &mut Known, requests: &mut Vec<FileRequest>) -> Result<(), TrafficFileError> {
     let nodes = list.list("'request'")?;
     match nodes.len() {
-        0 => return list.error("nothing is asked: the list of requests is empty"),
+        0 => return list.error("the file has no requests: the list of requests is empty"),
         count if count > REQUESTS_MAX => {
-            return list.error(format!("these are {count} requests, and at most {REQUESTS_MAX} can be"));
+            return list.error(format!("{count} requests exceed the maximum of {REQUESTS_MAX}"));
         }
         _ => {}
     }
@@ -83,7 +86,7 @@ fn read_requests(list: &TreeNode, known: &mut Known, requests: &mut Vec<FileRequ
         if labels.has(&asked.label)
             && let Some(name) = table.get("name")
         {
-            return name.error(format!("two requests are called '{}': give each a name of its own", asked.label));
+            return name.error(format!("two requests have the name '{}': give each request another name", asked.label));
         }
         asked.label = labels.take(asked.label);
         requests.push(asked);

@@ -28,7 +28,7 @@ impl FileOnce {
 pub fn once(list: &TreeNode, key: &str, known: &mut Known) -> Result<Vec<FileOnce>, TrafficFileError> {
     let nodes = list.list(&format!("'{key}'"))?;
     if nodes.len() > REQUESTS_MAX {
-        return list.error(format!("these are {} requests, and at most {REQUESTS_MAX} can be", nodes.len()));
+        return list.error(format!("{} requests exceed the maximum of {REQUESTS_MAX}", nodes.len()));
     }
     let mut all = Vec::with_capacity(nodes.len());
     let what = format!("a step of '{key}'");

@@ -88,7 +88,7 @@ pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, Traf
     let looks_into =
         expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(|it| it.from.is_of_content());
     if let (true, "HEAD", Some(node)) = (looks_into, method.as_str(), table.get("capture").or(table.get("expect"))) {
-        return node.error("the answer to a HEAD has no content to look into: ask with get, or look at its headers");
+        return node.error("the response to a HEAD has no content: use get, or check its headers");
     }
     Ok(FileRequest {
         label: name.unwrap_or_else(|| label(&method, &target, target_filled)),
@@ -117,14 +117,14 @@ fn asked<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFil
             let method = method.map_or(Ok("GET"), |method| method.text("'method'"))?;
             Ok((method.to_owned(), url))
         }
-        ([], _, None) => table.node.error("this asks for nothing: give it a method and path, such as get = \"/items\""),
+        ([], _, None) => table.node.error("the request has no method and path: add them, such as get = \"/items\""),
         ([_, (second, _), ..], ..) => Err(TrafficFileError::new(
             second.at,
-            format!("'{}' is a second method: make a request of its own of it", second.name),
+            format!("'{}' is a second method: move it into another request", second.name),
         )),
         ([(verb, _)], ..) => Err(TrafficFileError::new(
             verb.at,
-            format!("'{}' says method and path already: leave 'method' and 'url' out", verb.name),
+            format!("'{}' already sets method and path: leave 'method' and 'url' out", verb.name),
         )),
     }
 }
@@ -143,7 +143,7 @@ fn target(node: &TreeNode, method: &str, known: &mut Known, raw: bool) -> Result
     // It may also be filled in from its beginning on.
     let begins = path.starts_with('/') || (is_filled && path.starts_with("{{"));
     if !begins {
-        return node.error(format!("'{path}' is no path: it begins with /"));
+        return node.error(format!("'{path}' is not a path: a path begins with /"));
     }
     if is_filled {
         return Ok((path, true));
@@ -228,7 +228,7 @@ fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String
 fn body(table: &TreeTable, known: &mut Known, raw: bool) -> Result<FileBody, TrafficFileError> {
     let given = table.given(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {
-        return node.error(format!("a request has one body: leave '{}' or the other out", second.name));
+        return node.error(format!("a request has one body: leave '{}' or the other body out", second.name));
     }
     if let Some(parts) = table.get("multipart") {
         return multipart(parts, known, raw);

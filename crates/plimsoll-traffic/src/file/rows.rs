@@ -24,8 +24,7 @@ pub fn read(
     let what = format!("the data '{name}'");
     let table = node.table(&what, &keys::DATA)?;
     if !is_name(name) || name == "env" {
-        return node
-            .error(format!("'{name}' cannot be the name of data: a name is a word of letters, digits, - and _"));
+        return node.error(format!("'{name}' is not a name for data: use letters, digits, - and _"));
     }
     let Some(file) = table.get("file") else {
         return node.error(format!("{what} needs its rows: add file = \"rows.csv\""));
@@ -35,7 +34,7 @@ pub fn read(
     let each_use = match table.get("each").map(|node| Ok((node, node.text("'each'")?))).transpose()? {
         None | Some((_, "session")) => false,
         Some((node, "use")) if pick == Pick::Unique => {
-            return node.error("'each': rows that are used once (unique) are those of a session: leave it out");
+            return node.error("'each': with pick = unique, each session uses one row: leave it out");
         }
         Some((_, "use")) => true,
         Some((node, other)) => return node.error(format!("'each': '{other}' is not session or use")),
@@ -75,17 +74,17 @@ fn pick(text: &str) -> Result<Pick, String> {
 fn columns(names: Vec<String>) -> Result<Vec<String>, String> {
     let count = names.len();
     if !(1..=COLUMNS_MAX).contains(&count) {
-        return Err(format!("line 1: it has {count} columns, and can have 1 to {COLUMNS_MAX}"));
+        return Err(format!("line 1: {count} columns are outside 1 to {COLUMNS_MAX}"));
     }
     let mut known = HashSet::new();
     match names.iter().find(|name| !known.insert(name.as_str())) {
-        Some(name) => Err(format!("line 1: the column '{name}' is there twice")),
+        Some(name) => Err(format!("line 1: the column '{name}' appears twice")),
         None => Ok(names),
     }
 }
 
 fn full() -> String {
-    "which has more text than is held (1 GiB)".into()
+    "which has more text than the limit (1 GiB)".into()
 }
 
 fn of_csv(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
@@ -202,7 +201,7 @@ fn of_json(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, 
             .map_err(|error| format!("line {}, column {}: {}", number + 1, error.at.column, error.text))?;
         match node.value {
             TreeValue::Table(entries) => Ok(entries),
-            _ => Err(format!("line {}: this is no object", number + 1)),
+            _ => Err(format!("line {}: this is not an object", number + 1)),
         }
     };
     let Some((number, first)) = lines.peek().copied() else { return Ok(table(vec![String::new()])) };
@@ -213,7 +212,7 @@ fn of_json(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, 
         let mut cells = Vec::with_capacity(data.columns.len());
         for column in &data.columns {
             let Some(node) = entries.get(column) else {
-                return Err(format!("line {}: it has no '{column}', which the first line has", number + 1));
+                return Err(format!("line {}: the '{column}' of the first line is missing", number + 1));
             };
             cells.push(cell(node));
         }
@@ -251,7 +250,7 @@ mod tests {
                 Ok(&["a", "1", "[\"x\\\"\",{\"b\":null}]", ""]),
             ),
             (true, "{\"a\":1}\n{", Err("line 2, column 2: ")),
-            (true, "{\"a\":1}\n3", Err("line 2: this is no object")),
+            (true, "{\"a\":1}\n3", Err("line 2: this is not an object")),
         ] {
             match (cells(text, json), expect) {
                 (Ok(got), Ok(want)) => assert_eq!(got, want, "{text}"),

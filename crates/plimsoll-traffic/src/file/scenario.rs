@@ -24,18 +24,21 @@ pub fn scenarios(
         let scenario_name =
             table.get("name").map(name).transpose()?.unwrap_or_else(|| format!("scenario {}", number + 1));
         if !names.insert(scenario_name.clone()) {
-            return table.get("name").unwrap_or(node).error(format!("two scenarios are called '{scenario_name}'"));
+            return table
+                .get("name")
+                .unwrap_or(node)
+                .error(format!("two scenarios have the name '{scenario_name}': give each another name"));
         }
         let own_connection = match table.get("connection") {
             None => false,
             Some(node) => match node.text("'connection'")? {
                 "user" => true,
                 "shared" => false,
-                other => return node.error(format!("'connection' is user or shared, and this is '{other}'")),
+                other => return node.error(format!("'connection' is user or shared, not '{other}'")),
             },
         };
         let Some(steps) = table.get("step") else {
-            return node.error("nothing is done in this scenario: add a [[scenario.step]], such as get = \"/\"");
+            return node.error("this scenario has no steps: add a [[scenario.step]], such as get = \"/\"");
         };
         // Whatever any step captures can be used by all, in a repetition also by those before it.
         known.captured_in_scenario.clear();
@@ -53,7 +56,7 @@ pub fn scenarios(
         scenarios.push(Scenario { name, weight, own_connection, ops });
     }
     match scenarios.is_empty() {
-        true => list.error("nothing is done: the list of scenarios is empty"),
+        true => list.error("the list of scenarios is empty"),
         false => Ok(scenarios),
     }
 }
@@ -69,7 +72,7 @@ fn captured_names(
         if let Some(capture) = table.get("capture") {
             for (key, _) in capture.open_table("'capture'")?.entries {
                 if shared.contains(&key.name) {
-                    let text = format!("'{}' is captured before the load already: give it another name", key.name);
+                    let text = format!("'{}' is already captured before the load: choose another name", key.name);
                     return Err(TrafficFileError::new(key.at, text));
                 }
                 names.insert(key.name.clone());
@@ -100,7 +103,7 @@ impl ScenarioProgram<'_, '_> {
     fn steps(&mut self, list: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
         let nodes = list.list("'step'")?;
         if nodes.is_empty() {
-            return list.error("nothing is done: the list of steps is empty");
+            return list.error("the list of steps is empty");
         }
         nodes.iter().try_for_each(|node| self.step(node, depth))
     }
@@ -120,7 +123,8 @@ impl ScenarioProgram<'_, '_> {
                 };
                 if let Some((key, _)) = table.entries.iter().find(of_request) {
                     let text = format!(
-                        "'{}' is of a step that asks, and this one holds steps: give it to one of these",
+                        "'{}' belongs to a step with a request, and this step contains steps: move it into one \
+                         of them",
                         key.name
                     );
                     return Err(TrafficFileError::new(key.at, text));
@@ -128,13 +132,15 @@ impl ScenarioProgram<'_, '_> {
                 (Some(inner), table.get("times"))
             }
             None => match table.get("times") {
-                Some(times) => return times.error("'times' is of a step that holds steps: here it is 'repeat'"),
+                Some(times) => {
+                    return times.error("'times' belongs to a step that contains steps: write 'repeat' here");
+                }
                 None => (None, table.get("repeat")),
             },
         };
         let times = times.map_or(Ok(1), |node| node.whole("a number of times", 1, u64::from(TIMES_MAX)))? as u32;
         if times > 1 && depth >= LOOPS_MAX {
-            return node.error(format!("repetitions are {LOOPS_MAX} deep at most"));
+            return node.error(format!("repetitions are nested at most {LOOPS_MAX} deep"));
         }
         match inner {
             Some(inner) => self.steps(inner, depth + usize::from(times > 1))?,
@@ -165,7 +171,7 @@ impl ScenarioProgram<'_, '_> {
                 let text = node.text(&format!("'{key}'"))?;
                 let (text, is_filled) = self.known.text(node, text, false)?;
                 if !is_filled {
-                    return node.error(format!("'{key}' is a value that is filled in, such as {{{{ token }}}}"));
+                    return node.error(format!("'{key}' needs a placeholder, such as {{{{ token }}}}"));
                 }
                 self.ops.push(SessionOp::Unless { text, empty, to: 0 });
             }
@@ -199,7 +205,7 @@ pub fn goes_on(table: &TreeTable) -> Result<bool, TrafficFileError> {
     match node.text("'on_fail'")? {
         "continue" => Ok(true),
         "abandon" => Ok(false),
-        other => node.error(format!("'on_fail' is continue or abandon, and this is '{other}'")),
+        other => node.error(format!("'on_fail' is continue or abandon, not '{other}'")),
     }
 }
 
@@ -292,21 +298,21 @@ mod tests {
     fn what_is_wrong_with_a_scenario_is_said_with_its_place() {
         let step = |text: &str| format!("[[scenario]]\n[[scenario.step]]\n{text}");
         for (text, part) in [
-            ("[[scenario]]\nname = \"a\"".to_owned(), "nothing is done in this scenario"),
-            ("[[scenario]]\nstep = []".to_owned(), "2:8: nothing is done"),
+            ("[[scenario]]\nname = \"a\"".to_owned(), "this scenario has no steps"),
+            ("[[scenario]]\nstep = []".to_owned(), "2:8: the list of steps is empty"),
             (step("get = \"/{{ token }}\""), "3:7: nothing sets 'token'"),
             (step("get = \"/\"\nthink = \"soon\""), "4:9: "),
             (step("get = \"/\"\ntimes = 2"), "'repeat'"),
-            (step("get = \"/\"\n[[scenario.step.step]]\nget = \"/\""), "3:1: 'get' is of a step that asks"),
-            (step("get = \"/\"\nif = \"x\""), "4:6: 'if' is a value that is filled in"),
+            (step("get = \"/\"\n[[scenario.step.step]]\nget = \"/\""), "3:1: 'get' belongs to a step with a request"),
+            (step("get = \"/\"\nif = \"x\""), "4:6: 'if' needs a placeholder"),
             (step("get = \"/\"\non_fail = \"stop\""), "continue or abandon"),
-            (step("get = \"/\"\ncapture = { \"a b\" = \"$.a\" }"), "is no name"),
+            (step("get = \"/\"\ncapture = { \"a b\" = \"$.a\" }"), "is not a name"),
             (step("get = \"/\"\ncapture = { a = \"a\" }"), "header:NAME"),
-            (step("head = \"/\"\ncapture = { a = \"$.a\" }"), "4:11: the answer to a HEAD has no content"),
-            (step("head = \"/\"\nexpect = { body = \"a\" }"), "the answer to a HEAD has no content"),
+            (step("head = \"/\"\ncapture = { a = \"$.a\" }"), "4:11: the response to a HEAD has no content"),
+            (step("head = \"/\"\nexpect = { body = \"a\" }"), "the response to a HEAD has no content"),
             (step("get = \"/\"\nrepeat = 0"), "from 1 to"),
             (step("get = \"/\"\nweight = 2"), "there is no key 'weight' in a step"),
-            (step("think = \"1s\""), "asks for nothing"),
+            (step("think = \"1s\""), "no method and path"),
         ] {
             let error = read(&text).expect_err(&text);
             assert!(error.contains(part), "{text}: {error}");

@@ -109,7 +109,8 @@ impl<'a> Known<'a> {
             },
             Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => Ok(()),
             Value::Captured(name) => node.error(format!(
-                "nothing sets '{name}': a step before it captures it (capture = {{ {name} = \"$.{name}\" }}), or write a function with its brackets, such as uuid(), or DATA.COLUMN"
+                "nothing sets '{name}': capture it in an earlier step (capture = {{ {name} = \"$.{name}\" }}), \
+                 or write a function with brackets, such as uuid(), or DATA.COLUMN"
             )),
             _ => Ok(()),
         }

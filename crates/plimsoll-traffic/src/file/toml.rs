@@ -12,7 +12,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let parsed = parsed.map_err(|error| TrafficFileError::new(TextPlace { line: 1, column: 1 }, error.to_string()))?;
     let table = parsed.map_err(|error| {
         let at = lines.place(error.span().map_or(0, |span| span.start));
-        TrafficFileError::new(at, format!("this is no TOML: {}", error.message().replace('\n', ", ")))
+        TrafficFileError::new(at, format!("this is not TOML: {}", error.message().replace('\n', ", ")))
     })?;
     let at = lines.place(table.span().start);
     Ok(TreeNode { at, value: entries(&lines, table.get_ref())? })

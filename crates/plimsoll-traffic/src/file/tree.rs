@@ -143,7 +143,7 @@ impl TreeNode {
     /// A table with keys of the user's own.
     pub fn open_table<'a>(&'a self, what: &'a str) -> Result<TreeTable<'a>, TrafficFileError> {
         let TreeValue::Table(entries) = &self.value else {
-            return self.error(format!("{what} is a table of keys and values, and this is {}", self.kind()));
+            return self.error(format!("{what} must be a table of keys and values, not {}", self.kind()));
         };
         Ok(TreeTable { node: self, entries })
     }
@@ -152,7 +152,7 @@ impl TreeNode {
     pub fn list(&self, what: &str) -> Result<&[TreeNode], TrafficFileError> {
         match &self.value {
             TreeValue::List(items) => Ok(items),
-            _ => self.error(format!("{what} is a list, and this is {}", self.kind())),
+            _ => self.error(format!("{what} must be a list, not {}", self.kind())),
         }
     }
 
@@ -162,7 +162,7 @@ impl TreeNode {
             TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
             TreeValue::Flag(true) => Ok("true"),
             TreeValue::Flag(false) => Ok("false"),
-            _ => self.error(format!("{what} is a text, and this is {}", self.kind())),
+            _ => self.error(format!("{what} must be a text, not {}", self.kind())),
         }
     }
 
@@ -170,18 +170,18 @@ impl TreeNode {
     pub fn flag(&self, what: &str) -> Result<bool, TrafficFileError> {
         match self.value {
             TreeValue::Flag(flag) => Ok(flag),
-            _ => self.error(format!("{what} is true or false, and this is {}", self.kind())),
+            _ => self.error(format!("{what} must be true or false, not {}", self.kind())),
         }
     }
 
     /// A whole number in a range.
     pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
         let TreeValue::Number(text) = &self.value else {
-            return self.error(format!("{what} is a whole number, and this is {}", self.kind()));
+            return self.error(format!("{what} must be a whole number, not {}", self.kind()));
         };
         match text.replace('_', "").parse() {
             Ok(number) if (from..=to).contains(&number) => Ok(number),
-            _ => self.error(format!("{what} is a whole number from {from} to {to}, and this is {text}")),
+            _ => self.error(format!("{what} must be a whole number from {from} to {to}, not {text}")),
         }
     }
 
@@ -239,7 +239,7 @@ impl TableEntries {
 
     pub fn insert(&mut self, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
         if self.get(&key.name).is_some() {
-            let text = format!("the key '{}' stands here twice: leave one out", key.name);
+            let text = format!("the key '{}' appears twice: leave one out", key.name);
             return Err(TrafficFileError::new(key.at, text));
         }
         if self.entries.len() == KEYS_MAX {

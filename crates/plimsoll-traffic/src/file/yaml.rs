@@ -34,14 +34,14 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let at = TextPlace { line: error.marker().line(), column: error.marker().col() + 1 };
-            TrafficFileError::new(at, format!("this is no YAML: {}", error.info().replace('\n', ", ")))
+            TrafficFileError::new(at, format!("this is not YAML: {}", error.info().replace('\n', ", ")))
         })?;
         let at = place(span);
         let done = match event {
             Event::DocumentStart(..) => {
                 documents += 1;
                 if documents > 1 {
-                    return Err(TrafficFileError::new(at, "a second document begins here: a file has one"));
+                    return Err(TrafficFileError::new(at, "a second document begins here: a file has one document"));
                 }
                 None
             }
@@ -52,10 +52,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             }
             Event::Alias(anchor) => {
                 let Some((node, size)) = anchors.get(&anchor) else {
-                    return Err(TrafficFileError::new(
-                        at,
-                        "this names an anchor whose value is not whole yet: it would hold itself",
-                    ));
+                    return Err(TrafficFileError::new(at, "this alias is inside its own anchor"));
                 };
                 budget.take(*size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
                 Some((TreeNode { at, value: node.value.clone() }, 0))
@@ -78,7 +75,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             _ => None,
         };
         if open.len() > DEPTH_MAX {
-            return Err(TrafficFileError::new(at, format!("more than {DEPTH_MAX} values are inside each other here")));
+            return Err(TrafficFileError::new(at, format!("values are nested more than {DEPTH_MAX} deep here")));
         }
         let Some((node, anchor)) = done else { continue };
         values += 1;

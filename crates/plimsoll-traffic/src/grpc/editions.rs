@@ -151,7 +151,7 @@ pub(super) fn understand(file: &mut FileDescriptorProto) {
 
 fn unknown(name: &str, edition: &str) -> String {
     let known = EDITIONS.map(|(_, name)| name).join(" and ");
-    format!("{name} is written in edition {edition} of protobuf; proto2, proto3 and editions {known} are understood")
+    format!("{name} is written in edition {edition} of protobuf; proto2, proto3 and editions {known} are supported")
 }
 
 /// Says it in proto2 where that can be said, else in proto3: only there a number without a value is not sent.

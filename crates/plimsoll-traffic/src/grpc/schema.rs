@@ -223,7 +223,7 @@ impl Schema {
             let mut files = ProtoFiles { known, text, budget, work, pool, open };
             for name in names {
                 if !files.add(name)? {
-                    return Err(SchemaError::Proto(format!("file '{name}' is not there")));
+                    return Err(SchemaError::Proto(format!("file '{name}' does not exist")));
                 }
             }
             Ok(Schema(files.pool))
@@ -235,7 +235,7 @@ impl Schema {
     pub fn of_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
         let files = super::weight::entries(bytes, &[1]);
         if files > FILES_MAX {
-            return Err(SchemaError::Descriptors(format!("there are {files} files, and at most {FILES_MAX} are read")));
+            return Err(SchemaError::Descriptors(format!("{files} files exceed the maximum of {FILES_MAX}")));
         }
         let set = FilesInSet::decode(bytes).map_err(|error| SchemaError::Descriptors(error.to_string()))?;
         Schema::of_files(&set.files)
@@ -342,7 +342,7 @@ fn near(name: &str, mut names: Vec<String>) -> String {
     };
     let wanted = parts(name);
     if name.len() > NEAR_BYTES_MAX || names.len() > NEAR_NAMES_MAX {
-        return format!("there are {} others", names.len());
+        return format!("there are {} other names", names.len());
     }
     names.retain(|other| other.len() <= NEAR_BYTES_MAX);
     // The share of pairs of letters in common.
@@ -390,7 +390,7 @@ impl Method {
         };
         let input = self.0.input();
         let unfit = |why: String| SchemaError::Body { message: input.full_name().to_owned(), why };
-        let text = std::str::from_utf8(body).map_err(|_| unfit("it is no text".into()))?;
+        let text = std::str::from_utf8(body).map_err(|_| unfit("it is not text".into()))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         let mut content = Vec::new();
         if !text.trim_start().starts_with('[') {
@@ -453,7 +453,7 @@ struct BoundedText<'a>(&'a mut Vec<u8>);
 impl Write for BoundedText<'_> {
     fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
         if self.0.len() + piece.len() > TEXT_BYTES_MAX {
-            return Err(std::io::Error::other("its text is longer than what is looked at"));
+            return Err(std::io::Error::other("its text exceeds the size limit"));
         }
         self.0.extend_from_slice(piece);
         Ok(piece.len())

@@ -162,7 +162,7 @@ pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> 
         }
     }
     if deepest > DEPTH_MAX {
-        return Err(format!("more than {DEPTH_MAX} blocks are inside each other"));
+        return Err(format!("blocks are nested more than {DEPTH_MAX} deep"));
     }
     let bytes = parts.saturating_mul(DescriptorPart::Field.bytes()) + text.len().saturating_mul(TEXT_TIMES);
     budget.take(bytes).map_err(|error| error.to_string())

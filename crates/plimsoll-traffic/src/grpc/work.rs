@@ -71,9 +71,9 @@ impl DescriptorWork {
     }
 
     fn name(&mut self, scope: NameScope) -> Result<(), String> {
-        self.names.take(scope.bytes * NAME_COPIES).map_err(|_| {
-            "its names, with the packages and messages around them, are too long: shorten these".to_owned()
-        })
+        self.names
+            .take(scope.bytes * NAME_COPIES)
+            .map_err(|_| "its names, with the packages and messages around them, are too long: shorten them".to_owned())
     }
 
     /// What following the public imports of a file takes, and how deep they are.
@@ -221,7 +221,7 @@ impl DescriptorWork {
         let scopes = if name.starts_with('.') { 1 } else { scope.parts + 1 };
         self.work(
             scopes.saturating_mul(scope.bytes + name.len()),
-            "its types are looked for in too many packages and messages around them",
+            "its types are searched in too many packages and messages around them",
         )
     }
 
@@ -229,7 +229,7 @@ impl DescriptorWork {
     fn options(&mut self, scope: NameScope, count: usize) -> Result<(), String> {
         self.work(
             count.saturating_mul(scope.parts + 1).saturating_mul(scope.bytes + 1),
-            "its options are looked for in too many packages and messages around them",
+            "its options are searched in too many packages and messages around them",
         )
     }
 }

@@ -569,7 +569,7 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
     }
     let kind = value.chars().next().filter(|c| ['@', '<', '('].contains(c));
     if kind == Some('(') || name.is_empty() && value == ")" {
-        return Err(wrong("name=value or name=@FILE: parts within parts are not sent"));
+        return Err(wrong("name=value or name=@FILE, without nested parts"));
     }
     let mut rest = &value[usize::from(kind.is_some())..];
     let content = form_word(&mut rest, kind == Some('@'));

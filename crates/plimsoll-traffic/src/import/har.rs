@@ -50,17 +50,17 @@ const CONDITIONAL_FIELDS: [&str; 5] =
 pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileError> {
     let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     let Some(log) = field(&tree, "log") else {
-        return tree.error("this is no HAR: it has no 'log'");
+        return tree.error("this is not a HAR: it has no 'log'");
     };
     let Some(list) = field(log, "entries") else {
-        return log.error("this is no HAR: its 'log' has no 'entries'");
+        return log.error("this is not a HAR: its 'log' has no 'entries'");
     };
     let (list, is_sorted) = in_order(list.list("'entries'")?);
     let list = list.as_slice();
     let Some(origin) = origin(list, host) else {
         return match host {
-            Some(host) => tree.error(format!("nothing in this recording was asked of {host}")),
-            None => tree.error("no entry of this recording is a request of HTTP"),
+            Some(host) => tree.error(format!("this recording has no request to {host}")),
+            None => tree.error("no entry of this recording is an HTTP request"),
         };
     };
     let mut reader = HarReader {
@@ -72,7 +72,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileErro
         steps: Vec::new(),
     };
     if let (false, [first, ..]) = (is_sorted, list) {
-        reader.draft.leave_out(first.at, "entries that are not in the order of time: they are asked in that order");
+        reader.draft.leave_out(first.at, "entries that are not in order of time: requests are sent in order of time");
     }
     for node in list {
         if reader.steps.len() == ENTRIES_MAX {
@@ -86,7 +86,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileErro
     draft.about.push(format!("A recording of {origin}."));
     let name = title.filter(|title| !title.trim().is_empty()).unwrap_or("recording").to_owned();
     draft.scenarios.push(DraftScenario { name, weight: 1, steps });
-    draft.finish("no entry of this recording can be asked again")
+    draft.finish("no entry of this recording can be sent again")
 }
 
 /// Entries by the time at which they were asked, and whether they stood so: readers are to sort them (HAR 1.2, `entries`). One
@@ -141,10 +141,10 @@ impl<'a> HarReader<'a> {
         let Some(parts) = url(whole) else {
             let scheme = whole.split(':').next().unwrap_or_default();
             let scheme: String = scheme.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(20).collect();
-            return self.draft.leave_out_again(node.at, format!("a request of {scheme}: and not of HTTP"));
+            return self.draft.leave_out_again(node.at, format!("a request with {scheme}: instead of HTTP"));
         };
         if parts.origin() != self.origin {
-            let text = format!("a request to {}: that host is to be imported for itself", parts.origin());
+            let text = format!("a request to {}: import that host separately", parts.origin());
             return self.draft.leave_out_again(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");
@@ -157,14 +157,14 @@ impl<'a> HarReader<'a> {
             return self.draft.leave_out(node.at, format!("{shown}: a WebSocket"));
         }
         if text(node, "_resourceType") == Some("eventsource") || is_of_events(response) {
-            return self.draft.leave_out(node.at, format!("{shown}: events, which go on for ever"));
+            return self.draft.leave_out(node.at, format!("{shown}: a stream of events without an end"));
         }
         if !is_word(&method) || method == "CONNECT" {
-            return self.draft.leave_out(node.at, "a request whose method is none");
+            return self.draft.leave_out(node.at, "a request whose method is not valid");
         }
         // What was written by hand may have requests alone; a browser writes 0 where it got no answer.
         if response.is_some() && !(200..600).contains(&status) {
-            return self.draft.leave_out(node.at, format!("{shown}: its answer never came"));
+            return self.draft.leave_out(node.at, format!("{shown}: its response never arrived"));
         }
         let think = self.pause(node, &shown);
         let mut request_made = DraftRequest {
@@ -207,7 +207,8 @@ impl<'a> HarReader<'a> {
         let ended_ns = self.ended_ns;
         self.ended_ns = Some(ended_ns.unwrap_or(0).max(start_ns.saturating_add(length_ns)));
         let Some(pause_ns) = start_ns.checked_sub(ended_ns?) else {
-            self.draft.leave_out_again(node.at, "a request beside others: they are asked one after the other");
+            self.draft
+                .leave_out_again(node.at, "a request in parallel with another: requests are sent one after the other");
             return None;
         };
         match pause_ns / 1_000_000 {
@@ -230,20 +231,22 @@ impl<'a> HarReader<'a> {
             };
             let lower = name.trim().to_ascii_lowercase();
             if CONDITIONAL_FIELDS.contains(&lower.as_str()) {
-                self.draft.leave_out_again(header.at, format!("the header {lower}: nothing is cached"));
+                self.draft.leave_out_again(header.at, format!("the header {lower}: plimsoll has no cache"));
             } else if lower == "cookie" {
                 for pair in value.split(';') {
                     let name = pair.split('=').next().unwrap_or_default().trim();
                     if !name.is_empty() && !self.set_cookies.contains(name) {
                         let name: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
-                        let text =
-                            format!("the cookie '{name}', which the browser had before: only what answers set is sent");
+                        let text = format!(
+                            "the cookie '{name}' from before the recording: only cookies that responses set \
+                                 are sent"
+                        );
                         self.draft.leave_out_again(header.at, text);
                     }
                 }
             } else if !lower.starts_with(':') && !lower.is_empty() && !OWN_FIELDS.contains(&lower.as_str()) {
                 if !is_word(&lower) || value.contains(['\r', '\n', '\0']) {
-                    self.draft.leave_out_again(header.at, "a header whose name or value cannot be sent");
+                    self.draft.leave_out_again(header.at, "a header whose name or value is not valid");
                     continue;
                 }
                 // Cookies aside, a field that stands there twice is one with commas.
@@ -280,7 +283,7 @@ impl<'a> HarReader<'a> {
         let is_binary = at(data, &["encoding"]).is_some() || content.is_some_and(|text| text.contains('\u{fffd}'));
         if is_binary {
             self.draft
-                .leave_out(data.at, format!("{shown}: its body is no text: put it into a file, body = \"@FILE\""));
+                .leave_out(data.at, format!("{shown}: its body is not text: put it into a file, body = \"@FILE\""));
         } else if let Some(content) = content {
             out.body = DraftBody::Text(DraftText::fixed(content));
         } else if kind.starts_with("multipart/") && !parameters.is_empty() {
@@ -291,7 +294,7 @@ impl<'a> HarReader<'a> {
                     None => DraftPart::text(name, DraftText::fixed(text(parameter, "value").unwrap_or_default())),
                     Some(file) => {
                         let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
-                        let said = format!("{shown}: the file {file} of its form is to be beside this one");
+                        let said = format!("{shown}: put the file {file} of its form beside this file");
                         self.draft.leave_out(parameter.at, said);
                         DraftPart::file(name, file)
                     }

@@ -46,12 +46,12 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
         };
         let text = error.to_string();
         let text = text.rsplit_once(" at ").map_or(text.as_str(), |(text, _)| text);
-        let way_out = if is_cut { ": the file is cut: save it again" } else { "" };
-        TrafficFileError::new(at, format!("this is no whole XML: {}{way_out}", shown(text)))
+        let way_out = if is_cut { ": the file is cut off: save it again" } else { "" };
+        TrafficFileError::new(at, format!("this is not complete XML: {}{way_out}", shown(text)))
     })?;
     let root = document.root_element();
     if root.tag_name().name() != "jmeterTestPlan" {
-        let text = format!("this is no test plan of JMeter: it begins with <{}>", shown(root.tag_name().name()));
+        let text = format!("this is not a test plan of JMeter: it begins with <{}>", shown(root.tag_name().name()));
         return Err(TrafficFileError::new(TextPlace::of(source, root.range().start), text));
     }
     let mut reader = JmxReader::default();
@@ -97,7 +97,7 @@ impl JmxReader {
                 "CounterConfig" => {
                     let name = element.property("CounterConfig.name").unwrap_or_default().trim();
                     self.values.drawn.insert(name.to_owned(), "seq()".to_owned());
-                    self.draft.leave_out(element.place(), "a counter is the number of the session in the load here");
+                    self.draft.leave_out(element.place(), "a counter becomes the number of the session in the load");
                 }
                 "IfController" => {
                     let mut rest = element.property("IfController.condition").unwrap_or_default();
@@ -131,7 +131,7 @@ impl JmxReader {
         let file = self.values.fixed(part("filename")).unwrap_or_default().replace('\\', "/");
         let at = element.place();
         if file.is_empty() {
-            return self.draft.leave_out(at, "rows of a file whose name is filled in");
+            return self.draft.leave_out(at, "rows of a file whose name has a placeholder");
         }
         let stem = file.rsplit('/').next().unwrap_or(&file).split('.').next().unwrap_or_default();
         let stem = plain_name(stem);
@@ -149,19 +149,19 @@ impl JmxReader {
         } else {
             let heading = columns.join(",");
             let text = match element.flag("ignoreFirstLine") {
-                true => format!("the heading of {file} is to be {heading}"),
-                false => format!("{file} is to have a heading as its first line: {heading}"),
+                true => format!("the heading of {file} must be {heading}"),
+                false => format!("{file} needs a heading as its first line: {heading}"),
             };
             self.draft.leave_out(at, text);
         }
         if !["", "UTF-8", "utf-8"].contains(&part("fileEncoding")) {
-            self.draft.leave_out(at, format!("{file} is to be in UTF-8"));
+            self.draft.leave_out(at, format!("{file} must be in UTF-8"));
         }
         if !["", "shareMode.all"].contains(&part("shareMode")) {
-            self.draft.leave_out(at, format!("the rows of {file} are shared by all: {}", shown(part("shareMode"))));
+            self.draft.leave_out(at, format!("all threads share the rows of {file}: {}", shown(part("shareMode"))));
         }
         if !["", ",", "\\,"].contains(&part("delimiter")) {
-            self.draft.leave_out(at, format!("the columns of {file} are to have commas between them"));
+            self.draft.leave_out(at, format!("separate the columns of {file} with commas"));
         }
         // Rows that are not used again end the threads of the tool.
         let is_once = part("recycle") == "false";
@@ -206,7 +206,7 @@ impl JmxReader {
         let on_error = element.property("ThreadGroup.on_sample_error").unwrap_or("continue");
         self.goes_on = on_error == "continue";
         if on_error.starts_with("stop") {
-            self.draft.leave_out(at, format!("'{name}': a failure ends the session and not the load"));
+            self.draft.leave_out(at, format!("'{name}': a failure ends the session, not the load"));
         }
         if element.property("ThreadGroup.same_user_on_next_iteration") == Some("false") {
             self.draft.leave_out_again(at, "a user keeps its cookies from one session to the next");
@@ -243,13 +243,13 @@ impl JmxReader {
         // What is done in turns is done each turn after the other, which repetitions of single requests are not.
         let times = if loops > 1.0 && flat.steps.len() == 1 { loops.min(1e6) as u32 } else { 1 };
         if threads > 1.0 || loops > 1.0 && times == 1 {
-            say(format!("'{name}' ({around}): it is done once, by one user"));
+            say(format!("'{name}' ({around}): it runs once, for one user"));
         }
         if flat.depends {
-            say(format!("'{name}' ({around}): whether a step is done does not depend on anything here"));
+            say(format!("'{name}' ({around}): its conditions are ignored here"));
         }
         if flat.groups_repeat {
-            say(format!("'{name}' ({around}): steps that are repeated together are each repeated for itself"));
+            say(format!("'{name}' ({around}): steps that repeat together repeat separately here"));
         }
         for step in &mut flat.steps {
             step.times = Some(step.times.unwrap_or(1).saturating_mul(times).min(1_000_000)).filter(|times| *times > 1);
@@ -267,7 +267,7 @@ impl JmxReader {
         let (load, left_out) = self.load.written();
         left_out.into_iter().for_each(|(at, text)| self.draft.leave_out(at, text));
         self.draft.load = load;
-        self.draft.finish_at("no request of this test plan can be asked", |at| xml::counted(at, lines))
+        self.draft.finish_at("no request of this test plan can be sent", |at| xml::counted(at, lines))
     }
 }
 

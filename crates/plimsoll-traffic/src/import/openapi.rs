@@ -30,12 +30,12 @@ pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
     let api = Api::new(&tree, source.len())?;
     let mut draft = Draft { base: api.base.clone(), ..Draft::default() };
     let title = field(&tree, "info").and_then(|info| text(info, "title")).unwrap_or("an API");
-    draft.about.push(format!("The operations of {title}: say with 'weight' how often each is asked."));
+    draft.about.push(format!("The operations of {title}: 'weight' sets how often each is sent."));
     if let Some(why) = &api.no_base {
         draft.leave_out(api.base_at, why.clone());
     }
     let Some(paths) = field(&tree, "paths") else {
-        return tree.error("this description has no 'paths': nothing can be asked");
+        return tree.error("this description has no 'paths', so it has no requests");
     };
     for (path, node) in entries(paths) {
         if !path.name.starts_with('/') {
@@ -57,15 +57,16 @@ pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
             }
             if let Err(error) = api.budget.get().held() {
                 return node.error(format!(
-                    "what this description refers to is repeated by too many operations, or by itself, here at the latest: {error}"
+                    "too many operations repeat the same references, or a reference repeats itself, at the \
+                     latest here: {error}"
                 ));
             }
         }
     }
     for key in ["webhooks", "x-webhooks"] {
         if let Some(hooks) = field(&tree, key) {
-            draft.leave_out(hooks.at, "webhooks: the server asks those");
+            draft.leave_out(hooks.at, "webhooks: the server sends them");
         }
     }
-    draft.finish("no operation of this description can be asked")
+    draft.finish("no operation of this description can be sent")
 }

@@ -45,7 +45,7 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
     if field(collection, "item").is_none() {
         return match field(collection, "requests").is_some() || field(collection, "order").is_some() {
             true => tree.error("this is a collection of format 1: export it as Collection v2.1"),
-            false => tree.error("this is no collection of Postman: it has no 'item'"),
+            false => tree.error("this is not a Postman collection: it has no 'item'"),
         };
     }
     let name = at(collection, &["info", "name"]).and_then(own_text).unwrap_or("collection").to_owned();
@@ -72,11 +72,12 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
         return Err(TrafficFileError::new(beyond.unwrap_or(tree.at), text));
     }
     draft.base = origin.filter(|origin| origin.starts_with("http"));
-    draft
-        .about
-        .push(format!("The collection {name}. Redirects are followed only where it says so: a 302 is a success."));
+    draft.about.push(format!(
+        "The collection {name}. Redirects are followed only where the collection says so: else a 302 is a \
+             success."
+    ));
     draft.scenarios.push(DraftScenario { name, weight: 1, steps });
-    draft.finish("no request of this collection can be asked")
+    draft.finish("no request of this collection can be sent")
 }
 
 /// How many redirects are followed, where the collection says something of it.
@@ -264,7 +265,7 @@ impl PostmanReader {
         }
         for key in ["proxy", "certificate"] {
             if let Some(node) = field(node, key).filter(|node| !entries(node).is_empty()) {
-                self.draft.leave_out_again(node.at, format!("a {key} of a request: say it with flags of the load"));
+                self.draft.leave_out_again(node.at, format!("a {key} of a request: set it with flags of the load"));
             }
         }
         self.events(scope.node, name, Some(&mut request));
@@ -275,7 +276,7 @@ impl PostmanReader {
     fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
         let key = self.filled(key.trim(), scope, at);
         let Some(key) = key.as_fixed() else {
-            return self.draft.leave_out(at, "a header whose name is filled in");
+            return self.draft.leave_out(at, "a header whose name has a placeholder");
         };
         // The connection says these itself.
         if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
@@ -306,7 +307,7 @@ impl PostmanReader {
             let Some(parts) = parts else {
                 self.draft.leave_out(
                     at,
-                    format!("'{name}': its host is filled in: write the request with the target's host"),
+                    format!("'{name}': its host has a placeholder: write the request with the target's host"),
                 );
                 return None;
             };
@@ -319,12 +320,12 @@ impl PostmanReader {
         };
         let asked = self.origin.get_or_insert_with(|| origin.clone());
         if *asked != origin {
-            self.draft.leave_out_again(at, format!("a request to {origin}: one host is asked, {asked}"));
+            self.draft.leave_out_again(at, format!("a request to {origin}: a file has one host, {asked}"));
             return None;
         }
         if origin.starts_with('{') && self.requests == 0 {
             let variable = origin.trim_matches(['{', '}']).trim_start_matches("env.");
-            let text = format!("the variable {variable} says where: that is the target");
+            let text = format!("the variable {variable} names the host: give it with --target");
             self.draft.leave_out_again(at, text);
         }
         let mut target = DraftText::fixed(if rest.beginning().starts_with('/') { "" } else { "/" });
@@ -363,8 +364,10 @@ impl PostmanReader {
                 self.fill(&value, scope, at, depth + 1, out);
             } else {
                 let variable = variable_name(name);
-                let text =
-                    format!("the variable '{name}' is not in the collection: it is {variable} of the environment");
+                let text = format!(
+                    "the variable '{name}' is not in the collection: it becomes {variable} of the \
+                         environment"
+                );
                 self.draft.leave_out_again(at, text);
                 out.push_value(&format!("env.{variable}"));
             }
@@ -390,7 +393,7 @@ impl PostmanReader {
             }
             _ => {
                 let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).take(40).collect();
-                self.draft.leave_out_again(at, format!("${name} is a text of 8 letters and digits here"));
+                self.draft.leave_out_again(at, format!("${name} becomes a text of 8 letters and digits"));
                 "text(8)"
             }
         };
@@ -445,7 +448,7 @@ impl PostmanReader {
                     }
                     _ => {
                         authorization.push_value("env.BASIC_AUTH");
-                        let text = "user and password are filled in: set BASIC_AUTH to USER:PASSWORD in base64";
+                        let text = "user and password have placeholders: set BASIC_AUTH to USER:PASSWORD in base64";
                         self.draft.leave_out_again(auth.at, text);
                     }
                 }
@@ -517,7 +520,8 @@ impl PostmanReader {
                 for node in enabled("formdata") {
                     let key = self.filled(text(node, "key").unwrap_or_default(), scope, node.at);
                     let Some(key) = key.as_fixed() else {
-                        self.draft.leave_out(node.at, format!("'{name}': a part of its form whose name is filled in"));
+                        self.draft
+                            .leave_out(node.at, format!("'{name}': a part of its form whose name has a placeholder"));
                         continue;
                     };
                     let own = |key: &str| text(node, key).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -533,7 +537,7 @@ impl PostmanReader {
                         _ => own_text(source).into_iter().collect(),
                     });
                     for file in &files {
-                        let text = format!("'{name}': the file {file} is looked for from the place of this one");
+                        let text = format!("'{name}': the path of {file} is relative to this file");
                         self.draft.leave_out_again(node.at, text);
                         parts.push(part(DraftPart::file(key, file)));
                     }
@@ -552,7 +556,7 @@ impl PostmanReader {
             }
             Some("file") => match at(body, &["file", "src"]).and_then(own_text) {
                 Some(file) => {
-                    let text = format!("'{name}': the file {file} is looked for from the place of this one");
+                    let text = format!("'{name}': the path of {file} is relative to this file");
                     self.draft.leave_out_again(body.at, text);
                     request.body = DraftBody::File(file.to_owned());
                     None
@@ -589,7 +593,7 @@ impl PostmanReader {
                 continue;
             }
             let (Some(request), Some("test")) = (request.as_mut(), text(event, "listen")) else {
-                self.draft.leave_out(event.at, format!("'{name}': a script that is run before or beside a request"));
+                self.draft.leave_out(event.at, format!("'{name}': a script that runs before or beside a request"));
                 continue;
             };
             let captures = script.captures.iter();

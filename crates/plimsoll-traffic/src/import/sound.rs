@@ -92,9 +92,10 @@ impl Draft {
         let (text, requests) = (self.written(), self.requests_in_all());
         match is_read(&text, &self, patterns) {
             Ok(()) => Ok(Imported { text, requests, left_out: self.left_out }),
-            Err(why) => {
-                Err(TrafficFileError::new(beginning, format!("no file of traffic can be made of this: {}", why.text)))
-            }
+            Err(why) => Err(TrafficFileError::new(
+                beginning,
+                format!("a file of traffic cannot be made from this: {}", why.text),
+            )),
         }
     }
 }
@@ -103,7 +104,7 @@ impl Draft {
 fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut notes = SettleNotes::default();
     if let Some(base) = draft.base.take_if(|base| !origin_is_sound(base)) {
-        notes.say(None, format!("'{}' is no host that can be asked: name the target", plain(&base)));
+        notes.say(None, format!("'{}' is not a valid host: name the target", plain(&base)));
     }
     let data: HashSet<String> = draft.data.iter().map(|data| data.name.clone()).collect();
     let scenarios = draft.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
@@ -143,10 +144,10 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleN
         }
         if step.times.is_some_and(|times| times > 1) && depth >= LOOPS_MAX {
             step.times = None;
-            notes.say(at, format!("'{named}': repetitions are {LOOPS_MAX} deep at most: it is done once"));
+            notes.say(at, format!("'{named}': repetitions are nested at most {LOOPS_MAX} deep: it runs once"));
         }
         if let Some(think) = step.think.take_if(|think| Think::parse(think).is_err()) {
-            notes.say(at, format!("'{named}': a pause of {} cannot be waited", plain(&think)));
+            notes.say(at, format!("'{named}': a pause of {} is not valid", plain(&think)));
         }
         let inner_depth = depth + usize::from(step.times.is_some_and(|times| times > 1));
         match &mut step.what {
@@ -155,7 +156,7 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleN
                 true
             }
             DraftWhat::Ask(request) if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") => {
-                notes.say(at, format!("'{named}': its method '{}' cannot be asked with", plain(&request.method)));
+                notes.say(at, format!("'{named}': its method '{}' is not valid", plain(&request.method)));
                 false
             }
             DraftWhat::Ask(request) => {
@@ -188,13 +189,13 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     }
     request.headers.retain(|(name, value)| {
         if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
-            say(format!("the header {}: how a body is sent is decided where it is", plain(name)));
+            say(format!("the header {}: plimsoll sets it from the body", plain(name)));
             return false;
         }
         let is_sendable = is_word(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
         if !is_sendable {
             let name = plain(name);
-            say(format!("the header '{name}' cannot be sent: its name is no word, or its value several lines"));
+            say(format!("the header '{name}' cannot be sent: its name is not a word, or its value has several lines"));
         }
         is_sendable
     });
@@ -224,13 +225,11 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     request.captures.reverse();
     request.captures.retain(|capture| {
         let why = match CaptureFrom::parse(&capture.from) {
-            _ if !is_name(&capture.name) => "its name is no word",
-            Err(_) => "where it is found is not understood here",
-            Ok(from) if from.pattern().is_some_and(|pattern| !is_pattern(pattern)) => {
-                "its pattern is not understood here"
-            }
-            Ok(from) if is_head && from.is_of_content() => "the answer to a HEAD has no content",
-            Ok(_) if !names.insert(capture.name.clone()) => "it is captured twice, and the last one counts",
+            _ if !is_name(&capture.name) => "its name is not a word",
+            Err(_) => "its source is not supported",
+            Ok(from) if from.pattern().is_some_and(|pattern| !is_pattern(pattern)) => "its pattern is not supported",
+            Ok(from) if is_head && from.is_of_content() => "the response to a HEAD has no content",
+            Ok(_) if !names.insert(capture.name.clone()) => "it is captured twice, and the last value counts",
             Ok(_) => return true,
         };
         say(format!("'{}' is not captured: {why}", plain(&capture.name)));
@@ -245,12 +244,12 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     };
     let expect = &mut request.expect;
     if expect.status.take_if(|status| StatusSet::parse(status).is_err()).is_some() {
-        say("the statuses that it expects are none".to_owned());
+        say("the expected statuses are not valid".to_owned());
     }
     expect.headers.retain(|(name, text)| {
         let is_kept = is_word(name) && fits(text);
         if !is_kept {
-            say(format!("what it expects of the header '{}' cannot be expected here", plain(name)));
+            say(format!("its expectation of the header '{}' is not supported", plain(name)));
         }
         is_kept
     });
@@ -258,12 +257,12 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     expect.json.retain(|(path, value)| {
         let is_kept = !is_head && JsonPath::parse(path).is_ok() && !has_braces(value) && paths.insert(path.clone());
         if !is_kept {
-            say(format!("what it expects at '{}' cannot be expected here", plain(path)));
+            say(format!("its expectation at '{}' is not supported", plain(path)));
         }
         is_kept
     });
     if expect.body.take_if(|body| is_head || !fits(body)).is_some() {
-        say("what it expects of the content cannot be expected here".to_owned());
+        say("its expectation of the content is not supported".to_owned());
     }
     let mut names: HashSet<String> = HashSet::new();
     expect.headers.retain(|(name, _)| {
@@ -357,7 +356,8 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
         let at = step.at;
         for condition in [&mut step.condition, &mut step.unless] {
             if let Some(name) = condition.take_if(|name| !is_known(name)) {
-                notes.say(at, format!("nothing sets '{}', on which a step depends: it is done always", plain(&name)));
+                notes
+                    .say(at, format!("nothing sets '{}', on which a step depends: the step always runs", plain(&name)));
             }
         }
         let mut settle = |text: &mut DraftText| {
@@ -370,7 +370,7 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
                 }
                 let name = value.split(" | ").next().unwrap_or(value);
                 let variable = variable_name(name.strip_prefix("env.").unwrap_or(name));
-                notes.say(at, format!("nothing sets '{}': it is {variable} of the environment", plain(name)));
+                notes.say(at, format!("nothing sets '{}': it becomes {variable} of the environment", plain(name)));
                 Ok(format!("env.{variable}{}", if value.ends_with(" | url") { " | url" } else { "" }))
             });
         };

@@ -32,20 +32,21 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<SaidFormat, St
         SaidFormat { pieces: apache(&format, session)?, stamp: Stamp::Start, language: "Apache" }
     } else {
         return Err(
-            "names nothing; write nginx's log_format ($...), Apache's LogFormat (%...) or Envoy's (%...%)".into()
+            "has no fields; write nginx's log_format ($...), Apache's LogFormat (%...) or Envoy's format (%...%)"
+                .into(),
         );
     };
     let place = |wanted: fn(&LinePlace) -> bool| {
         said.pieces.iter().any(|piece| matches!(piece, FormatPiece::Place(place) if wanted(place)))
     };
     if !place(|p| matches!(p, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))) {
-        return Err("has no time in it, such as $msec, $time_iso8601, %t or %START_TIME%".into());
+        return Err("has no time, such as $msec, $time_iso8601, %t or %START_TIME%".into());
     }
     if !place(|p| matches!(p, LinePlace::Target | LinePlace::Request)) {
-        return Err("has no request in it, such as $request, $request_uri, %r or %REQ(:PATH)%".into());
+        return Err("has no request, such as $request, $request_uri, %r or %REQ(:PATH)%".into());
     }
     if let Some(session) = session.filter(|_| !place(|p| *p == LinePlace::Session)) {
-        return Err(format!("has no '{session}' in it, which is to tell sessions apart"));
+        return Err(format!("has no '{session}', the field that identifies a session"));
     }
     Ok(said)
 }
@@ -196,7 +197,7 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
                 _ => (Stamp::Start, argument),
             };
             let parts = stamp_tokens(argument)
-                .ok_or_else(|| format!("has '%{{{argument}}}t', which plimsoll cannot read a time by"))?;
+                .ok_or_else(|| format!("has '%{{{argument}}}t', a time format that plimsoll does not support"))?;
             match &mut stamp {
                 Some((tokens, _)) => {
                     if !before.is_empty() {
@@ -282,7 +283,7 @@ fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
             rest = after;
             continue;
         }
-        let cannot = || "has a '%' without the one that ends it; Envoy's operators are written %NAME%".to_owned();
+        let cannot = || "has a '%' without its end; Envoy's operators are written %NAME%".to_owned();
         // A time format has percent signs of its own, inside its parentheses.
         let opened = rest.find('(').filter(|open| rest.find('%').is_none_or(|end| *open < end));
         let end = match opened {
@@ -306,7 +307,7 @@ fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
             }
             ("START_TIME", "") => place(&mut pieces, LinePlace::Start(Writing::Auto)),
             ("START_TIME", _) => {
-                let cannot = || format!("has '%{operator}%', which plimsoll cannot read a time by");
+                let cannot = || format!("has '%{operator}%', a time format that plimsoll does not support");
                 place(&mut pieces, LinePlace::Start(Writing::Pattern(tokens(argument).ok_or_else(cannot)?)));
             }
             ("REQ", _) if argument.eq_ignore_ascii_case(":method") => place(&mut pieces, LinePlace::Method),
@@ -339,14 +340,14 @@ mod tests {
     #[test]
     fn formats_that_say_too_little_are_refused() {
         for (format, session, expect) in [
-            ("hello", None, "names nothing"),
+            ("hello", None, "has no fields"),
             ("$remote_addr $request", None, "no time"),
             ("$msec $status", None, "no request"),
             ("$msec $", None, "without a name"),
             ("${msec $request", None, "without its '}'"),
-            ("%h %{%Q}t %r", None, "cannot read a time"),
+            ("%h %{%Q}t %r", None, "does not support"),
             ("%h %t %r %", None, "ends with a '%'"),
-            ("%START_TIME% %REQ(:PATH", None, "without the one that ends it"),
+            ("%START_TIME% %REQ(:PATH", None, "without its end"),
             ("$msec $request", Some("$cookie_sid"), "no '$cookie_sid'"),
         ] {
             let error = read(format, session).expect_err(format);

@@ -12,9 +12,8 @@ use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 
 /// The formats that are known, for people.
-pub const KNOWN_FORMATS: &str = "common and combined (nginx, Apache, with virtual hosts), ingress-nginx, Nginx Proxy Manager, Traefik, \
-    Caddy, Envoy, Istio, HAProxy, IIS and W3C, AWS ALB, ELB, CloudFront and S3, Google Cloud, JSON lines; each behind syslog, \
-    Kubernetes, Docker or compose";
+pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, IIS, W3C, AWS, Google \
+     Cloud, JSON lines; with syslog, Kubernetes or Docker prefixes";
 
 /// Room for what of a line is put in order before it is read, used again for each.
 #[derive(Debug, Clone, Default)]
@@ -54,12 +53,12 @@ pub enum FormatError {
     #[error(transparent)]
     Fields(#[from] FieldsError),
     /// No format is known in which these lines are written.
-    #[error("is written in no format that plimsoll knows ({KNOWN_FORMATS})")]
+    #[error("has no known format ({KNOWN_FORMATS})")]
     Unknown,
     /// Lines of requests without times.
     #[error(
-        "has no times, so what came when is not in it: have the server write them (uvicorn: a log configuration with %(asctime)s; \
-         nginx and Apache: the combined log format), or put a proxy with an access log before it"
+        "has no times. Configure the server to log them (uvicorn: %(asctime)s; nginx and Apache: the combined \
+         log format), or put a proxy with an access log in front"
     )]
     NoTimes,
     /// The format found does not tell sessions apart as asked; completes "--session ...".
@@ -80,9 +79,8 @@ impl Format {
         }
         let (session, by_client) = by_client(session);
         let said = directives::read(text, session).map_err(FormatError::Said)?;
-        let pattern = Pattern::new(said.pieces, false).ok_or_else(|| {
-            FormatError::Said("has two names with nothing between them, which cannot be told apart".into())
-        })?;
+        let pattern = Pattern::new(said.pieces, false)
+            .ok_or_else(|| FormatError::Said("has two fields without a separator between them".into()))?;
         let name = format!("{}'s, as given", said.language);
         Ok(Format { name, stamp: said.stamp, lines: LogLines::Text(pattern), by_client, prefixes: Vec::new() })
     }

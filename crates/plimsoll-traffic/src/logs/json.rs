@@ -86,21 +86,21 @@ pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<Wanted>,
             "duration_us" => LinePlace::Duration(1_000),
             "client" => LinePlace::Client,
             "user_agent" => LinePlace::UserAgent,
-            other => return error(format!("'{other}' is no field; there are {FIELDS}")),
+            other => return error(format!("'{other}' is not a field; choose {FIELDS}")),
         };
         wanted.push((
-            keys(path.trim()).ok_or_else(|| FieldsError(format!("'{path}' is no path, such as .request.uri")))?,
+            keys(path.trim()).ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .request.uri")))?,
             place,
         ));
     }
     if !wanted.iter().any(|(_, place)| matches!(place, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))) {
-        return error("says not where the time is: add time=, start= or end=".into());
+        return error("has no time: add time=, start= or end=".into());
     }
     if !wanted.iter().any(|(_, place)| *place == LinePlace::Target) {
-        return error("says not where the path is: add path=".into());
+        return error("has no path: add path=".into());
     }
     if let Some(path) = session {
-        let keys = keys(path).ok_or_else(|| FieldsError(format!("'{path}' is no path, such as .user")))?;
+        let keys = keys(path).ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .user")))?;
         wanted.push((keys, LinePlace::Session));
     }
     Ok((wanted, Stamp::End))
@@ -393,11 +393,11 @@ mod tests {
     #[test]
     fn a_mapping_says_what_is_wrong_with_it() {
         for (text, expect) in [
-            ("path=.url", "where the time is"),
-            ("time=.ts", "where the path is"),
+            ("path=.url", "has no time"),
+            ("time=.ts", "has no path"),
             ("time=.ts,path", "not NAME=PATH"),
-            ("time=.ts,pth=.url", "'pth' is no field"),
-            ("time=.ts,path=.a..b", "no path"),
+            ("time=.ts,pth=.url", "'pth' is not a field"),
+            ("time=.ts,path=.a..b", "is not a path"),
         ] {
             let error = mapping(text, None).expect_err(text).to_string();
             assert!(error.contains(expect), "{text}: {error}");

@@ -285,25 +285,30 @@ impl ModelDistances {
         let mut apart = Vec::new();
         let mut say = |name: String, said: String| apart.push(ApartFigure { name, said });
         if self.mix_tv > self.mix_tv_max {
-            let said = format!("differs by {} in all, and may by {}", percent(self.mix_tv), percent(self.mix_tv_max));
+            let said =
+                format!("differs by {} in total, and the bound is {}", percent(self.mix_tv), percent(self.mix_tv_max));
             say("mix".to_owned(), said);
         }
         for ((width_ns, both), off_max) in self.dispersion.iter().zip(&self.dispersion_off_max) {
             if let Some((log, model)) = both.filter(|(log, model)| (model - log).abs() > off_max * log) {
-                let said = format!("is {model:.2} against {log:.2}, and may differ by {}", percent(*off_max));
+                let said = format!(
+                    "is {model:.2} in the model and {log:.2} in the log, and the bound is {}",
+                    percent(*off_max)
+                );
                 say(format!("dispersion at {} s", *width_ns as f64 / 1e9), said);
             }
         }
         for ((quantile, log, model), off_max) in self.visit_requests.iter().zip(&self.visit_off_max) {
             if (model - log).abs() > *off_max {
-                let said = format!("is {model:.1} against {log:.1}, and may differ by {off_max:.1}");
+                let said = format!("is {model:.1} in the model and {log:.1} in the log, and the bound is {off_max:.1}");
                 say(format!("p{} of a visit's requests", quantile * 100.0), said);
             }
         }
         for ((size, log, model), off_max) in self.hit_ratio.iter().zip(&self.hit_off_max) {
             if (model - log).abs() > *off_max {
                 let (log, model, points) = (percent(*log), percent(*model), 100.0 * off_max);
-                let said = format!("are {model} against {log}, and may differ by {points:.1} points");
+                let said =
+                    format!("are {model} in the model and {log} in the log, and the bound is {points:.1} points");
                 say(format!("hits of a cache of {size}"), said);
             }
         }

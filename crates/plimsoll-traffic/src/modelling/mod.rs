@@ -194,7 +194,7 @@ impl TrafficModel {
             sequences: distinct,
             left_out,
         };
-        let text = draft.finish("nothing is asked").ok()?.text;
+        let text = draft.finish("there is no request to send").ok()?.text;
         let answer_ns = answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
         let endpoints = routes.into_iter().zip(0..).collect();
         Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints })

@@ -14,19 +14,19 @@ pub(super) fn is_whole(line: &[u8]) -> bool {
 }
 
 pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
-    let columns = columns(line).ok_or("its quotation marks do not fit")?;
+    let columns = columns(line).ok_or("its quotation marks do not match")?;
     if columns.len() < COLUMNS_MIN {
         return Err("its row has too few columns");
     }
     let text = |at: usize| columns.get(at).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
-    let number = |at: usize| text(at).parse::<u64>().map_err(|_| "a column that counts is no number");
+    let number = |at: usize| text(at).parse::<u64>().map_err(|_| "a numeric column is not a number");
     let base64 = |at: usize| {
         let text = columns.get(at).map(Vec::as_slice).unwrap_or_default();
         read_base64(text).ok_or("a column is not base64")
     };
     Ok(VegetaResult {
         sent_ns: number(0)?,
-        code: u16::try_from(number(1)?).map_err(|_| "its code is none")?,
+        code: u16::try_from(number(1)?).map_err(|_| "its code is not valid")?,
         latency_ns: number(2)?,
         bytes_out: number(3)?,
         bytes_in: number(4)?,

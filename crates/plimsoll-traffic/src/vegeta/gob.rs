@@ -86,7 +86,7 @@ impl<'a> GobMessage<'a> {
         }
         let length = 256 - u64::from(first);
         if length > 8 {
-            return Err("a number of it is too long");
+            return Err("a number is too long");
         }
         Ok(self.take(length)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
@@ -123,12 +123,12 @@ impl<'a> GobMessage<'a> {
         self.fields(&mut |message, number| match number {
             0 => message.text().map(|_| ()),
             1 => message.int().map(|_| ()),
-            _ => Err("a type of it has an unknown field"),
+            _ => Err("a type has an unknown field"),
         })
     }
 
     fn layout(&mut self) -> Result<Layout, &'static str> {
-        let mut layout = Err("a type of it has no layout");
+        let mut layout = Err("a type has no layout");
         self.fields(&mut |message, kind| {
             let (mut of, mut named) = ([0i64; 2], Vec::new());
             message.fields(&mut |message, field| match (kind, field) {
@@ -141,20 +141,20 @@ impl<'a> GobMessage<'a> {
                         message.fields(&mut |message, field| match field {
                             0 => message.text().map(|text| name = text),
                             1 => message.int().map(|it| number = it),
-                            _ => Err("a field of it has an unknown field"),
+                            _ => Err("a field has an unknown field"),
                         })?;
                         named.push((name, number));
                     }
                     Ok(())
                 }
-                _ => Err("a type of it is not one that results have"),
+                _ => Err("a type is not a type of results"),
             })?;
             layout = Ok(match kind {
                 1 => Layout::List(of[0]),
                 2 => Layout::Struct(std::mem::take(&mut named)),
                 3 => Layout::Map(of[0], of[1]),
                 4..=6 => Layout::Own,
-                _ => return Err("a type of it is not one that results have"),
+                _ => return Err("a type is not a type of results"),
             });
             Ok(())
         })?;
@@ -174,7 +174,7 @@ impl GobStream {
                 self.layouts.insert(number.checked_neg().ok_or(CUT)?, layout);
                 continue;
             }
-            let Some(Layout::Struct(_)) = self.layouts.get(&number) else { return Err("it is no struct".into()) };
+            let Some(Layout::Struct(_)) = self.layouts.get(&number) else { return Err("it is not a struct".into()) };
             let GobValue::Struct(fields) = self.value(&mut message, number, 0)? else { return Err(CUT.into()) };
             return Ok(Some(result(fields)?));
         }
@@ -182,7 +182,7 @@ impl GobStream {
 
     fn value(&self, message: &mut GobMessage, number: i64, depth: u32) -> Result<GobValue, &'static str> {
         if depth > DEPTH_MAX {
-            return Err("its types are too deep");
+            return Err("its types are nested too deep");
         }
         Ok(match number {
             2 => GobValue::Int(message.int()?),
@@ -196,7 +196,7 @@ impl GobStream {
                 let length = message.uint()?;
                 GobValue::Bytes(message.take(length)?.to_vec())
             }
-            number => match self.layouts.get(&number).ok_or("it has a type that it does not explain")? {
+            number => match self.layouts.get(&number).ok_or("a type is not described")? {
                 Layout::Own => {
                     let length = message.uint()?;
                     GobValue::Bytes(message.take(length)?.to_vec())
@@ -265,8 +265,10 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
         match (name.as_str(), value) {
             ("Attack", GobValue::Bytes(bytes)) => result.attack = text(bytes),
             ("Seq", GobValue::Uint(number)) => result.seq = number,
-            ("Code", GobValue::Uint(code)) => result.code = u16::try_from(code).map_err(|_| "its code is none")?,
-            ("Timestamp", GobValue::Bytes(bytes)) => result.sent_ns = moment(&bytes).ok_or("its timestamp is none")?,
+            ("Code", GobValue::Uint(code)) => result.code = u16::try_from(code).map_err(|_| "its code is not valid")?,
+            ("Timestamp", GobValue::Bytes(bytes)) => {
+                result.sent_ns = moment(&bytes).ok_or("its timestamp is not valid")?
+            }
             ("Latency", GobValue::Int(ns)) => result.latency_ns = u64::try_from(ns).unwrap_or(0),
             ("BytesOut", GobValue::Uint(bytes)) => result.bytes_out = bytes,
             ("BytesIn", GobValue::Uint(bytes)) => result.bytes_in = bytes,
@@ -277,11 +279,11 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
             ("Headers", GobValue::Map(pairs)) => {
                 for (name, values) in pairs {
                     let (GobValue::Bytes(name), GobValue::List(values)) = (name, values) else {
-                        return Err("its header fields are none");
+                        return Err("its header fields are not valid");
                     };
                     let value = |value| match value {
                         GobValue::Bytes(bytes) => Ok(text(bytes)),
-                        _ => Err("its header fields are none"),
+                        _ => Err("its header fields are not valid"),
                     };
                     result.headers.push((text(name), values.into_iter().map(value).collect::<Result<_, _>>()?));
                 }

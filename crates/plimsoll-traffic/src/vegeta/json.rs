@@ -8,38 +8,40 @@ use serde_json::Value;
 use std::io::Write;
 
 pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
-    let Ok(Value::Object(mut object)) = serde_json::from_slice(line) else { return Err("its line is no JSON object") };
+    let Ok(Value::Object(mut object)) = serde_json::from_slice(line) else {
+        return Err("its line is not a JSON object");
+    };
     let mut text = |key: &str| match object.remove(key) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text),
-        Some(_) => Err("a field that is text is none"),
+        Some(_) => Err("a text field is not a text"),
     };
     let (attack, error, method, url) = (text("attack")?, text("error")?, text("method")?, text("url")?);
     let (body, stamp) = (text("body")?, text("timestamp")?);
     let number = |key: &str| match object.get(key) {
         None | Some(Value::Null) => Ok(0),
-        Some(value) => value.as_u64().ok_or("a field that counts is no number"),
+        Some(value) => value.as_u64().ok_or("a numeric field is not a number"),
     };
     let mut headers = Vec::new();
     match object.get("headers") {
         None | Some(Value::Null) => {}
         Some(Value::Object(fields)) => {
             for (name, values) in fields {
-                let values = values.as_array().ok_or("the values of a header field are no list")?;
+                let values = values.as_array().ok_or("the values of a header field are not a list")?;
                 let values = values.iter().map(|value| value.as_str().map(str::to_owned));
-                let values = values.collect::<Option<Vec<_>>>().ok_or("the value of a header field is no text")?;
+                let values = values.collect::<Option<Vec<_>>>().ok_or("the value of a header field is not a text")?;
                 headers.push((name.clone(), values));
             }
         }
-        Some(_) => return Err("its header fields are no object"),
+        Some(_) => return Err("its header fields are not an object"),
     }
     Ok(VegetaResult {
         attack,
         seq: number("seq")?,
-        code: u16::try_from(number("code")?).map_err(|_| "its code is none")?,
+        code: u16::try_from(number("code")?).map_err(|_| "its code is not valid")?,
         sent_ns: match stamp.as_str() {
             "" => 0,
-            stamp => moment_ns(stamp.as_bytes()).ok_or("its timestamp is none")?,
+            stamp => moment_ns(stamp.as_bytes()).ok_or("its timestamp is not valid")?,
         },
         latency_ns: number("latency")?,
         bytes_out: number("bytes_out")?,

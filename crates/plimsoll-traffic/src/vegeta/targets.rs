@@ -107,7 +107,7 @@ impl<R: BufRead> TargetReader<R> {
             Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.flaw("it is longer than 16 MiB")),
             Ok(_) => match String::from_utf8(bytes) {
                 Ok(line) => Ok(Some(line.trim().to_owned())),
-                Err(_) => Err(self.flaw("it is no text in UTF-8")),
+                Err(_) => Err(self.flaw("it is not UTF-8")),
             },
         }
     }
@@ -130,13 +130,13 @@ impl<R: BufRead> TargetReader<R> {
     }
 
     fn http(&mut self, first: &str) -> Result<VegetaTarget, TargetError> {
-        let Some((method, url)) = first.split_once(' ') else { return Err(self.flaw("a target is METHOD URL")) };
+        let Some((method, url)) = first.split_once(' ') else { return Err(self.flaw("a target must be METHOD URL")) };
         if !has_method(first) {
             return Err(self.flaw("its method is not in capital letters"));
         }
         let url = url.trim();
         if !is_url(url) {
-            return Err(self.flaw("its URL is none: write http://HOST:PORT/PATH"));
+            return Err(self.flaw("its URL is not valid: write http://HOST:PORT/PATH"));
         }
         let mut target = VegetaTarget { method: method.to_owned(), url: url.to_owned(), ..VegetaTarget::default() };
         while let Some(line) = self.next_line()? {
@@ -162,7 +162,7 @@ impl<R: BufRead> TargetReader<R> {
                 Some((name, value)) if is_field(name, value) && !value.is_empty() => {
                     target.headers.push((name.to_owned(), value.to_owned()));
                 }
-                _ => return Err(self.flaw("a header field is Name: value")),
+                _ => return Err(self.flaw("a header field must be Name: value")),
             }
         }
         Ok(target)
@@ -170,7 +170,7 @@ impl<R: BufRead> TargetReader<R> {
 }
 
 fn json(line: &str) -> Result<VegetaTarget, &'static str> {
-    let Ok(Value::Object(object)) = serde_json::from_str(line) else { return Err("it is no JSON object") };
+    let Ok(Value::Object(object)) = serde_json::from_str(line) else { return Err("it is not a JSON object") };
     let mut target = VegetaTarget::default();
     for (key, value) in object {
         match (key.as_str(), value) {
@@ -182,24 +182,28 @@ fn json(line: &str) -> Result<VegetaTarget, &'static str> {
             }
             ("header", Value::Object(fields)) => {
                 for (name, values) in fields {
-                    let Value::Array(values) = values else { return Err("the values of a header field are no list") };
+                    let Value::Array(values) = values else {
+                        return Err("the values of a header field are not a list");
+                    };
                     for value in values {
-                        let Value::String(value) = value else { return Err("the value of a header field is no text") };
+                        let Value::String(value) = value else {
+                            return Err("the value of a header field is not a text");
+                        };
                         if !is_field(&name, &value) {
-                            return Err("a header field has characters that none can have");
+                            return Err("a header field has characters that are not allowed");
                         }
                         target.headers.push((name.clone(), value));
                     }
                 }
             }
-            _ => return Err("it has other keys than method, url, body and header, or values of another kind"),
+            _ => return Err("it has keys other than method, url, body and header, or values of another kind"),
         }
     }
     match () {
         () if target.method.is_empty() || !target.method.bytes().all(|byte| byte.is_ascii_uppercase()) => {
             Err("its method is missing, or not in capital letters")
         }
-        () if !is_url(&target.url) => Err("its URL is none: write http://HOST:PORT/PATH"),
+        () if !is_url(&target.url) => Err("its URL is not valid: write http://HOST:PORT/PATH"),
         () => Ok(target),
     }
 }
@@ -258,7 +262,7 @@ mod tests {
         use TargetFormat::{Http, Json};
         for (text, format, expect) in [
             ("GET http://h/\n\nget http://h/\n", Http, "line 3: its method"),
-            ("GET\n", Http, "line 1: a target is"),
+            ("GET\n", Http, "line 1: a target must"),
             ("GET h:80/\n", Http, "line 1: its URL"),
             ("GET http://h/\nA: b\nno field\n", Http, "line 3: a header field"),
             ("GET http://h/\nA:\n", Http, "line 2: a header field"),
@@ -270,8 +274,8 @@ mod tests {
                 "line 1: a header field has characters",
             ),
             ("{}\n", Json, "line 1: its method"),
-            ("{\"method\":\"GET\",\"url\":\"http://h/\"}\n[]", Json, "line 2: it is no JSON object"),
-            ("{\"method\":\"GET\",\"url\":\"http://h/\",\"rate\":5}", Json, "line 1: it has other keys"),
+            ("{\"method\":\"GET\",\"url\":\"http://h/\"}\n[]", Json, "line 2: it is not a JSON object"),
+            ("{\"method\":\"GET\",\"url\":\"http://h/\",\"rate\":5}", Json, "line 1: it has keys other"),
             ("{\"method\":\"GET\",\"url\":\"http://h/\",\"body\":\"%\"}", Json, "line 1: its body"),
         ] {
             let error = all(text, format).expect_err("refused").to_string();

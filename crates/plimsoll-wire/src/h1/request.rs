@@ -45,9 +45,7 @@ pub enum RequestError {
     #[error("the value of the header {0:?} has a line break or a NUL in it")]
     HeaderValue(String),
     /// A coding of transfers that is not carried out ([RFC 9112, 6.1](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)).
-    #[error(
-        "the header Transfer-Encoding can be sent as 'chunked' alone, which sends the body in chunks: leave it out"
-    )]
+    #[error("the header Transfer-Encoding can only be 'chunked', which sends the body in chunks: leave it out")]
     Coding,
     /// A length that is not that of the content.
     #[error("the header Content-Length is not the length of the body, {0} bytes: leave it out")]

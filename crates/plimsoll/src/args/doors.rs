@@ -13,7 +13,7 @@ use clap::Args;
     plimsoll wrk -s post.lua -d 30s http://localhost:8080/ -- words for init"
 )]
 pub struct WrkArgs {
-    /// As wrk has them
+    /// Arguments as wrk defines them
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
@@ -26,7 +26,7 @@ pub struct WrkArgs {
     plimsoll wrk2 -R 2k -c100 -d30s -L http://localhost:8080/"
 )]
 pub struct Wrk2Args {
-    /// As wrk2 has them
+    /// Arguments as wrk2 defines them
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
@@ -43,7 +43,7 @@ pub struct Wrk2Args {
     plimsoll vegeta encode -to csv results.bin"
 )]
 pub struct VegetaArgs {
-    /// As vegeta has them
+    /// Arguments as vegeta defines them
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
@@ -57,7 +57,7 @@ pub struct VegetaArgs {
     plimsoll ab -t 30 -c 10 -p body.json -T application/json -g times.tsv http://localhost:8080/"
 )]
 pub struct AbArgs {
-    /// As ab has them
+    /// Arguments as ab defines them
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
@@ -71,7 +71,7 @@ pub struct AbArgs {
     plimsoll hey -z 30s -c 10 -q 50 -o csv http://localhost:8080/"
 )]
 pub struct HeyArgs {
-    /// As hey has them
+    /// Arguments as hey defines them
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }

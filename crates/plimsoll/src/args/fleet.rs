@@ -11,24 +11,24 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetArgs {
-    /// Let these machines make the load: ssh://load1,user@load2:2222 over your own ssh, or
+    /// Generate the load on these machines: ssh://load1,user@load2:2222 over your own ssh, or
     /// nats://bus:4222 for agents that joined a NATS bus
     #[arg(long, value_name = "ssh://HOST,...|nats://BUS:PORT")]
     pub fleet: Option<String>,
-    /// Of the agents of a bus: so many, or those of these names, such as 3 or a1,a2 [default: all]
+    /// Agents of a bus to use: a number or names, such as 3 or a1,a2 [default: all]
     #[arg(long, value_name = "N|NAME,...", requires = "fleet")]
     pub agents: Option<String>,
-    /// Wait so long for the agents of a bus [default: 30s]
+    /// Time to wait for the agents of a bus [default: 30s]
     #[arg(long, value_name = "TIME", requires = "fleet")]
     pub wait: Option<String>,
-    /// Copy this plimsoll there for the time of the study
+    /// Copy this plimsoll to the machines for the duration of the study
     #[arg(long, requires = "fleet")]
     pub fleet_copy: bool,
-    /// When a machine is lost: go on with the others, or stop
+    /// When a machine is lost: go on with the rest (go), or stop
     #[arg(long, value_name = "go|stop", default_value = "go", requires = "fleet",
           value_parser = KnownWords::text(&["go", "stop"]), hide_possible_values = true)]
     pub on_loss: String,
-    /// Refuse machines whose clock may be further off than this: half of the shortest round trip
+    /// Refuse machines whose clock error, half of the shortest round trip, may exceed this
     #[arg(long, value_name = "TIME", default_value = "20ms", requires = "fleet")]
     pub max_skew: String,
 }
@@ -45,11 +45,11 @@ impl Default for FleetArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Probes")]
 pub struct WatchArgs {
-    /// Watch the server on the machine that it runs on, such as ssh://server1: over your own ssh,
-    /// with plimsoll there; --pid, --process and --cgroup mean that machine then
+    /// Watch the server on its machine over ssh, such as ssh://server1; --pid, --process and --cgroup then refer to that
+    /// machine
     #[arg(long, value_name = "ssh://HOST")]
     pub watch: Option<String>,
-    /// Copy this plimsoll there for the time of the study
+    /// Copy this plimsoll to the machines for the duration of the study
     #[arg(long, requires = "watch")]
     pub watch_copy: bool,
 }
@@ -57,12 +57,12 @@ pub struct WatchArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n  \
     plimsoll agent --join nats://bus:4222 --name load1 --allow 10.0.0.0/8:8080\n\n\
-    `plimsoll run --fleet ssh://HOST ...` starts the first on HOST. A line in HOST's authorized_keys holds it to a list of HOST's own:\n  \
+    `plimsoll run --fleet ssh://HOST ...` starts the first on HOST. A line in HOST's authorized_keys can fix the targets:\n  \
     command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...\n\
     The second is a service. `plimsoll run --fleet nats://bus:4222 ...` uses it from anywhere.\n\n\
     `--watch ssh://HOST` starts `plimsoll agent --stdio --watch-only` there, which makes no load.")]
 pub struct AgentArgs {
-    /// Talk to the coordinator over standard input and output
+    /// Communicate with the coordinator over standard input and output
     #[arg(long, required_unless_present = "join", conflicts_with = "join")]
     pub stdio: bool,
     /// Join this NATS bus and work for its coordinators, one after the other
@@ -77,8 +77,7 @@ pub struct AgentArgs {
     /// Certificates of the authority that signed the bus's certificate
     #[arg(long, value_name = "FILE", requires = "join")]
     pub bus_ca: Option<PathBuf>,
-    /// Load only these addresses and ports, whatever is asked, such as 10.0.0.0/8:8080,192.168.1.5;
-    /// without it nothing is loaded
+    /// The only addresses and ports to load, such as 10.0.0.0/8:8080,192.168.1.5 [default: none]
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow: String,
     /// Take only plans that are signed with this key: the line that `plimsoll fleet key` prints
@@ -87,7 +86,7 @@ pub struct AgentArgs {
     /// Keep intervals in this folder until they are recorded [default: _output/plimsoll/spool/NAME]
     #[arg(long, value_name = "DIR", requires = "join")]
     pub spool: Option<PathBuf>,
-    /// Wait so long for a bus that does not answer yet [default: 10s]
+    /// Time to wait for a bus that does not respond yet [default: 10s]
     #[arg(long, value_name = "TIME", requires = "join")]
     pub wait: Option<String>,
     /// Watch a server of this machine, and make no load
@@ -102,35 +101,35 @@ pub struct AgentArgs {
     plimsoll fleet up --local 3\n  \
     plimsoll fleet key fleet.key")]
 pub struct FleetStatusArgs {
-    /// What is done: status (version, cores, round trip and clock of each machine), fetch (a run file
-    /// from a bus), up (agents on this machine, until ^C), key (make a key that signs plans)
+    /// Action: status (of each machine), fetch (a run file from a bus), up (agents on this machine), key (make a
+    /// key that signs plans)
     #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
-    /// The machines, such as ssh://load1,load2 or nats://bus:4222; of key: the file to write
+    /// The machines, such as ssh://load1,load2 or nats://bus:4222; for key, the file to write
     #[arg(value_name = "PLACE")]
     pub place: Option<String>,
-    /// Of fetch: the run, as its coordinator shows it
+    /// For fetch, the run, as its coordinator shows it
     #[arg(value_name = "RUN")]
     pub word: Option<String>,
-    /// Of fetch: the run file to write [default: RUN.plimsoll]
+    /// For fetch, the run file to write [default: RUN.plimsoll]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Of status: so many agents of a bus, or those of these names [default: all]
+    /// For status, the agents of a bus: a number or names [default: all]
     #[arg(long, value_name = "N|NAME,...")]
     pub agents: Option<String>,
-    /// Of status: wait so long for the agents of a bus [default: 30s]
+    /// For status, the time to wait for the agents of a bus [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub wait: Option<String>,
-    /// Of up: so many agents
+    /// For up, the number of agents
     #[arg(long, value_name = "N")]
     pub local: Option<u32>,
-    /// Of up: the bus that is started for them
+    /// For up, the bus to start for the agents
     #[arg(long, value_name = "nats", default_value = "nats", value_parser = KnownWords::text(&["nats"]), hide_possible_values = true)]
     pub bus: String,
-    /// Of up: what the agents may load [default: this machine]
+    /// For up, the addresses that the agents may load [default: this machine]
     #[arg(long, value_name = "LIST")]
     pub allow: Option<String>,
-    /// Of status: copy this plimsoll to the machines for the time that it takes
+    /// For status, copy this plimsoll to the machines for the duration of the command
     #[arg(long)]
     pub fleet_copy: bool,
 }

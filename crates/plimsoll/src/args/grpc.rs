@@ -6,9 +6,9 @@ use clap::{Args, ValueHint};
 /// What of a server is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum GrpcShown {
-    /// Its services and their methods
+    /// The server's services and their methods
     List,
-    /// The method that the URL names, or all of the service, with a body to start from
+    /// The method of the URL, or all methods of its service, each with an example body
     Describe,
 }
 
@@ -16,7 +16,7 @@ pub enum GrpcShown {
 #[command(after_help = "Example:\n  plimsoll grpc list grpc://localhost:50051\n  \
     plimsoll grpc describe grpc://localhost:50051/pkg.Service/Method")]
 pub struct GrpcArgs {
-    /// What is shown
+    /// What to show
     #[arg(value_name = "WHAT")]
     pub shown: GrpcShown,
     /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method
@@ -29,7 +29,7 @@ pub struct GrpcArgs {
     pub schema: SchemaArgs,
     #[command(flatten)]
     pub connection: ConnectionArgs,
-    /// Ask an address that is neither loopback nor private
+    /// Connect to an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
 }

@@ -13,16 +13,16 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     plimsoll history                                   all services of the store\n  \
-    plimsoll history http://localhost:8080/items       one of them\n  \
+    plimsoll history http://localhost:8080/items       one service\n  \
     plimsoll history --by commit --branch main         a point for each commit\n  \
     plimsoll history --json --last 5\n\n\
-    Only runs that can be compared stand in one series: the same traffic, SLO and kind of machine. A change is\n\
-    named where it is more than 2 % and less likely chance than 3 in 1 000 series.")]
+    A series contains comparable runs only: the same traffic, SLO and kind of machine. \
+    A change is reported if it exceeds 2 %. Chance produces such a report in at most 3 of 1 000 series.")]
 pub struct HistoryArgs {
-    /// Show what was asked of this URL, or below it [default: all]
+    /// Show runs against this URL or paths below it [default: all]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub url: Option<String>,
-    /// In which order: time (a point for each run), or commit (a point for each commit)
+    /// Order of the points: time (one for each run), or commit (one for each commit)
     #[arg(long, value_name = "ORDER", default_value = "time",
           value_parser = KnownWords::text(&["commit", "time"]), hide_possible_values = true)]
     pub by: String,
@@ -46,14 +46,14 @@ pub struct HistoryArgs {
     Examples:\n  \
     plimsoll gate --against main                       the latest run\n  \
     plimsoll gate @3f2c1ab --against main --json       the runs of a commit\n\n\
-    It compares the runs of one commit with the runs of the branch since its last change. Of a commit that\n\
-    changes nothing, at most 1 in 100 is called worse. Where nothing is known it prints the command that tells.")]
+    The gate compares the runs of one commit with the runs of the branch since its last change. At most \
+    1 in 100 commits without an effect is called worse. With too few runs, the gate prints the command that decides.")]
 pub struct GateArgs {
     /// The run: @latest, @2 (the one before), @BRANCH, @COMMIT, @KEY=VALUE (a tag), or a file of
     /// the store
     #[arg(value_name = "RUN", default_value = "@latest", value_hint = ValueHint::FilePath)]
     pub run: String,
-    /// The branch that it is compared with
+    /// The branch to compare the run with
     #[arg(long, value_name = "BRANCH", required = true)]
     pub against: String,
     #[command(flatten)]
@@ -69,17 +69,17 @@ pub struct GateArgs {
 /// `plimsoll serve`
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "It prints a link with a token. Reading needs no token on this machine; starting and stopping do.\n\n\
+    after_help = "The command prints a link with a token. On this machine only starting and stopping need the token.\n\n\
     Examples:\n  \
     plimsoll serve                                     pages of _output/plimsoll\n  \
     plimsoll serve --store runs --listen 127.0.0.1:0\n  \
     plimsoll serve --listen 10.0.0.5:8900 --name box --tls-cert box.pem --tls-key box.key"
 )]
 pub struct ServeArgs {
-    /// Listen there; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8900")]
     pub listen: SocketAddr,
-    /// Another name by which browsers reach it, such as box or box:443
+    /// Another name of this machine that browsers use, such as box or box:443
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Serve https with this certificate, and its issuers (PEM)
@@ -89,7 +89,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
     /// Let pages start shell commands and name files of this machine (--a, --before-block, --vary,
-    /// @FILE): whoever has the token can do what you can
+    /// @FILE): every holder of the token gets your rights
     #[arg(long)]
     pub allow_commands: bool,
     /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]

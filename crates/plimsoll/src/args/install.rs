@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub enum CompletionShell {
     /// source <(plimsoll completions bash)
     Bash,
-    /// Into a file _plimsoll in a folder of $fpath
+    /// In a file _plimsoll in a folder of $fpath
     Zsh,
-    /// Into ~/.config/fish/completions/plimsoll.fish
+    /// In ~/.config/fish/completions/plimsoll.fish
     Fish,
 }
 

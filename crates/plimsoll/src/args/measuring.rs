@@ -27,23 +27,23 @@ use std::path::PathBuf;
     plimsoll run -f mix.toml --rate 500 -d 30s            several requests\n  \
     plimsoll run --lua post.lua -c 64 http://localhost:8080/ -- 7   wrk's scripts\n  \
     plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
-    plimsoll run http://localhost:8080/ --metrics         with its own figures")]
+    plimsoll run http://localhost:8080/ --metrics         with the server's own metrics")]
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// Users, each waiting for its answer; stages as 10@10s,100@30s [default: 10]
+    /// Closed loop of N users, each waiting for its response; stages as 10@10s,100@30s [default: 10]
     #[arg(short = 'c', long, value_name = "N|STAGES", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Requests (of scenarios: sessions) a second, whatever the answers do; ramps as 0..5000@30s
+    /// Open loop of N requests (or sessions of scenarios) a second; ramps as 0..5000@30s
     #[arg(long, value_name = "N|STAGES", help_heading = "Load")]
     pub rate: Option<String>,
-    /// Stop after so many requests, or sessions of scenarios
+    /// Stop after N requests, or N sessions of scenarios
     #[arg(short = 'n', long, value_name = "N", help_heading = "Load")]
     pub requests: Option<String>,
     /// Stop after this time [default: 10s]
     #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
     pub duration: Option<String>,
-    /// Load first for this long without measuring
+    /// Apply the load for this long before measuring starts
     #[arg(long, value_name = "TIME", default_value = "0s", help_heading = "Load")]
     pub warmup: String,
     #[command(flatten)]
@@ -77,10 +77,10 @@ pub struct RunArgs {
 #[command(after_help = "Examples:\n  \
     plimsoll find http://localhost:8080/\n  \
     plimsoll find --slo 'p99<=50ms' --budget 2m http://localhost:8080/\n  \
-    plimsoll find http://localhost:8080/ --pprof     and what each function costs\n  \
+    plimsoll find http://localhost:8080/ --pprof      the cost of each function\n  \
     plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
-    plimsoll find --soak 30m http://localhost:8080/   does it last?\n  \
-    plimsoll find --replay access.log http://localhost:8080/   how many times over\n  \
+    plimsoll find --soak 30m http://localhost:8080/   does the line last?\n  \
+    plimsoll find --replay access.log http://localhost:8080/   as a multiple of this log\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]
@@ -90,32 +90,31 @@ pub struct FindArgs {
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,
-    /// How many times over the traffic of this access log is carried: loads are drawn from its sessions; - is standard input
-    /// (repeatable)
+    /// Find the multiple of this access log's traffic that the target sustains; - is standard input (repeatable)
     #[arg(long = "replay", value_name = "LOG", help_heading = "Log",
           conflicts_with_all = ["file", "curl", "method", "body", "lua", "arrivals"], value_hint = ValueHint::FilePath)]
     pub logs: Vec<PathBuf>,
-    /// Ask only what matches, as 'GET /path?query' (repeatable: one of them)
+    /// Send only requests that match, such as 'GET /path?query'; one of several patterns suffices (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub only: Vec<String>,
-    /// Leave out what matches (repeatable)
+    /// Leave out requests that match (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub skip: Vec<String>,
-    /// Ask also with methods that change things: all but GET and HEAD
+    /// Send also requests that can change data: every method but GET and HEAD
     #[arg(long, requires = "logs", help_heading = "Log")]
     pub allow_unsafe: bool,
     #[command(flatten)]
     pub log: LogArgs,
-    /// Afterwards measure what is left when so much of the line stays free, such as 30%: the rate to plan with
+    /// Afterwards measure the rate that leaves this share of the line as headroom, such as 30%
     #[arg(long, value_name = "SHARE", help_heading = "Planning")]
     pub headroom: Option<String>,
-    /// Afterwards load the line for this long, such as 30m, and say when and how the SLO broke (beyond --budget)
+    /// Afterwards load at the line for this long, such as 30m, and report when the SLO breaks (not part of --budget)
     #[arg(long, value_name = "TIME", help_heading = "Planning")]
     pub soak: Option<String>,
-    /// Say how many instances carry this rate, such as 50k
+    /// Calculate how many instances sustain this rate, such as 50k
     #[arg(long, value_name = "RATE", help_heading = "Planning")]
     pub need: Option<String>,
-    /// Exit with 1 if this is true of what was found: line, peak or knee, such as 'line<5000' (repeatable)
+    /// Exit with 1 if this is true of the line, peak or knee, such as 'line<5000' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
     #[command(flatten)]
@@ -133,17 +132,17 @@ pub struct FindArgs {
 #[command(after_help = "Examples:\n  \
     plimsoll explain http://localhost:8080/items         in three minutes at most\n  \
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
-    plimsoll explain --pprof http://localhost:8080/   by the server's own profiles\n  \
+    plimsoll explain --pprof http://localhost:8080/      with the server's own profiles\n  \
     plimsoll explain --identity 'X-Client: two' http://localhost:8080/\n  \
     plimsoll explain -b one --other-body @big.json http://localhost:8080/orders\n  \
     plimsoll explain --may-signal redis-server http://localhost:8080/items\n  \
     plimsoll explain --vary './pool {\u{1b}[0mn}' --values 2,4,8 http://localhost:8080/\n  \
-    plimsoll explain find.plimsoll                       of a recorded search\n\n\
-    Ends with 1 where nothing is named: too little speaks for any cause, and what would tell is said.")]
+    plimsoll explain find.plimsoll                       from a recorded search\n\n\
+    Exit code 1: no cause has enough evidence. The output then names the measurement that would decide.")]
 pub struct ExplainArgs {
     #[command(flatten)]
     pub search: SearchArgs,
-    /// Time for all of it: the search, and steady loads after it
+    /// Time for the whole study: the search, and the steady loads after it
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
     #[command(flatten)]
@@ -161,27 +160,27 @@ pub struct ExplainArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll overload http://localhost:8080/items     finds the line first\n  \
+    plimsoll overload http://localhost:8080/items     after a search for the line\n  \
     plimsoll overload --line 2k --budget 1m http://localhost:8080/items\n  \
     plimsoll overload --retries 3 http://localhost:8080/items\n  \
     plimsoll overload --against http://localhost:8081/ http://localhost:8080/\n\n\
-    The steps are 0.5, 1, 1.5, 2 and 3 times the line, then 0.5 again, in one load.")]
+    One load passes through 0.5, 1, 1.5, 2 and 3 times the line, then 0.5 again.")]
 pub struct OverloadArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// The line, where it is known [default: it is searched]
+    /// The known load line [default: search for it first]
     #[arg(long, value_name = "RATE", help_heading = "Search")]
     pub line: Option<String>,
-    /// What users must get
+    /// The SLO: success rate and latency that users need
     #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
     pub slo: String,
-    /// Time for all of it
+    /// Time for the search and the overload
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
-    /// Past the line a request that fails comes again so often, after 0.1 s and then twice as long each time
+    /// Repeat each failed request up to N times past the line, after 0.1 s, 0.2 s, 0.4 s, ...
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
     pub retries: u32,
-    /// Afterwards put the same load on this target, such as a proxy in front, and show both
+    /// Afterwards put the same load on this target, such as a proxy in front of the first, and compare
     #[arg(long, value_name = "URL2", help_heading = "Search", value_hint = ValueHint::Url)]
     pub against: Option<String>,
     #[command(flatten)]
@@ -205,32 +204,31 @@ pub struct OverloadArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Experiments")]
 pub struct ChangeArgs {
-    /// Change nothing: no other path, method or client is asked, and no more users (as with --max-rate)
+    /// Run no experiments: send no other path, method or client identity, and add no users
     #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
-    /// A path of the same server that does little [default: one that it does not have]
+    /// A path of the same server that does little work [default: a path that the server does not have]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub reference: Option<String>,
-    /// Header by which another client names itself, such as 'X-Api-Key: k2' (repeatable)
+    /// Header that identifies another client, such as 'X-Api-Key: k2' (repeatable)
     #[arg(long = "identity", value_name = "NAME: VALUE")]
     pub identities: Vec<String>,
-    /// Another body for the requests that have one, longer or shorter than theirs: text, or @FILE
+    /// A body of another length for the requests that have one: text, or @FILE
     #[arg(long, value_name = "TEXT|@FILE")]
     pub other_body: Option<String>,
-    /// You may stop this process behind the server for 60 ms in each 180 ms of one load of two seconds, such as a
-    /// database (repeatable)
+    /// Allow plimsoll to pause this dependency, such as a database, for 60 of each 180 ms during two seconds (repeatable)
     #[arg(long, value_name = "NAME|PID")]
     pub may_signal: Vec<String>,
     // Written plainly, `{n}` is a new line to clap; with an end of style in it, which it takes out again, it stays as it is.
     #[arg(
-        help = "At the end run this for each of --values, in place of {\u{1b}[0mn}, and measure the throughput then: \
+        help = "At the end run this command with each of --values in place of {\u{1b}[0mn}, and measure the throughput: \
                   './set-pool {\u{1b}[0mn}'"
     )]
     #[arg(long, value_name = "CMD", requires = "values",
           conflicts_with_all = ["no_intervene", "max_rate"],
           value_hint = ValueHint::CommandString)]
     pub vary: Option<String>,
-    /// The values of --vary, such as 2,4,8
+    /// The values to try with --vary, such as 2,4,8
     #[arg(long, value_name = "LIST", requires = "vary")]
     pub values: Option<String>,
 }
@@ -244,19 +242,19 @@ pub struct ChangeArgs {
 pub struct SweepArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// Concurrencies, in order [default: 1 to 512, doubling]
+    /// Concurrencies to measure, in order [default: 1, 2, 4, ... 512]
     #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Time for each level, in four visits where these are at least 1s [default: 10s with -c; 300s with --full; else see --budget]
+    /// Time for each concurrency, in up to four visits of 1s or more [default: 10s with -c; 300s with --full; else see --budget]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub level_time: Option<String>,
-    /// Time for all levels together, each in up to eight visits [default: 60s, unless -c, --for or --full is given]
+    /// Time for all concurrencies together, each in up to eight visits [default: 60s, unless -c, --for or --full is given]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub budget: Option<String>,
-    /// The long way: 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
+    /// Measure 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
     #[arg(long, help_heading = "Load")]
     pub full: bool,
-    /// Load first for this long at each visit of a level without measuring [default: 200ms, longer where answers take longer]
+    /// Apply the load for this long before measuring at each visit [default: 200ms, longer where responses take longer]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
     /// Exit with 1 if this is true at the peak, such as 'goodput<5000' (repeatable)
@@ -270,10 +268,10 @@ pub struct SweepArgs {
     pub fleet: FleetArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
-    /// Name of the files written
+    /// Beginning of the output files' names
     #[arg(long, default_value = "sweep", help_heading = "Output")]
     pub name: String,
-    /// Folder of the files written
+    /// Folder of the output files
     #[arg(long, value_name = "DIR", default_value = "_output/plimsoll", help_heading = "Output",
           value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
@@ -287,7 +285,7 @@ pub struct SweepArgs {
 #[command(after_help = "Routes: /healthz, /bytes/N, /delay/MS, /status/N, /burn/US (that much CPU time).\n\n\
     Example:\n  plimsoll baseline --listen 127.0.0.1:8080 --threads 2")]
 pub struct BaselineArgs {
-    /// Address to listen on; port 0 takes a free one, which is printed
+    /// Address to listen on; port 0 picks a free port and prints it
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
     /// Speak TLS with this certificate (PEM)
@@ -299,15 +297,15 @@ pub struct BaselineArgs {
     /// Threads, each with an event loop [default: all cores, and more where --connections needs them]
     #[arg(long, value_name = "N")]
     pub threads: Option<String>,
-    /// Be able to hold so many connections, whatever the limit of open files
+    /// Number of connections to be ready for; raises the limit of open files as far as needed
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
-    /// Answer /items when this server behind has answered, over --pool connections: a limit to explain
+    /// For each /items, call this dependency over --pool connections: a bottleneck to explain
     #[arg(long, value_name = "URL", requires = "pool",
           conflicts_with_all = ["threads", "connections", "cert"],
           value_hint = ValueHint::Url)]
     pub behind: Option<String>,
-    /// Connections to the server behind
+    /// Connections to the dependency of --behind
     #[arg(long, value_name = "N", requires = "behind")]
     pub pool: Option<String>,
 }
@@ -315,15 +313,15 @@ pub struct BaselineArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     plimsoll demo --budget 30s\n  \
-    plimsoll demo --quick        the search alone, in 15 s")]
+    plimsoll demo --quick        only the search, in 15 s")]
 pub struct DemoArgs {
     /// Time for each of the three: find, explain, prove [default: 40s; 15s with --quick]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
-    /// Show the search alone
+    /// Run only the search
     #[arg(long)]
     pub quick: bool,
-    /// Seed of all that is random [default: drawn, and shown]
+    /// Seed of all random choices [default: a random seed, which is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
@@ -331,20 +329,20 @@ pub struct DemoArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = "Secrets are not in run files: give again what it asks for, under the name of the flag.\n\n\
+#[command(after_help = "Run files contain no secrets: give each missing value again with its flag.\n\n\
     Examples:\n  plimsoll rerun run.plimsoll\n  plimsoll rerun run.plimsoll -H 'Authorization: Bearer ...'")]
 pub struct RerunArgs {
     /// Run file
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Run commands, send files and load public addresses as the run file says, without asking
+    /// Run commands, send files and load public addresses of the run file without confirmation
     #[arg(short = 'y', long)]
     pub yes: bool,
-    /// A target of which something was left out of the record (repeatable, in its order)
+    /// The target, whole, where the record withholds a part of it (repeatable, in the record's order)
     #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record",
           value_hint = ValueHint::Url)]
     pub urls: Vec<String>,
-    /// The target beside it
+    /// The second target of the comparison
     #[arg(long, value_name = "URL2", help_heading = "Left out of the record",
           value_hint = ValueHint::Url)]
     pub against: Option<String>,
@@ -356,15 +354,15 @@ pub struct RerunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
           value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
-    /// A log that is replayed (repeatable, in its order)
+    /// A log to replay (repeatable, in the record's order)
     #[arg(long = "log", value_name = "FILE", help_heading = "Left out of the record",
           value_hint = ValueHint::FilePath)]
     pub logs: Vec<String>,
-    /// Where the file of traffic, or the log, was asked
+    /// The target of the file of traffic or of the log
     #[arg(long, value_name = "URL", help_heading = "Left out of the record",
           value_hint = ValueHint::Url)]
     pub target: Option<String>,
-    /// A header whose value was left out (repeatable)
+    /// A header whose value the record withholds (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
     pub headers: Vec<String>,
     /// The body: text, @FILE, or - for standard input
@@ -382,11 +380,11 @@ pub struct RerunArgs {
     #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
           value_hint = ValueHint::CommandString)]
     pub build: Option<String>,
-    /// The command that starts what was built
+    /// The command that starts the built program
     #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
           value_hint = ValueHint::CommandString)]
     pub start: Option<String>,
-    /// The command before each block
+    /// The command to run before each block
     #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
           value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
@@ -394,19 +392,19 @@ pub struct RerunArgs {
     #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
           value_hint = ValueHint::CommandString)]
     pub vary: Option<String>,
-    /// Where profiles are served
+    /// The address of the server's profiles
     #[arg(long, value_name = "URL", help_heading = "Left out of the record",
           value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
-    /// Where the server tells of itself
+    /// The address of the server's metrics
     #[arg(long, value_name = "URL", help_heading = "Left out of the record",
           value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
-    /// A path of the server that does little
+    /// A path of the server that does little work
     #[arg(long, value_name = "URL", help_heading = "Left out of the record",
           value_hint = ValueHint::Url)]
     pub reference: Option<String>,
-    /// A header by which another client names itself (repeatable, in their order)
+    /// A header that identifies another client (repeatable, in the record's order)
     #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
     pub identities: Vec<String>,
     /// The other body of an experiment: text, or @FILE
@@ -420,23 +418,23 @@ pub struct RerunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
           value_hint = ValueHint::FilePath)]
     pub cacert: Option<String>,
-    /// Our own certificate
+    /// The client certificate
     #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
           value_hint = ValueHint::FilePath)]
     pub cert: Option<String>,
-    /// The key of our certificate
+    /// The key of the client certificate
     #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
           value_hint = ValueHint::FilePath)]
     pub key: Option<String>,
-    /// A file that describes messages of gRPC (repeatable, in its order)
+    /// A file that describes gRPC messages (repeatable, in the record's order)
     #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
           value_hint = ValueHint::FilePath)]
     pub proto: Vec<String>,
-    /// Where its imports are (repeatable, in its order)
+    /// A folder with the imports of --proto files (repeatable, in the record's order)
     #[arg(long, value_name = "DIR", help_heading = "Left out of the record",
           value_hint = ValueHint::DirPath)]
     pub proto_path: Vec<String>,
-    /// What protoc made of such files
+    /// The descriptor set that protoc made from such files
     #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
           value_hint = ValueHint::FilePath)]
     pub descriptor_set: Option<String>,
@@ -444,13 +442,13 @@ pub struct RerunArgs {
     #[arg(long, value_name = "PATH", help_heading = "Left out of the record",
           value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
-    /// Write the run file of the repetition here
+    /// Write the new run file here
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print what the record says instead of running it
+    /// Print the recorded command instead of running it
     #[arg(long)]
     pub print: bool,
-    /// The words for the script, all of them
+    /// All arguments of the script
     #[arg(last = true, value_name = "WORDS", help_heading = "Left out of the record")]
     pub words: Vec<String>,
 }

@@ -18,6 +18,7 @@ mod prove;
 mod reading;
 mod replay;
 mod shared;
+pub mod short_help;
 
 pub use doctor::DoctorArgs;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
@@ -47,17 +48,18 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
     (!conditions.is_empty()).then(|| conditions.join(", "))
 }
 
-/// Finds the load line of an HTTP API: how much it carries before its users feel it.
+/// Finds the load line of an HTTP API: the highest rate that it sustains within its SLO.
 #[derive(Debug, Parser)]
 #[command(
     name = "plimsoll",
     version,
-    after_help = "A bare URL is searched: `plimsoll URL` is `plimsoll find URL`.\n\
-                  Exit codes: 0 done, 1 a --fail-if was crossed or nothing succeeded, 2 bad use, cannot start or cannot write, \
-                  3 nothing could be decided (--on-inconclusive), 130 interrupted."
+    after_help = "`plimsoll URL` is short for `plimsoll find URL`.\n\
+                  `plimsoll COMMAND -h` shows the most important flags, `--help` all.\n\
+                  Exit codes: 0 done, 1 a --fail-if is true or no request succeeded, 2 bad use, cannot start or write, \
+                  3 undecided (--on-inconclusive), 130 interrupted."
 )]
 pub struct Cli {
-    /// With --version: also the commit, the features and the target that it was built for
+    /// With --version, print also the commit, the features and the platform of the build
     #[arg(long)]
     pub verbose: bool,
     #[command(subcommand)]
@@ -68,68 +70,68 @@ pub struct Cli {
 pub enum Command {
     /// Find the load line: the highest sustainable rate under the SLO, the peak and the knee
     Find(FindArgs),
-    /// Explain what holds the load line: by name, with the evidence, and what would move it
+    /// Name the bottleneck that limits the load line, with the evidence and the way to move it
     Explain(Box<ExplainArgs>),
-    /// See what the target does past its line: what it keeps, what the rest gets, whether it comes back
+    /// Load the target past its line: how much throughput survives, and does it recover?
     Overload(Box<OverloadArgs>),
-    /// Compare two builds: a verdict with a known rate of false alarms
+    /// Compare two builds or servers: a verdict with a known rate of false alarms
     Prove(Box<ProveArgs>),
     /// Put one load on a URL and measure it
     Run(RunArgs),
-    /// Look whether a file of traffic is understood, and what its first requests are
+    /// Check a file of traffic, and print its first requests
     Check(CheckArgs),
-    /// Measure one load for each of several concurrencies
+    /// Measure a list of concurrencies, one load each
     Sweep(SweepArgs),
-    /// Serve the reference target: bare, fast, with known costs
+    /// Start the reference server: minimal, fast, with known costs
     Baseline(BaselineArgs),
-    /// Show what a gRPC server offers: its services, or a method with a body to start from
+    /// Show the services of a gRPC server, or a method with an example body
     Grpc(GrpcArgs),
     /// Show the machines of a fleet: versions, cores, clocks
     Fleet(FleetStatusArgs),
-    /// Make loads for a plimsoll on another machine, which starts this with --fleet
+    /// Generate load for a plimsoll on another machine, which starts this with --fleet
     Agent(AgentArgs),
-    /// Find, explain and prove, on a server with a planted limit: two minutes
+    /// Find, explain and prove on a sample server with a known bottleneck, in two minutes
     Demo(DemoArgs),
     /// Check whether this machine is fit to measure, and what it lacks
     Doctor(DoctorArgs),
-    /// Print again what run files hold
+    /// Print the results of run files again
     Show(ShowArgs),
-    /// Show where a profile's cost lies, draw it, or compare two per request
+    /// Show the costly functions of a profile, draw a flame graph, or compare two profiles
     Profile(ProfileArgs),
-    /// Say what access logs show of the traffic: rates, endpoints, sessions, bursts
+    /// Describe the traffic of access logs: rates, endpoints, sessions, bursts
     Traffic(TrafficArgs),
-    /// Make a file of traffic of a recording, a description of an API, or another tool's file
+    /// Make a file of traffic from a recording, an API description or another tool's file
     Import(ImportArgs),
-    /// Make a file of traffic that asks as access logs do
+    /// Make a file of traffic that resembles access logs
     Model(ModelArgs),
-    /// Ask again what access logs hold, at its times
+    /// Send the requests of access logs again, with the same timing
     Replay(Box<ReplayArgs>),
-    /// Compare two recordings: a table of relative changes, and charts
+    /// Compare two run files: a table of relative changes, and charts
     Diff(DiffArgs),
-    /// Show what runs found over time, and where that changed
+    /// Show results over time, and where they changed
     History(HistoryArgs),
-    /// Say whether a commit is worse than a branch, by the runs of a store
+    /// Decide whether a commit is worse than a branch, from the runs of a store
     Gate(GateArgs),
-    /// Serve pages: runs, history, comparisons, and studies started from a form
+    /// Serve web pages: runs, history, comparisons, and a form that starts studies
     Serve(ServeArgs),
-    /// Report what run files hold: a page with charts, a summary, a picture
+    /// Make a report from run files: a page with charts, a summary, or a picture
     Report(ReportArgs),
-    /// Do again what a run file records, with the same seed
+    /// Repeat the study of a run file, with the same seed
     Rerun(RerunArgs),
     /// Remove old runs from the folder of results
     Clean(CleanArgs),
-    /// Print the completions of a shell: bash, zsh or fish
+    /// Print completions for a shell: bash, zsh or fish
     Completions(CompletionsArgs),
     /// Print the manual page, or write a page for each command into a folder
     Man(ManArgs),
-    /// Be wrk: its command line, its Lua scripts, its output
+    /// Behave like wrk: its command line, its Lua scripts, its output
     Wrk(WrkArgs),
-    /// Be wrk2: the same with a rate
+    /// Behave like wrk2: wrk with a constant rate
     Wrk2(Wrk2Args),
-    /// Be vegeta: attack targets, report what results say, encode them anew
+    /// Behave like vegeta: attack targets, report on results, convert them
     Vegeta(VegetaArgs),
-    /// Be ab: its command line, its requests, its output and files
+    /// Behave like ab: its command line, its requests, its output and files
     Ab(AbArgs),
-    /// Be hey: its command line, its requests, its output
+    /// Behave like hey: its command line, its requests, its output
     Hey(HeyArgs),
 }

@@ -17,82 +17,87 @@ use std::path::PathBuf;
     plimsoll prove --a './old -p 8080' --b './new -p 8080' http://localhost:8080/\n  \
     plimsoll prove --a git:main --b git:HEAD --start './server {port}' /items\n  \
     plimsoll prove -f mix.toml URL_A URL_B              several requests by weight\n  \
-    plimsoll prove --measure p99 --rate 2k URL_A URL_B  p99 at 2 000/s decides\n  \
+    plimsoll prove --measure p99 --rate 2k URL_A URL_B  decide by p99 at 2 000/s\n  \
     plimsoll prove --fail-if worse --json URL_A URL_B   for a pipeline\n  \
-    plimsoll prove --pprof URL_A URL_B                  and which functions differ\n  \
+    plimsoll prove --pprof URL_A URL_B                  show which functions differ\n  \
     plimsoll prove --ladder URL/a URL/b URL/c           what does each step cost?\n\n\
-    Verdicts on B: better, worse, same (any difference is inside the margin), small (real, but inside the margin), \
-    inconclusive (exit code 3, with the command that would tell). The chance of a false better or worse is below 2 %, however \
-    long it looks: of the two processes behind two URLs, or, with --a and --b, of two builds, which are started afresh for each load.")]
+    Verdicts on B:\n  \
+    better        B is better by more than the margin\n  \
+    worse         B is worse by more than the margin\n  \
+    same          any difference is inside the margin\n  \
+    small         a real difference, but inside the margin\n  \
+    inconclusive  exit code 3, with the command that would decide\n\n\
+    The chance of a false better or worse is below 2 %, however often plimsoll looks at the data.\n\
+    Two URLs compare two running processes. --a and --b compare two builds, started afresh for each load.")]
 pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// The second target; with --ladder all further rungs
+    /// The second target; with --ladder all further steps
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub more: Vec<String>,
-    /// Side A is a build: start it with this command, fresh for each load; or git:REV, a revision of this repository
+    /// Side A as a build: the command that starts it, anew for each load; or git:REV, a revision of this repository
     #[arg(long, value_name = "CMD|git:REV", requires = "b", conflicts_with = "ladder", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
-    /// The same of side B
+    /// Side B as a build, as in --a
     #[arg(long, value_name = "CMD|git:REV", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
-    /// Build a revision with this command, once, in a worktree of its own
+    /// Build each revision once with this command, in a separate worktree
     #[arg(long, value_name = "CMD", requires = "start", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub build: Option<String>,
     // Written plainly, `{port}` is a new line to clap (see --vary).
     #[arg(
-        help = "Start a revision with this command, in its worktree; {\u{1b}[0mport} is the port of the URL. Without a \
-                URL, or with a path in its place, plimsoll takes a free port of 127.0.0.1"
+        help = "Start a revision with this command in its worktree; {\u{1b}[0mport} is the port of the URL, or a free \
+                port where no URL is given"
     )]
     #[arg(long, value_name = "CMD", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub start: Option<String>,
-    /// Give a build up that does not answer within this time
+    /// Give up if a build does not respond within this time
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Builds")]
     pub start_timeout: String,
-    /// Run this before each block, to reset state
+    /// Run this command before each block, to reset state
     #[arg(long, value_name = "CMD", help_heading = "Builds", value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
-    /// Keep the whole commands in the run file and in reports, not only the programs' names
+    /// Record whole commands in the run file and in reports, not only the programs' names
     #[arg(long, help_heading = "Builds")]
     pub record_commands: bool,
-    /// Compare each URL with the one before, by goodput: no verdict, but shares and costs
+    /// Compare the goodput of each URL with the URL before, without a verdict
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
-    /// What decides: goodput, p50, p99, or cpu (CPU time a request, of processes on this machine)
+    /// Measure that decides: goodput, p50, p99, or cpu (CPU time per request, of processes on this machine)
     #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison",
           value_parser = KnownWords::text(&["goodput", "p50", "p99", "cpu"]),
           hide_possible_values = true)]
     pub measure: String,
-    /// Differences up to this do not matter
+    /// The largest difference that does not matter
     #[arg(long, value_name = "PERCENT", default_value = "2%", help_heading = "Comparison")]
     pub margin: String,
     /// Time for the whole comparison
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Comparison")]
     pub budget: String,
-    /// At most so many blocks, each with one load on every side
+    /// Measure at most N blocks, each with one load on every side
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     pub blocks: Option<String>,
-    /// Compare the sides though their answers differ in size or status, as with and without compression
+    /// Compare sides whose responses differ in size or status, such as with and without compression
     #[arg(long, help_heading = "Comparison")]
     pub allow_different_answers: bool,
     /// Users for goodput and cpu [default: as many as reach the peak]
     #[arg(short = 'c', long, value_name = "N", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Requests a second for p50 and p99 [default: 60 % of what the slower side can do]
+    /// Requests a second for p50 and p99 [default: 60 % of the slower side's peak]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub rate: Option<String>,
-    /// Length of each load [default: 400ms, or ten answers in turn and 100 in all]
+    /// Length of each load [default: 400ms, or longer for ten responses in a row and 100 in all]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub load_time: Option<String>,
-    /// Load first for this long without measuring [default: three answers in turn, at least 30ms; 500ms on a fresh start]
+    /// Apply the load for this long before measuring starts [default: three responses in a row, at least 30ms; 500ms after a start]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
-    /// Afterwards take CPU profiles of both sides in turn at one rate, four each, and compare what each function costs a
-    /// request: at /debug/pprof of each side; =URL_A,URL_B where they are served elsewhere
+    /// Afterwards take four CPU profiles of each side at one rate, and compare the cost of each function
+    /// [default address: /debug/pprof of each side]
     #[arg(
         long,
         value_name = "URL_A,URL_B",

@@ -17,13 +17,13 @@ pub struct CheckArgs {
     /// The file (TOML, YAML or JSON)
     #[arg(short = 'f', long, value_name = "FILE")]
     pub file: PathBuf,
-    /// Where it would be asked [default: the file's base]
+    /// The target of the requests [default: the file's base]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub target: Option<String>,
-    /// Seed of all that is random
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Which HTTP its requests are shown in: 1.1 or 2 [default: 1.1, of gRPC 2]
+    /// HTTP version of the printed requests: 1.1 or 2 [default: 1.1; 2 for gRPC]
     #[arg(long, value_name = "VERSION",
           value_parser = KnownWords::text(&["1.1", "2"]), hide_possible_values = true)]
     pub http: Option<String>,
@@ -43,7 +43,7 @@ pub struct ShowArgs {
     /// Print the intervals as CSV
     #[arg(long)]
     pub csv: bool,
-    /// Print all readings of the probes as CSV
+    /// Print all samples of the probes as CSV
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub probes: bool,
     /// Print all figures, tables and warnings as text, not only the first screen
@@ -53,32 +53,32 @@ pub struct ShowArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Reads pprof (gzip'd or plain), folded stacks and the text of perf script.\n\nExamples:\n  \
-    plimsoll profile cpu.pb.gz                        the dearest 30 functions\n  \
+    plimsoll profile cpu.pb.gz                        the 30 costliest functions\n  \
     plimsoll profile http://localhost:6060/debug/pprof --seconds 10 -o flame.html\n  \
     plimsoll profile heap.pb.gz --sample-index alloc_space --focus json\n  \
-    plimsoll profile cpu.pb.gz --by 'main\\.handle'    by the handler on the stack\n  \
+    plimsoll profile cpu.pb.gz --by 'main\\.handle'    split by handler\n  \
     plimsoll profile --diff a.pb.gz b.pb.gz --requests-a 5000 --requests-b 60000")]
 pub struct ProfileArgs {
     /// Profile: a file, or an address such as http://localhost:6060/debug/pprof
     #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub source: Option<String>,
-    /// Take the profile for so long (an address only) [default: 30 for a CPU profile]
+    /// Length of the profile in seconds, for an address [default: 30 for a CPU profile]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: Option<u32>,
     /// Fetch from an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
-    /// Compare two profiles, each a file or an address: what B costs more than A
+    /// Compare two profiles, each a file or an address: the added cost of B
     #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference",
           value_hint = ValueHint::FilePath)]
     pub diff: Vec<String>,
-    /// Requests completed while A was taken
+    /// Requests completed during profile A
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
     pub requests_a: Option<u64>,
-    /// Requests completed while B was taken
+    /// Requests completed during profile B
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
     pub requests_b: Option<u64>,
-    /// Column of values: a name such as alloc_space, or its number
+    /// Kind of samples: a name such as alloc_space, or the column's number
     #[arg(long, value_name = "TYPE", help_heading = "Selection")]
     pub sample_index: Option<String>,
     /// Keep samples with a function or file that matches
@@ -87,7 +87,7 @@ pub struct ProfileArgs {
     /// Leave out samples with a function or file that matches
     #[arg(long, value_name = "REGEX", help_heading = "Selection")]
     pub ignore: Option<String>,
-    /// Split costs by a label such as endpoint, or by the first function from the root that matches, such as a handler
+    /// Split costs by a label such as endpoint, or by the first matching function from the root
     #[arg(long, value_name = "LABEL|REGEX", help_heading = "Selection")]
     pub by: Option<String>,
     /// Rows of the table [default: 30; all with --json]
@@ -106,23 +106,21 @@ pub struct ProfileArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Files are two searches for the load line, or run files of a sweep or of one load and .dat files:\n\
-    lines of concurrency, requests/s, mean ms, success %.\n\n\
+#[command(after_help = "Both files are searches for the load line, or both are sweeps, single loads or .dat files.\n\
+    A line of a .dat file has concurrency, requests/s, mean ms and success %.\n\n\
     Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll\n  \
-    plimsoll diff @2 @latest"
-)]
+    plimsoll diff @2 @latest")]
 pub struct DiffArgs {
-    /// The recording to compare with: a file, or a run of the store (@2, @main, @COMMIT, @KEY=VALUE)
+    /// The run before: a file, or a run of the store (@2, @main, @COMMIT, @KEY=VALUE)
     #[arg(value_name = "A")]
     pub a: PathBuf,
-    /// The recording whose changes are shown: the same, or @latest
+    /// The run after, as A, or @latest
     #[arg(value_name = "B")]
     pub b: PathBuf,
-    /// The folder of the runs that are named with @ [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    /// The folder of runs named with @ [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
-    /// Folder of the charts written
+    /// Folder for the charts
     #[arg(long, value_name = "DIR", default_value = "_output/plimsoll",
           value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
@@ -161,11 +159,11 @@ pub enum ChartArg {
     Percentiles,
     /// Rate, latency, errors and lag over time (a run)
     Time,
-    /// Which latencies came when (a run)
+    /// Latency over time as a heat map (a run)
     Heat,
-    /// Both sides block by block, and how the interval narrowed (a comparison); each rung (a ladder)
+    /// Both sides block by block, and the interval as it narrows (a comparison); each step (a ladder)
     Blocks,
-    /// What changes from a low load to past the line (an explanation)
+    /// Changes from a low load to a load past the line (an explanation)
     Evidence,
 }
 
@@ -180,35 +178,35 @@ pub struct ReportArgs {
     /// Run files
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// What to write [default: what the name given with -o ends in, else html]
+    /// Format of the report [default: by the ending of -o, else html]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ReportFormat>,
-    /// The chart of svg and png [default: line, throughput or time, by what the file holds]
+    /// Chart for svg and png [default: line, throughput or time, by the kind of run]
     #[arg(long, value_name = "CHART")]
     pub chart: Option<ChartArg>,
-    /// Chart in colours for a dark page (pages follow their reader)
+    /// Draw the chart in colours for a dark page (pages follow the browser's setting)
     #[arg(long)]
     pub dark: bool,
-    /// What must be true of each load of a run or sweep; each part is a test case (junit)
+    /// SLO for each load of a run or sweep; each part is a test case (junit)
     #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms")]
     pub slo: String,
-    /// Write here [default: a page beside the first file; the rest to standard output]
+    /// Output file [default: html beside the first file, other formats to standard output]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Removed are run files with a name that plimsoll chose (such as find-1795310187-22978.plimsoll) and \
-    their pages, profiles and logs; nothing else. Each find, prove and run that keeps its file there removes what is \
-    beyond 50 runs, and says so.\n\n\
+    after_help = "The command removes only run files with names of plimsoll's own (such as find-1795310187-22978.plimsoll), \
+    with their pages, profiles and logs. Each study that writes to the folder also removes the runs beyond the latest 50, \
+    and reports it.\n\n\
     Examples:\n  plimsoll clean --keep 10 --dry-run\n  plimsoll clean --keep 0"
 )]
 pub struct CleanArgs {
-    /// Keep the latest so many runs [default: 50]
+    /// Number of latest runs to keep [default: 50]
     #[arg(long, value_name = "N")]
     pub keep: Option<String>,
-    /// Say what would be removed, and remove nothing
+    /// Print the files to remove, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
     /// The folder of results
@@ -220,22 +218,22 @@ pub struct CleanArgs {
 /// How lines of a log are understood.
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
-    /// How lines are written: an nginx log_format ($...), an Apache LogFormat (%...), an Envoy format (%...%), or combined,
-    /// common, caddy, traefik, envoy, alb, ... [default: found by the first lines]
+    /// Format of the lines: combined, common, caddy, traefik, envoy, alb, an nginx log_format ($...), an Apache LogFormat
+    /// (%...) or an Envoy format (%...%) [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log",
           value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb"]), hide_possible_values = true)]
     pub log_format: Option<String>,
-    /// Where lines of JSON have what: time, start, end, method, path, status, bytes, duration_ms (_s, _us), client,
+    /// Paths of fields in JSON lines: time, start, end, method, path, status, bytes, duration_ms (_s, _us), client,
     /// user_agent
     #[arg(long, value_name = "NAME=.PATH,...", requires = "logs", help_heading = "Log")]
     pub field: Option<String>,
-    /// What tells visitors apart: a path in JSON, a name in --log-format, or client [default: address and user agent]
+    /// Field that identifies a visitor: a path in JSON, a name in --log-format, or client [default: address and user agent]
     #[arg(long, value_name = "FIELD", requires = "logs", help_heading = "Log")]
     pub session: Option<String>,
-    /// Fold what matches in a path to {}, beside ids, UUIDs, hashes and dates (repeatable)
+    /// Replace matching parts of paths by {}, as plimsoll does with ids, UUIDs, hashes and dates (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub fold: Vec<String>,
-    /// Fail if a line is not understood
+    /// Fail at the first line that does not parse
     #[arg(long, requires = "logs", help_heading = "Log")]
     pub strict: bool,
 }
@@ -243,13 +241,14 @@ pub struct LogArgs {
 /// `plimsoll traffic`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll traffic access.log                     what comes, and how often\n  \
+    plimsoll traffic access.log                     rates, endpoints, sessions\n  \
     plimsoll traffic *.gz access.log -o page.html   the same as a page\n  \
-    plimsoll traffic - --json < access.log          as one document\n  \
+    plimsoll traffic - --json < access.log          the same as JSON\n  \
     plimsoll traffic app.log --field time=.ts,path=.url,duration_ms=.took\n  \
     plimsoll traffic access.log --log-format '$msec \"$request\" $status'\n\n\
-    Reads combined, common, ingress-nginx, Traefik, Envoy and AWS load balancers' logs, and JSON of Caddy,\n\
-    Traefik, Envoy and others; .gz and .zst; several files are merged by time, in bounded memory.")]
+    Text formats: combined, common, ingress-nginx, Traefik, Envoy, AWS load balancers.\n\
+    JSON: Caddy, Traefik, Envoy, or any with --field.\n\
+    Files may be .gz or .zst; several files are merged by time, in bounded memory.")]
 pub struct TrafficArgs {
     /// Access logs; - is standard input
     #[arg(required = true, value_name = "LOG")]
@@ -270,35 +269,35 @@ pub struct TrafficArgs {
 /// `plimsoll model`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll model access.log -o scenario.toml               a file of traffic, and its paths\n  \
-    plimsoll model access.log -o scenario.toml --verify      and how far it lies from the log\n  \
+    plimsoll model access.log -o scenario.toml               a file of traffic, and its list of paths\n  \
+    plimsoll model access.log -o scenario.toml --verify      compare the model with the log\n  \
     plimsoll model app.*.gz -o scenario.toml --target http://localhost:8080/ --verify --json\n\n\
-    Kept are the mix of endpoints, what visitors ask one after the other and how long they wait, how\n\
-    often each path is asked, and how the rate changes. With --verify exit code 1 says that the model\n\
-    lies farther from the log than is alike. What it asks, and at which rate: plimsoll replay scenario.toml.")]
+    The model reproduces the mix of endpoints, the order and pauses of visits, the popularity of paths, \
+    and the rate over time. With --verify, exit code 1 means that the model differs too much from the log.\n\
+    `plimsoll replay scenario.toml` sends the traffic at the recorded rate.")]
 pub struct ModelArgs {
     /// Access logs; - is standard input
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
-    /// Write the file of traffic here (.toml), and its files of paths into a folder beside it
+    /// Write the file of traffic here (.toml), and its lists of paths into a folder beside it
     #[arg(short, long, required = true, value_name = "FILE", help_heading = "Output")]
     pub output: PathBuf,
-    /// Ask it there [default: http://localhost/]
+    /// Target of the requests [default: http://localhost/]
     #[arg(long, value_name = "URL", help_heading = "Model", value_hint = ValueHint::Url)]
     pub target: Option<String>,
-    /// Say how far what the file asks lies from the log
+    /// Compare the model's requests with the log
     #[arg(long, help_heading = "Model")]
     pub verify: bool,
-    /// Take only what matches, as 'GET /path?query' (repeatable: one of them)
+    /// Use only requests that match, such as 'GET /path?query'; one of several patterns suffices (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Model")]
     pub only: Vec<String>,
-    /// Leave out what matches (repeatable)
+    /// Leave out requests that match (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Model")]
     pub skip: Vec<String>,
-    /// Take also methods that change things: all but GET and HEAD
+    /// Use also requests that can change data: every method but GET and HEAD
     #[arg(long, help_heading = "Model")]
     pub allow_unsafe: bool,
-    /// All that is drawn follows from it
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Model")]
     pub seed: u64,
     #[command(flatten)]
@@ -311,7 +310,7 @@ pub struct ModelArgs {
 /// What a file is that is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ImportKind {
-    /// A recording of a browser (HAR)
+    /// A browser's recording (HAR)
     Har,
     /// A description of an API: OpenAPI 3 or 2 (Swagger), YAML or JSON
     Openapi,
@@ -329,16 +328,16 @@ pub enum ImportKind {
     plimsoll import openapi http://localhost:8080/openapi.json -o api.toml\n  \
     plimsoll import postman shop.postman_collection.json -o shop.toml\n  \
     plimsoll import jmx plan.jmx -o plan.toml\n\n\
-    What could not be carried over is listed with its place on standard error. Look at the file, then:\n  \
+    Parts without an equivalent are listed on standard error. Read the file, then check it:\n  \
     plimsoll check -f shop.toml")]
 pub struct ImportArgs {
     /// What it is
     #[arg(value_enum, value_name = "KIND")]
     pub kind: ImportKind,
-    /// The file; - is standard input, and a description of an API may be at an address
+    /// The file; - is standard input, and an API description may have an address
     #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub source: String,
-    /// Of a recording, take what was asked of this host [default: the host that was asked first]
+    /// Use a recording's requests to this host [default: the host of its first request]
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub host: Option<String>,
     /// Fetch from an address that is neither loopback nor private

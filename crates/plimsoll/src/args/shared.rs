@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// What a gate means where nothing can be decided.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InconclusiveArgs {
-    /// Where nothing can be decided, pass or fail the gate [default: exit with 3]
+    /// Pass or fail the gate if nothing can be decided [default: exit with 3]
     #[arg(long, value_name = "pass|fail", help_heading = "Judgement",
           value_parser = ["pass", "fail"], hide_possible_values = true)]
     pub on_inconclusive: Option<String>,
@@ -26,14 +26,14 @@ pub struct RequestArgs {
     /// Target, such as http://localhost:8080/items or https://api.test/
     #[arg(required_unless_present_any = ["file", "curl"], value_hint = ValueHint::Url)]
     pub url: Option<String>,
-    /// Ask what this file says (TOML, YAML or JSON): requests by weight, or scenarios of steps
+    /// Send the requests of this file (TOML, YAML or JSON): requests by weight, or scenarios of steps
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
     pub file: Option<PathBuf>,
-    /// Ask it there, instead of at the file's base
+    /// Target of the file's requests, instead of the file's base
     #[arg(long, value_name = "URL", requires = "file", conflicts_with = "url",
           value_hint = ValueHint::Url)]
     pub target: Option<String>,
-    /// Ask what this command line of curl asks, as browsers copy it; `plimsoll curl ...` takes its words as they are
+    /// Send the request of this curl command, as browsers copy it; or write `plimsoll curl ...`
     #[arg(long, value_name = "'curl ...'", conflicts_with_all = ["url", "file", "method", "body"])]
     pub curl: Option<String>,
     /// Method [default: GET, or POST with a body]
@@ -46,20 +46,20 @@ pub struct RequestArgs {
     /// Body: text, @FILE, or - for standard input
     #[arg(short = 'b', long, value_name = "TEXT|@FILE|-")]
     pub body: Option<String>,
-    /// Give a request up after this
+    /// Time after which a request fails
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub timeout: String,
     /// Statuses that count as success
     #[arg(long, value_name = "SET", default_value = "100-399")]
     pub ok_status: String,
-    /// Follow up to so many redirects of an answer (within the same origin), as part of its request [default: 0, at most 20]
+    /// Follow up to N redirects within the same origin, as part of the request [default: 0, at most 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(Route::FOLLOW_MAX)),
           conflicts_with = "file")]
     pub follow: Option<u8>,
-    /// Ends of gRPC calls that count as success, by name or code [default: OK]
+    /// Statuses of gRPC calls that count as success, by name or code [default: OK]
     #[arg(long, value_name = "SET")]
     pub ok_grpc: Option<String>,
-    /// Send each message of a gRPC call when the one before it was answered [default: all in one go]
+    /// Send each message of a gRPC call after the response to the message before [default: all at once]
     #[arg(long)]
     pub in_turn: bool,
     #[command(flatten)]
@@ -67,22 +67,22 @@ pub struct RequestArgs {
     /// Open a new connection for each request
     #[arg(long)]
     pub no_keepalive: bool,
-    /// Open at most so many connections (open loads)
+    /// Open at most N connections (open loop)
     #[arg(long, value_name = "N")]
     pub max_connections: Option<String>,
     #[command(flatten)]
     pub connection: ConnectionArgs,
-    /// Start without asking once first
+    /// Start without a first test request
     #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
     /// Put load on an address that is neither loopback nor private
     #[arg(long, help_heading = "Request")]
     pub allow_public: bool,
-    /// What is left out of records and reports: secrets (what looks like one), or all (query and header values)
+    /// Values to redact in records and reports: secrets (as far as recognised), or all (query and header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
           value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
     pub redact: Redact,
-    /// Keep the contents of failed answers as they come, with all that is secret in them
+    /// Record the bodies of failed responses, with any secrets in them
     #[arg(long, conflicts_with = "redact", help_heading = "Request")]
     pub keep_failed_bodies: bool,
 }
@@ -91,13 +91,13 @@ pub struct RequestArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Request")]
 pub struct SchemaArgs {
-    /// Messages of gRPC are described there, instead of by the server's reflection (repeatable)
+    /// File that describes the gRPC messages, instead of the server's reflection (repeatable)
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set")]
     pub proto: Vec<PathBuf>,
-    /// Imports of --proto files are looked for there [default: beside them] (repeatable)
+    /// Folder with the imports of --proto files [default: beside each file] (repeatable)
     #[arg(long, value_name = "DIR", requires = "proto", value_hint = ValueHint::DirPath)]
     pub proto_path: Vec<PathBuf>,
-    /// Messages of gRPC are described there: what protoc --include_imports -o FILE writes
+    /// Descriptor set of the gRPC messages, made with protoc --include_imports -o FILE
     #[arg(long, value_name = "FILE")]
     pub descriptor_set: Option<PathBuf>,
 }
@@ -106,27 +106,27 @@ pub struct SchemaArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connections")]
 pub struct ConnectionArgs {
-    /// Connect there instead of to the URL's host, which is still asked for
+    /// Connect to this address, but keep the URL's host in requests and certificates
     #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
     pub connect_to: Option<String>,
-    /// Connect to this unix socket; @NAME is the abstract one of that name
+    /// Connect to this unix socket; @NAME is an abstract socket
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub unix: Option<String>,
     /// Connect from these local addresses in turn, such as 10.0.0.5-10.0.0.9 or 10.0.0.0/24
     #[arg(long, value_name = "LIST")]
     pub source_ip: Option<String>,
-    /// Ask for the host's addresses again every so often
+    /// Resolve the host's addresses again at this interval
     #[arg(long, value_name = "TIME")]
     pub resolve_every: Option<String>,
-    /// How connections are closed: fin, or reset (leaves no port in TIME-WAIT)
+    /// Way to close connections: fin, or reset (leaves no port in TIME-WAIT)
     #[arg(long, value_name = "HOW",
           value_parser = KnownWords::text(&["fin", "reset"]), hide_possible_values = true)]
     pub close: Option<String>,
-    /// Which HTTP is spoken: 1.1, 2, or auto (over TLS what the server takes, 2 before 1.1; without TLS 1.1)
+    /// HTTP version: 1.1, 2, or auto (2 if the server offers it over TLS, else 1.1)
     #[arg(long, value_name = "VERSION",
           value_parser = KnownWords::text(&["1.1", "2", "auto"]), hide_possible_values = true)]
     pub http: Option<String>,
-    /// Over HTTP/2, carry up to so many requests at a time on a connection [default: 1]
+    /// Over HTTP/2, keep up to N requests in flight on a connection [default: 1]
     #[arg(long, value_name = "N")]
     pub streams: Option<String>,
     /// Do not verify the server's certificate
@@ -135,10 +135,10 @@ pub struct ConnectionArgs {
     /// Trust these issuers only (PEM)
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
-    /// Our own certificate (PEM)
+    /// The client certificate (PEM)
     #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,
-    /// The key of our certificate (PEM) [default: in the --cert file]
+    /// The key of the client certificate (PEM) [default: in the --cert file]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     /// Make a full TLS handshake for each connection
@@ -150,12 +150,12 @@ pub struct ConnectionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Script")]
 pub struct ScriptArgs {
-    /// Ask what this Lua script for wrk says; '' asks as wrk does without a script
+    /// Send the requests of this Lua script for wrk; '' sends what wrk sends without a script
     #[arg(long, value_name = "FILE",
           conflicts_with_all = ["file", "curl", "method", "body", "follow", "no_keepalive", "streams"],
           value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
-    /// Words for the script's init
+    /// Arguments for the script's init function
     #[arg(last = true, value_name = "WORDS", requires = "lua")]
     pub words: Vec<String>,
 }
@@ -164,17 +164,17 @@ pub struct ScriptArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorArgs {
-    /// Worker threads [default: half the cores for a target on this machine with connections kept, else all]
+    /// Worker threads [default: all cores; half of them for a target on this machine with kept-alive connections]
     #[arg(short = 't', long, value_name = "N")]
     pub threads: Option<String>,
-    /// Wait by looking again instead of sleeping: auto, on, off
+    /// Wait in a busy loop instead of sleeping: auto, on, off
     #[arg(long, value_name = "WHEN", default_value = "auto",
           value_parser = spin_words(), hide_possible_values = true)]
     pub spin: Spin,
-    /// Seed of all that is random [default: drawn, and shown]
+    /// Seed of all random choices [default: a random seed, which is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// How arrivals of an open load are spaced: constant, poisson [default: poisson in find, explain and overload, else constant]
+    /// Spacing of arrivals in an open loop: constant, poisson [default: poisson in find, explain and overload, else constant]
     #[arg(long, value_name = "HOW",
           value_parser = KnownWords::text(&["constant", "poisson"]), hide_possible_values = true)]
     pub arrivals: Option<String>,
@@ -184,8 +184,8 @@ pub struct GeneratorArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Profiles")]
 pub struct PprofArgs {
-    /// Afterwards take profiles at low load and at this one: where they are served, such as
-    /// http://localhost:6060/debug/pprof; alone, or with auto, at /debug/pprof on the target itself
+    /// Afterwards take profiles at a low load and at this load, such as from http://localhost:6060/debug/pprof
+    /// [alone, or auto: /debug/pprof of the target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
@@ -204,8 +204,8 @@ pub struct ProbeArgs {
     /// Watch the process of this name
     #[arg(long, value_name = "NAME", value_hint = ValueHint::CommandName)]
     pub process: Option<String>,
-    /// Read once a second what the server tells of itself, Prometheus text or Go's /debug/vars: where it does; alone, or
-    /// with auto, at /metrics or /debug/vars on the target itself
+    /// Read the server's own metrics once a second, as Prometheus text or Go's /debug/vars
+    /// [alone, or auto: /metrics or /debug/vars of the target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
@@ -224,10 +224,10 @@ pub struct ProbeArgs {
 pub struct SearchArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// What users must get
+    /// The SLO: success rate and latency that users need
     #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
     pub slo: String,
-    /// Never offer more than this
+    /// The highest offered rate that the search may try
     #[arg(long, value_name = "RATE", help_heading = "Search")]
     pub max_rate: Option<String>,
     #[command(flatten)]
@@ -247,7 +247,7 @@ pub struct OutputArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
-    /// Print a line of JSON for each load, tick and finding, as they come
+    /// Print a line of JSON for each load, interval and finding at once
     #[arg(long, conflicts_with = "json")]
     pub json_lines: bool,
     /// Print all figures, tables and warnings as text, not only the first screen
@@ -265,7 +265,7 @@ pub struct StoreArgs {
     /// Keep the run file in this folder [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
-    /// Mark the run, such as release=1.4: history shows it, and clean keeps the run (repeatable)
+    /// Mark the run, such as release=1.4; history shows the mark, and clean keeps the run (repeatable)
     #[arg(long = "tag", value_name = "KEY=VALUE")]
     pub tags: Vec<String>,
 }

@@ -50,7 +50,7 @@ fn with_a_pool(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Fail
 }
 
 fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::start(format!("--listen: {listen} cannot be served: {}; port 0 takes a free one", system_text(error)))
+    Failure::start(format!("--listen: cannot listen on {listen}: {}; port 0 picks a free port", system_text(error)))
 }
 
 fn serve_until_interrupted(scheme: &str, address: SocketAddr) {

@@ -15,14 +15,14 @@ pub fn terms(args: &ChangeArgs) -> Result<ChangeTerms<String>, Failure> {
     let identities = args.identities.iter().map(|text| identity(text)).collect::<Result<_, Failure>>()?;
     let vary = args.vary.clone();
     if vary.as_ref().is_some_and(|command| !command.contains(PLACE)) {
-        return Err(Failure::usage(format!("--vary: it has no {PLACE}, where the value goes")));
+        return Err(Failure::usage(format!("--vary: the command has no {PLACE} for the value")));
     }
     let (other_body, may_signal) = (args.other_body.clone(), args.may_signal.clone());
     if other_body.as_deref() == Some("-") {
-        return Err(Failure::usage("--other-body: give the text, or @FILE; standard input may be the body's"));
+        return Err(Failure::usage("--other-body: give a text or @FILE, not standard input"));
     }
     if may_signal.iter().any(|word| word.trim().is_empty()) {
-        return Err(Failure::usage("--may-signal: give the name or the number of a process"));
+        return Err(Failure::usage("--may-signal: give the name or the PID of a process"));
     }
     Ok(ChangeTerms {
         none: args.no_intervene,
@@ -37,9 +37,10 @@ pub fn terms(args: &ChangeArgs) -> Result<ChangeTerms<String>, Failure> {
 /// A header field by which another client names itself, as it is recorded.
 pub fn identity(text: &str) -> Result<String, Failure> {
     // The text may hold a secret: it is not repeated.
-    let (name, value) = text.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
-        Failure::usage("--identity: write it as 'Name: value', a header by which another client names itself")
-    })?;
+    let (name, value) = text
+        .split_once(':')
+        .filter(|(name, _)| !name.trim().is_empty())
+        .ok_or_else(|| Failure::usage("--identity: write 'Name: value', a header that identifies another client"))?;
     Ok(format!("{}: {}", name.trim(), value.trim()))
 }
 

@@ -28,7 +28,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         }
         (Some(_), false) => {
             return Err(Failure::usage(
-                "--proto, --descriptor-set: only gRPC has a use for them; write grpc:// or grpcs:// in --target or base",
+                "--proto, --descriptor-set: these flags need gRPC; write grpc:// or grpcs:// in --target or base",
             ));
         }
         (None, _) => {}

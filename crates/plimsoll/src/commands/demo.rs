@@ -58,9 +58,9 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     let url = format!("{}{PATH}", server.said());
     let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
     let mut live = Live::new(terms.output.quiet);
-    live.line(&format!("a server with a planted limit runs at {url}; plimsoll is told no more than that\n"));
+    live.line(&format!("a sample server with a known bottleneck runs at {url}; plimsoll gets only this URL\n"));
     let first = if terms.demo_quick { "how" } else { "1 of 3, how" };
-    live.line(&format!("{first} much does it carry?   plimsoll find {url}"));
+    live.line(&format!("{first} much load does it sustain?   plimsoll find {url}"));
     find::carry_out(asked, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
@@ -68,7 +68,7 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     // A document is one: that of the search.
     let is_whole = terms.output.is_text() && !terms.demo_quick;
     if is_whole && !plimsoll_sys::signal::interrupted() {
-        live.line(&format!("\n2 of 3, what holds it?   plimsoll explain {url}"));
+        live.line(&format!("\n2 of 3, what limits it?   plimsoll explain {url}"));
         explained(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
     ended(server)?;
@@ -78,10 +78,12 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
         let build = |pool: &str| Ok::<_, Failure>(format!("{} {}", program()?, words_of(&address, &behind, pool)));
         let (a, b, url) = (build(POOL)?, build(LARGER_POOL)?, format!("http://{address}{PATH}"));
         live.line(&format!(
-            "\nthe planted limit is a pool of {POOL} connections to a store that takes 20 ms: {POOL} / 20 ms = 200 requests/s"
+            "\nthe known bottleneck is a pool of {POOL} connections to a store that takes 20 ms: \
+            {POOL} / 20 ms = 200 requests/s"
         ));
         live.line(&format!(
-            "3 of 3, does a pool of {LARGER_POOL} cure it?   plimsoll prove --a 'server {POOL}' --b 'server {LARGER_POOL}' {url}"
+            "3 of 3, does a pool of {LARGER_POOL} remove it?   plimsoll prove --a 'server {POOL}' --b 'server \
+             {LARGER_POOL}' {url}"
         ));
         proved(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
     }
@@ -89,11 +91,11 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
     if terms.output.is_text() {
         print(
             "\nNow your own server:\n  \
-             plimsoll http://localhost:8080/                          its load line\n  \
-             plimsoll explain http://localhost:8080/                  what holds it\n  \
-             plimsoll prove http://localhost:8080/ OTHER_URL          whether another build is better\n  \
-             plimsoll find --slo 'success>=99.9%, p99<=50ms' URL      under another promise\n  \
-             plimsoll overload URL                                    what it does past its line\n",
+             plimsoll http://localhost:8080/                          find the load line\n  \
+             plimsoll explain http://localhost:8080/                  name the bottleneck\n  \
+             plimsoll prove http://localhost:8080/ OTHER_URL          is another build better?\n  \
+             plimsoll find --slo 'success>=99.9%, p99<=50ms' URL      search with another SLO\n  \
+             plimsoll overload URL                                    load it past the line\n",
         );
     }
     // Nothing is judged here: what was shown was shown, also where others kept the machine from stating a line.
@@ -128,12 +130,13 @@ fn free_address() -> Result<String, Failure> {
 }
 
 fn ended(helper: Helper) -> Result<(), Failure> {
-    helper.end().map_err(|e| Failure::start(format!("the demo's server did not end well: {}", system_text(&e))))
+    helper.end().map_err(|e| Failure::start(format!("the demo's server ended with an error: {}", system_text(&e))))
 }
 
 /// What these words ask, as if they were typed.
 fn command(words: &[&str]) -> Result<Command, Failure> {
-    let cli = Cli::try_parse_from(words).map_err(|error| Failure::start(format!("the demo's own words: {error}")))?;
+    let cli =
+        Cli::try_parse_from(words).map_err(|error| Failure::start(format!("the demo's own arguments: {error}")))?;
     Ok(cli.command)
 }
 

@@ -39,7 +39,7 @@ impl Comparable {
     /// What kind it is, in words.
     fn kind(&self) -> &'static str {
         match self {
-            Comparable::Levels(RecordedLevels { over: LoadUnit::Concurrency, .. }) => "loads of users at once",
+            Comparable::Levels(RecordedLevels { over: LoadUnit::Concurrency, .. }) => "loads of concurrent users",
             Comparable::Levels(RecordedLevels { over: LoadUnit::Rate, .. }) => "loads of requests a second",
             Comparable::Levels(RecordedLevels { over: LoadUnit::Sessions, .. }) => "loads of sessions a second",
             Comparable::Search(_) => "a search for the load line",
@@ -55,15 +55,17 @@ fn read(path: &Path) -> Result<Comparable, Failure> {
         let experiment = decode(path, &bytes)?;
         if experiment.asked.blocks().is_some() {
             return Err(Failure::usage(format!(
-                "'{shown}' holds a comparison already (plimsoll show tells its verdict); diff compares sweeps, runs of \
-                 one load, .dat files, and searches"
+                "'{shown}' contains a comparison already (plimsoll show prints its verdict); diff compares \
+                 sweeps, runs of one load, .dat files, and searches"
             )));
         }
         if let Some(found) = searched(&experiment)? {
             return Ok(Comparable::Search(Box::new(found)));
         }
         let (over, levels) = levels(&experiment).ok_or_else(|| {
-            Failure::usage(format!("'{shown}' holds no load that stays the same; diff compares sweeps and such runs"))
+            Failure::usage(format!(
+                "'{shown}' contains no constant load; diff compares sweeps and runs of one constant load"
+            ))
         })?;
         return Ok(Comparable::Levels(RecordedLevels { over, levels }));
     }
@@ -91,7 +93,7 @@ fn warn_of_unlike(args: &DiffArgs) {
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
     if a.measure() == "load line" && b.measure() == "load line" {
         for reason in incomparability(&a, &b) {
-            note(&format!("warning: a difference may not be the server's: {reason}"));
+            note(&format!("warning: a difference may have another cause than the server: {reason}"));
         }
     }
 }
@@ -105,7 +107,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         (Comparable::Search(a), Comparable::Search(b)) => searches(args, [&a, &b]),
         (Comparable::Levels(a), Comparable::Levels(b)) if a.over == b.over => loads(args, &a, &b),
         (a, b) => Err(Failure::usage(format!(
-            "'{}' and '{}' are of different kinds: one holds {}, the other {}; diff compares two of a kind",
+            "'{}' and '{}' are of different kinds: one contains {}, the other {}; give two of one kind",
             args.a.display(),
             args.b.display(),
             a.kind(),
@@ -162,7 +164,7 @@ fn figures_compared(a: &Path, b: &Path) -> Result<Report, Failure> {
             Ok(diff_report(first.over, &sides))
         }
         (first, second) => Err(Failure::usage(format!(
-            "these runs are of different kinds: one holds {}, the other {}",
+            "these runs are of different kinds: one contains {}, the other {}",
             first.kind(),
             second.kind()
         ))),

@@ -21,8 +21,9 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         true => None,
         false => {
             Live::new(args.json).line("measuring plimsoll against its reference server: 10 s");
-            let program = std::env::current_exe()
-                .map_err(|error| Failure::start(format!("plimsoll does not find itself: {}", system_text(&error))))?;
+            let program = std::env::current_exe().map_err(|error| {
+                Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+            })?;
             Some(self_measurement::measure(&program)?)
         }
     };

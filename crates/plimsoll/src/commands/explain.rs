@@ -57,7 +57,7 @@ pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8,
     let prepared = PreparedSearch { variants, may_stop, ..prepared };
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
-        "looking for what holds the load line of {} under {}: {} at most",
+        "searching for the bottleneck of {} under {}: {} at most",
         heading::target(&prepared.settings.base),
         prepared.settings.slo,
         format::duration(budget_ns as f64)
@@ -79,7 +79,7 @@ pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
     let experiment = read(file)?;
     let Some(results) = Results::explained(&experiment, Some(file))? else {
         return Err(Failure::usage(format!(
-            "'{}' holds no search for a load line, so that there is none to explain: plimsoll explain URL looks for one",
+            "'{}' contains no load line to explain: plimsoll explain URL searches for one",
             file.display()
         )));
     };

@@ -28,7 +28,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     let planning = planning(args)?;
     let demands = all_of(&args.fail_if).as_deref().map(demands).transpose()?.unwrap_or_default();
     if args.logs.is_empty() && demands.iter().any(Demand::is_of_log) {
-        return Err(Failure::usage("--fail-if: 'scale' is how many times over a log is carried: add --replay LOG"));
+        return Err(Failure::usage("--fail-if: 'scale' is a multiple of a log's traffic: add --replay LOG"));
     }
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (mut asked, mut terms) = match args.logs.is_empty() {
@@ -50,9 +50,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
 fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -> Result<(), Failure> {
     let request = &args.search.request;
     if plan.traffic.origin.is_grpc() {
-        return Err(Failure::usage(
-            "--replay: a log does not hold the messages of gRPC; ask an http:// or https:// URL",
-        ));
+        return Err(Failure::usage("--replay: a log does not contain gRPC messages; give an http:// or https:// URL"));
     }
     let words = LogWords {
         logs: &args.logs,
@@ -93,7 +91,7 @@ fn planning(args: &FindArgs) -> Result<Planning, Failure> {
     });
     let soak_ns = args.soak.as_deref().map(|text| positive_time("--soak", text)).transpose()?;
     if soak_ns.is_some_and(|ns| ns < SOAK_NS_MIN) {
-        return Err(Failure::usage("--soak: must be at least 10s; a longer one sees more, such as 30m"));
+        return Err(Failure::usage("--soak: must be at least 10s; a longer time such as 30m finds more"));
     }
     Ok(Planning { headroom: headroom.transpose()?, need_rps: need_rps.transpose()?, soak_ns })
 }
@@ -143,11 +141,11 @@ fn judge(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gat
 /// What is going to be found out, in a sentence.
 fn question(settings: &Settings, forecast: &Forecast) -> String {
     let what = match &settings.base.traffic.listed {
-        Some(_) => "how many times over the log",
+        Some(_) => "the multiple of the log",
         None => "the highest rate",
     };
     format!(
-        "looking for {what} at which {} holds {}: {} at most, which can tell it to about {:.0} %",
+        "searching for {what} at which {} meets {}: {} at most, precise to about {:.0} %",
         heading::target(&settings.base),
         settings.slo,
         format::duration(settings.budget_ns as f64),

@@ -29,7 +29,7 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
         if lanes.is_empty() {
             let folder = store.folder().display();
             plimsoll_study::output::note(&format!(
-                "looked in '{folder}': plimsoll find URL --store DIR keeps a run, history --store DIR shows it"
+                "the store is '{folder}': plimsoll find URL --store DIR adds a run, history --store DIR shows it"
             ));
         }
     }

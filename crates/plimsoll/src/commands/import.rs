@@ -42,7 +42,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let folder = args.output.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new(""));
     match lacks(&imported.text, folder) {
         None => Ok(exit::DONE),
-        Some(lacks) => Err(Failure::usage(format!("what was imported cannot be asked yet: {lacks}"))),
+        Some(lacks) => Err(Failure::usage(format!("the imported traffic is incomplete: {lacks}"))),
     }
 }
 
@@ -86,16 +86,19 @@ fn source(args: &ImportArgs) -> Result<(String, String), Failure> {
         return text_of(bytes, source).map(|text| (source.clone(), text));
     }
     if args.kind != ImportKind::Openapi {
-        return Err(Failure::usage(format!("'{}': only a description of an API (openapi) is fetched", shown(source))));
+        return Err(Failure::usage(format!(
+            "'{}': only an API description (openapi) may have an address; save the rest as a file",
+            shown(source)
+        )));
     }
     let target = resolve_plain(source, args.allow_public)?;
     let name = shown(source);
     match fetch(&target, &target.path, FETCHED_WITHIN, &BytesLeft::new(FETCHED_BYTES_MAX)) {
         Ok(Fetched { status: 200..=299, body }) => text_of(body, &name).map(|text| (name, text)),
         Ok(Fetched { status, .. }) => {
-            Err(Failure::start(format!("'{name}' answers {status}: give the address of the description itself")))
+            Err(Failure::start(format!("'{name}' has status {status}: give the address of the description itself")))
         }
-        Err(error) => Err(Failure::start(format!("'{name}': nothing was fetched: {}", error.text()))),
+        Err(error) => Err(Failure::start(format!("'{name}': the fetch failed: {}", error.text()))),
     }
 }
 
@@ -105,7 +108,7 @@ fn say_left_out(name: &str, imported: &Imported) {
     if left_out.is_empty() {
         return;
     }
-    note("not carried over as it was:");
+    note("without an exact equivalent:");
     for left in left_out.iter().take(LINES_MAX) {
         note(&format!("  {name}:{}:{}: {}", left.at.line, left.at.column, left.text));
     }

@@ -55,7 +55,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         Some(_) => format!("plimsoll replay {file}"),
         None => format!("plimsoll replay {file} --target URL"),
     };
-    let about = [format!("A model of {}.", names.join(", ")), format!("Asked as there: {command}")];
+    let about = [format!("A model of {}.", names.join(", ")), format!("To send it at the rate of the logs: {command}")];
     let model_names = ModelNames { base: &base, folder: &folder_name, about: &about };
     let Some(model) = TrafficModel::of(gathered, args.seed, &model_names) else {
         return Err(Failure::start(format!(
@@ -72,7 +72,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         write(&path.with_file_name(name), rows.as_bytes())?;
     }
     write(path, model.text.as_bytes())?;
-    note(&format!("wrote {}; files of paths: {}", path.display(), model.files.len()));
+    note(&format!("wrote {}; lists of paths: {}", path.display(), model.files.len()));
     let distances = match args.verify {
         false => None,
         true => Some(verified(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),
@@ -105,7 +105,8 @@ fn verified(
 ) -> Result<ModelDistances, Failure> {
     if model.stream.len() > COMPARED_MAX {
         return Err(Failure::start(format!(
-            "--verify: more than {COMPARED_MAX} requests are too many to compare: take a part of the log (--only, --skip)"
+            "--verify: more than {COMPARED_MAX} requests are too many to compare: use a part of the log (--only, \
+             --skip)"
         )));
     }
     let file = traffic_file::read(path)?;

@@ -32,10 +32,10 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
         let what = if line_rps.is_some() {
             "the steps up and back"
         } else {
-            "a search of the line, and the steps up and back,"
+            "a search for the line, and the steps up and back,"
         };
         let least = format::duration(least_ns as f64);
-        return Err(Failure::usage(format!("--budget {}: {what} take {least} at least", args.budget)));
+        return Err(Failure::usage(format!("--budget {}: {what} take at least {least}; give more time", args.budget)));
     }
     let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
     // A profile past the line is of a server that is busy with refusing; and a rate that must not be exceeded forbids it all.
@@ -49,14 +49,12 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
         return Err(Failure::usage(format!("--retries: at most {RETRIES_MAX}")));
     }
     if retries > 0 && (terms.script.is_some() || retried(&search.base.traffic, retries).is_none()) {
-        let why = "--retries: only one request that is always the same can come again: give a URL, and no script, mix or template";
+        let why = "--retries: only a constant request can be repeated: give a URL, and no script, mix or template";
         return Err(Failure::usage(why));
     }
     let against = others.into_iter().next();
     if against.is_some() && (terms.mix.is_some() || terms.script.is_some()) {
-        return Err(Failure::usage(
-            "--against: the other target is asked what a URL says: leave the file or the script out",
-        ));
+        return Err(Failure::usage("--against: the comparison needs a plain URL: leave the file or the script out"));
     }
     Ok((OverloadAsked { search, line_rps: line_rps.transpose()?, budget_ns, retries, against }, terms))
 }
@@ -85,7 +83,7 @@ pub fn carry_out(asked: OverloadAsked<Plan>, terms: &Terms<String>) -> Result<u8
     let asked = Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries, against: other });
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
-        "looking for what {} does past its load line under {}: {} at most",
+        "loading {} past its load line under {}: {} at most",
         heading::target(&prepared.settings.base),
         prepared.settings.slo,
         format::duration(budget_ns as f64)

@@ -92,7 +92,7 @@ fn regex(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure>
         compiled.map_err(|error| {
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Failure::usage(format!("{flag} '{pattern}' is no regular expression: {why}"))
+            Failure::usage(format!("{flag} '{pattern}' is not a regular expression: {why}"))
         })
     };
     pattern.map(compile).transpose()
@@ -157,7 +157,8 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
         let total = &comparison.total;
         let (from, to) = (amount(total.before, unit), amount(total.after, unit));
         let kind = &comparison.sample_type.kind;
-        let text = format!("{kind}{of}: {from} before, {to} after; red dearer, blue cheaper, grey may be chance");
+        let text =
+            format!("{kind}{of}: {from} before, {to} after; red: costs more, blue: costs less, grey: may be chance");
         let flame = Flame {
             tree: &tree,
             title: &format!("{} against {}", after.name, before.name),
@@ -178,7 +179,7 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
 
 fn with_left_out(mut text: String, tree: &Tree) -> String {
     if tree.left_out {
-        text.push_str("; frames too narrow are drawn together");
+        text.push_str("; the narrowest frames are merged");
     }
     text
 }
@@ -233,7 +234,7 @@ fn given(options: &ProfileOptions, source: &str) -> Result<Given, Failure> {
         fetch_profile(source, options.args.seconds, options.args.allow_public, say)?
     } else if options.args.seconds.is_some() {
         return Err(Failure::usage(format!(
-            "--seconds: '{source}' is a file, which is read as it is; give an address"
+            "--seconds: '{source}' is a file, which has its own length; give an address"
         )));
     } else {
         (source.to_owned(), from_file(source)?)
@@ -246,7 +247,7 @@ fn given(options: &ProfileOptions, source: &str) -> Result<Given, Failure> {
     let sample_type = profile.sample_type(wanted).ok_or_else(|| {
         let kinds: Vec<&str> = profile.sample_types.iter().map(|t| t.kind.as_str()).collect();
         let wanted = wanted.unwrap_or_default();
-        Failure::usage(format!("--sample-index {wanted}: '{name}' holds {}", kinds.join(", ")))
+        Failure::usage(format!("--sample-index {wanted}: '{name}' contains {}", kinds.join(", ")))
     })?;
     let mut view = View::all(sample_type);
     if let Some(focus) = &options.focus {
@@ -266,9 +267,8 @@ fn in_groups(profile: &Profile, file: &str, (by, pattern): &(&str, Regex)) -> Re
     let matches = |name: &str| pattern.is_match(name);
     if !profile.functions().iter().any(|function| matches(&function.name)) {
         let keys = label_keys(profile);
-        let labels =
-            if keys.is_empty() { "carries no labels".into() } else { format!("has labels {}", keys.join(", ")) };
-        return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function of it matches")));
+        let labels = if keys.is_empty() { "has no labels".into() } else { format!("has labels {}", keys.join(", ")) };
+        return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function matches")));
     }
     Ok(grouped(profile, by, &By::Function(&matches)))
 }

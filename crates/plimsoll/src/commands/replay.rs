@@ -26,10 +26,10 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
     }
     let (stop_if, fail_if) = run::conditions(&args.stop_if, &all_of(&args.fail_if))?;
     let Some(target) = &args.target else {
-        return Err(Failure::usage("--target URL: a log does not say where to ask"));
+        return Err(Failure::usage("--target URL: a log does not name its target; add it"));
     };
     if args.generator.arrivals.is_some() {
-        return Err(Failure::usage("--arrivals: the log says when requests arrive; leave it out"));
+        return Err(Failure::usage("--arrivals: the log sets the times of requests; leave it out"));
     }
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     // Everything that can be wrong with flags is found before a long log is read.

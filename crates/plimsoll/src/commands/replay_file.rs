@@ -36,7 +36,7 @@ pub fn asked(
     let carried = traffic_file::read(file)?.load().clone();
     if carried.rate.is_none() && carried.users.is_none() {
         return Err(Failure::usage(format!(
-            "{named} has no [load] with a rate or users: plimsoll run -f {named} --rate N says it"
+            "{named} has no [load] with a rate or users: use plimsoll run -f {named} --rate N"
         )));
     }
     let request = RequestArgs { url: None, file: Some(file.to_owned()), target: args.target.clone(), ..request };
@@ -65,7 +65,7 @@ pub fn asked(
         && !args.allow_unsafe
     {
         return Err(Failure::usage(format!(
-            "{named} asks '{}' with {}: methods other than GET and HEAD need --allow-unsafe",
+            "{named} contains '{}' with {}: methods other than GET and HEAD need --allow-unsafe",
             route.label, route.request.method
         )));
     }
@@ -118,15 +118,15 @@ fn refuse_of_logs(args: &ReplayArgs, file: &Path) -> Result<(), Failure> {
         (
             args.speed.is_some(),
             "--speed",
-            "a file of traffic has no times to compress; --scale 2x has twice the sessions",
+            "a file of traffic has no times to compress; --scale 2x doubles the sessions",
         ),
-        (!args.only.is_empty(), "--only", "a file of traffic is asked as it stands"),
-        (!args.skip.is_empty(), "--skip", "a file of traffic is asked as it stands"),
-        (log.log_format.is_some(), "--log-format", "this is a file of traffic, and no log"),
-        (log.field.is_some(), "--field", "this is a file of traffic, and no log"),
-        (log.session.is_some(), "--session", "this is a file of traffic, and no log"),
-        (!log.fold.is_empty(), "--fold", "this is a file of traffic, and no log"),
-        (log.strict, "--strict", "this is a file of traffic, and no log"),
+        (!args.only.is_empty(), "--only", "a file of traffic is sent whole; change the file"),
+        (!args.skip.is_empty(), "--skip", "a file of traffic is sent whole; change the file"),
+        (log.log_format.is_some(), "--log-format", "this is a file of traffic, not a log; leave the flag out"),
+        (log.field.is_some(), "--field", "this is a file of traffic, not a log; leave the flag out"),
+        (log.session.is_some(), "--session", "this is a file of traffic, not a log; leave the flag out"),
+        (!log.fold.is_empty(), "--fold", "this is a file of traffic, not a log; leave the flag out"),
+        (log.strict, "--strict", "this is a file of traffic, not a log; leave the flag out"),
     ] {
         if given {
             return Err(Failure::usage(format!("{flag}: {named}: {why}; leave it out")));

@@ -15,9 +15,7 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     let format = format(args)?;
     if args.chart.is_some() && !matches!(format, ReportFormat::Svg | ReportFormat::Png) {
-        return Err(Failure::usage(
-            "--chart: chooses the one chart of svg and png; the other formats show all or none",
-        ));
+        return Err(Failure::usage("--chart: only svg and png show one chart; add --format svg or png"));
     }
     let slo = Conditions::parse(&args.slo).map_err(|e| Failure::usage(format!("--slo: {e}")))?;
     let experiments = args.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -33,9 +31,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         }
         ReportFormat::Png => {
             let Some(path) = &args.output else {
-                return Err(Failure::usage(
-                    "--format png: a picture is not for a terminal; say where with -o FILE.png",
-                ));
+                return Err(Failure::usage("--format png: a picture cannot go to a terminal; add -o FILE.png"));
             };
             write_chart(path, &one_chart(args, &files)?)?;
             return Ok(exit::DONE);
@@ -87,13 +83,14 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
         (None, None, Some(_)) => ReportFormat::Svg,
         (None, Some(path), _) => {
             return Err(Failure::usage(format!(
-                "-o {}: the name does not say what to write; end it in .html, .md, .xml, .json, .svg or .png, or add --format",
+                "-o {}: the name has no known ending; end it in .html, .md, .xml, .json, .svg or .png, or add \
+                 --format",
                 path.display()
             )));
         }
     };
     if format == ReportFormat::Png && PICTURE_SUFFIX != "png" {
-        return Err(Failure::usage("--format: this plimsoll was built without PNG; take svg"));
+        return Err(Failure::usage("--format: this plimsoll was built without PNG; choose svg"));
     }
     Ok(format)
 }
@@ -146,18 +143,20 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
         ChartArg::Line | ChartArg::Blocks | ChartArg::Evidence => {
             let results = Results::of(experiment, Some(path))?;
             let (svg, lacks) = match wanted {
-                ChartArg::Line => (results.shown().line_svg(theme), "line: '{}' holds no search for the load line"),
+                ChartArg::Line => (results.shown().line_svg(theme), "line: '{}' contains no search for the load line"),
                 ChartArg::Evidence => {
-                    (results.shown().evidence_svg(theme), "evidence: '{}' holds no explanation (plimsoll explain)")
+                    (results.shown().evidence_svg(theme), "evidence: '{}' contains no explanation (plimsoll explain)")
                 }
-                _ => (results.shown().blocks_svg(theme), "blocks: '{}' holds no comparison (plimsoll prove)"),
+                _ => (results.shown().blocks_svg(theme), "blocks: '{}' contains no comparison (plimsoll prove)"),
             };
             svg.ok_or_else(|| Failure::usage(format!("--chart {}", lacks.replace("{}", &shown.to_string()))))
         }
         ChartArg::Throughput | ChartArg::Success => {
             let (over, levels) =
                 levels(experiment).filter(|_| experiment.asked.search().is_none()).ok_or_else(|| {
-                    Failure::usage(format!("--chart: '{shown}' holds no levels to draw; it takes a sweep or a run"))
+                    Failure::usage(format!(
+                        "--chart: '{shown}' contains no concurrencies to draw; give a sweep or a run"
+                    ))
                 })?;
             let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
             Ok(match wanted {
@@ -177,7 +176,7 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
                 })
             }
             trials => Err(Failure::usage(format!(
-                "--chart: '{shown}' holds {} loads; this chart is of one (plimsoll run)",
+                "--chart: '{shown}' contains {} loads; this chart needs one load (plimsoll run)",
                 trials.len()
             ))),
         },

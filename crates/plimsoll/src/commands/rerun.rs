@@ -35,14 +35,14 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let (asked, terms) = (&experiment.asked, experiment.terms.as_deref());
     let Some(terms) = terms else {
         let command = experiment.command.join(" ");
-        return Err(Failure::start(format!("the run file does not say what to repeat; its command was: {command}")));
+        return Err(Failure::start(format!("the run file has no details to repeat; its command was: {command}")));
     };
     let missing = missing(asked, terms);
     let to_give = || missing.iter().map(to_give).collect::<Vec<_>>().join(", ");
     if args.print {
         print(&format!("{}\n", shown(&words(asked, terms))));
         if !missing.is_empty() {
-            note(&format!("what the record leaves out must be given again: {}", to_give()));
+            note(&format!("the record withholds these values; give them again: {}", to_give()));
         }
         return Ok(exit::DONE);
     }
@@ -66,26 +66,26 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
         }
     });
     let (asked, complete) = outcome.map_err(|why| match why {
-        Incomplete::Unread => {
-            unread.unwrap_or_else(|| Failure::start("the file of traffic does not fit what was recorded"))
-        }
+        Incomplete::Unread => unread.unwrap_or_else(|| {
+            Failure::start("the file of traffic differs from the recorded file; give the file of that time")
+        }),
         Incomplete::Missing => Failure::usage(format!(
-            "{}: something was left out of the record of plimsoll {}: give it again with {}",
+            "{}: the record of plimsoll {} withholds a value: give it again with {}",
             args.file.display(),
             asked.word(),
             to_give()
         )),
         Incomplete::Superfluous(kind) => Failure::usage(format!(
-            "{}: the record has this already, or has no such thing: leave it out, or start a new run with it",
+            "{}: the record already has this value, or does not use it: leave it out, or start a new run with it",
             flag(kind)
         )),
         Incomplete::Differs(Missing { kind, was }) => Failure::usage(format!(
-            "{}: this is not what was recorded ({was}): give the same, or start a new run",
+            "{}: this differs from the record ({was}): give the recorded value, or start a new run",
             flag(kind)
         )),
         Incomplete::Alike => Failure::usage(
-            "--url: the values given are the same where they differed when it was recorded, or the other way round; give each \
-             in its order",
+            "--url: the recorded targets differ where these are equal, or the reverse; give each target in the \
+             record's order",
         ),
     })?;
     experiment::carry_out(asked, &Terms { output, ..complete })
@@ -201,14 +201,15 @@ fn place(asked: &Asked, args: &RerunArgs, terms: &Terms<Redacted>) -> Result<Out
     let (mut file, mut files) = (None, None);
     match (asked, &args.output) {
         (_, Some(_)) if terms.demo => {
-            return Err(Failure::usage("-o: a demo writes no file that could be named; leave it out"));
+            return Err(Failure::usage("-o: a demo writes no run file; leave it out"));
         }
         (Asked::Sweep(_), Some(path)) => {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             if path.extension().is_none_or(|extension| extension != "plimsoll") || stem.is_empty() {
                 return Err(Failure::usage(
-                    "-o: the run file of a sweep ends in .plimsoll; other files bear its name, too",
+                    "-o: the run file of a sweep ends in .plimsoll, since its other files have the same name; \
+                     add the ending",
                 ));
             }
             refuse_the_record(path, &args.file)?;
@@ -239,7 +240,9 @@ fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
         of(output).is_some() && of(output) == of(record)
     };
     match (real(output).is_some() && real(output) == real(record)) || same_file() {
-        true => Err(Failure::usage(format!("-o {}: that is the record itself: name another file", output.display()))),
+        true => {
+            Err(Failure::usage(format!("-o {}: that is the recorded file itself: name another file", output.display())))
+        }
         false => Ok(()),
     }
 }
@@ -252,34 +255,34 @@ fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(
     let unix = asked.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld);
     let mut reasons = Vec::new();
     if commands.into_iter().flatten().any(|command| !command.withheld) {
-        reasons.push("runs commands");
+        reasons.push("run commands");
     }
     if script_file(terms).is_some_and(|file| !file.is_empty()) {
-        reasons.push("runs a script of this machine");
+        reasons.push("run a script of this machine");
     }
     let sent = body_file(terms).or_else(|| traffic_file(terms)).or_else(|| other_body_file(terms));
     if sent.is_some() || logs(terms).is_some() {
-        reasons.push("sends a file of this machine");
+        reasons.push("send a file of this machine");
     }
     if !terms.changes.may_signal.is_empty() {
-        reasons.push("stops processes of this machine for moments (--may-signal)");
+        reasons.push("pause processes of this machine for milliseconds (--may-signal)");
     }
     if terms.fleet.is_some() {
-        reasons.push("logs in to other machines, which make the load (--fleet)");
+        reasons.push("log in to other machines to generate load there (--fleet)");
     }
     if terms.probes.watch.is_some() {
         reasons.push("logs in to the server's machine, which is watched (--watch)");
     }
     if unix {
-        reasons.push("uses a unix socket");
+        reasons.push("use a unix socket");
     }
     if terms.public {
-        reasons.push("puts load on addresses that are not private (--allow-public)");
+        reasons.push("put load on public addresses (--allow-public)");
     }
     if reasons.is_empty() || args.yes {
         return Ok(());
     }
-    let what = format!("what the run file says {}", reasons.join(" and "));
+    let what = format!("the run file's plan will {}", reasons.join(" and "));
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::usage(format!("{what}: look at it with --print, then add --yes")));
     }
@@ -303,7 +306,7 @@ fn differences(experiment: &Experiment) {
         ("cores", &then.cores.to_string(), &now.cores.to_string()),
     ] {
         if then != now {
-            note(&format!("warning: not as it was: {what} '{now}' instead of '{then}'"));
+            note(&format!("warning: the machine differs from the record: {what} '{now}' instead of '{then}'"));
         }
     }
 }

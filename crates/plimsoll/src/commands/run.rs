@@ -35,7 +35,8 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     let (stop_if, fail_if) = conditions(&args.stop_if, &all_of(&args.fail_if))?;
     if args.rate.is_some() && args.concurrency.is_some() {
         return Err(Failure::usage(
-            "--rate and -c exclude each other: a rate takes the connections it needs; limit those with --max-connections",
+            "--rate and -c exclude each other: a rate opens connections as needed; limit their number with \
+             --max-connections",
         ));
     }
     let duration_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
@@ -61,14 +62,14 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     let duration_ns =
         if by_flags && ends == (None, None) && curve.duration_ns().is_some() { None } else { duration_ns };
     if args.generator.arrivals.is_some() && !is_open {
-        return Err(Failure::usage("--arrivals: only an open load has arrivals to space; add --rate"));
+        return Err(Failure::usage("--arrivals: only an open loop has arrivals; add --rate"));
     }
     if args.request.max_connections.is_some() && !is_open {
-        return Err(Failure::usage("--max-connections: a closed load has one connection for each user; set -c"));
+        return Err(Failure::usage("--max-connections: a closed loop has one connection for each user; set -c"));
     }
     if let (Some(stages_ns), Some(_)) = (curve.duration_ns(), duration_ns) {
         let seconds = stages_ns as f64 / 1e9;
-        return Err(Failure::usage(format!("--duration: the stages of {name} last {seconds} s already; leave it out")));
+        return Err(Failure::usage(format!("--duration: the stages of {name} already last {seconds} s; leave it out")));
     }
     let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
     if !is_open && plan.carriage.keep_alive {
@@ -117,7 +118,7 @@ pub fn conditions(
         |name: &str, text: &Option<String>| text.as_deref().map(|text| flag(name, Conditions::parse(text))).transpose();
     let stop_if = read("--stop-if", stop_if)?;
     if stop_if.as_ref().is_some_and(|conditions| conditions.0.iter().any(|c| c.metric == Metric::Cpu)) {
-        return Err(Failure::usage("--stop-if: cpu is known when the load is over; it works with --fail-if"));
+        return Err(Failure::usage("--stop-if: cpu is known only after the load; use --fail-if"));
     }
     let fail_if = read("--fail-if", fail_if)?;
     Ok((stop_if.as_ref().map(ToString::to_string), fail_if.as_ref().map(ToString::to_string)))

@@ -92,7 +92,7 @@ fn asked_with(
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
     let arrivals = if is_asked { plan_from_args::arrivals(&args.generator, &file)? } else { Arrivals::Poisson };
     let mut plans = plans.into_iter();
-    let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing"))?;
+    let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
     become_other(&mut base, &mut terms)?;
     flag("--slo", slo.is_of(&base.traffic.record().routes))?;
     let slo = slo.to_string();
@@ -197,6 +197,6 @@ fn hint(terms: &Terms<String>, base: &Base, live: &mut Live) {
         && !terms.probes.none
         && let Some(place) = probes::served_by(&base.plan)
     {
-        live.line(&format!("the target tells of itself at {place}: --metrics keeps that beside the load"));
+        live.line(&format!("the target serves metrics at {place}: --metrics records them"));
     }
 }

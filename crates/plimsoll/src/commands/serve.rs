@@ -22,25 +22,26 @@ const TOKEN_BYTES: usize = 16;
 pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cannot = |error: &std::io::Error| {
         let why = system_text(error);
-        Failure::start(format!("--listen: {} cannot be served: {why}; port 0 takes a free one", args.listen))
+        Failure::start(format!("--listen: cannot listen on {}: {why}; port 0 picks a free port", args.listen))
     };
     let listener = TcpListener::bind(args.listen).map_err(|error| cannot(&error))?;
     let listens = listener.local_addr().map_err(|error| cannot(&error))?;
     let token = token()?;
     let store = result_store::store(args.store.as_deref());
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::start(format!("plimsoll does not find itself: {}", system_text(&error))))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+    })?;
     let tls = args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(|(cert, key)| web_tls(cert, key)).transpose()?;
     let access = Access::new(listens, args.name.as_deref(), token.clone());
     let (scheme, access) = if tls.is_some() { ("https", access.over_tls()) } else { ("http", access) };
     if !listens.ip().is_loopback() && tls.is_none() {
         note(
-            "warning: who reads the network learns the token, as there is no TLS: give --tls-cert and --tls-key, put a proxy \
-             with TLS before it, or listen on 127.0.0.1 and use ssh -L",
+            "warning: without TLS, the token is readable on the network. Give --tls-cert and --tls-key, put a proxy with TLS \
+             in front, or listen on 127.0.0.1 and use ssh -L",
         );
     }
     if args.allow_commands {
-        note("warning: --allow-commands: who has the token runs commands here as you do");
+        note("warning: --allow-commands: every holder of the token can run commands here with your rights");
     }
     // A browser compares the name with that of the certificate.
     let place = match args.name.as_ref().filter(|_| args.tls_cert.is_some()) {

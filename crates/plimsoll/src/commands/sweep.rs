@@ -68,7 +68,9 @@ impl LevelsAsked {
         }
         if budget_ns.is_some() && (each_ns.is_some() || args.full) {
             let flag = if args.full { "--full" } else { "--for" };
-            return Err(Failure::usage(format!("--budget and {flag}: both say how long levels are; leave one out")));
+            return Err(Failure::usage(format!(
+                "--budget and {flag}: both set the length of the levels; leave one out"
+            )));
         }
         let chosen = args.concurrency.as_deref().map(levels).transpose()?;
         let lengths = match (each_ns, budget_ns, args.full) {
@@ -124,7 +126,10 @@ pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Fail
     flag("--fail-if", fail_if.as_ref().map_or(Ok(()), |conditions| conditions.are_of(&routes)))?;
     traffic_file::rows_again(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
-        return Err(Failure::usage("--arrivals and --max-connections: a sweep is a closed load; they do not apply"));
+        return Err(Failure::usage(
+            "--arrivals and --max-connections: these need an open loop, and a sweep is a closed loop; leave them \
+             out",
+        ));
     }
     terms.fleet = plan_from_args::fleet(&args.fleet, &base, &terms)?;
     terms.probes = plan_from_args::probes(&args.probes)?;
@@ -183,7 +188,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     })?;
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
     let results = Results::of(&experiment, Some(&run_path))?;
-    let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file holds no sweep")) };
+    let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file contains no sweep")) };
     // Each visit had a line of its own until now.
     let lines: String = found.levels.iter().filter_map(dat_line).collect();
     if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
@@ -245,7 +250,9 @@ fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, 
     let routes = dat_by_route(levels);
     if routes.len() > ROUTES_MAX {
         let routes = routes.len();
-        return Ok(Some(format!("no tables by route: there are {routes} of them, and tables of at most {ROUTES_MAX}")));
+        return Ok(Some(format!(
+            "no tables by route: the run has {routes} routes, more than the maximum of {ROUTES_MAX}"
+        )));
     }
     let path = |number: usize, route: &RouteDat| beside(stem, &format!("_{number}-{}.dat", file_word(&route.route)));
     for (number, route) in (1..).zip(&routes) {

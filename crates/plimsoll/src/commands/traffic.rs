@@ -64,8 +64,8 @@ fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Fa
     refuse_unread(counts)?;
     if figures.late * 2 > figures.requests {
         return Err(Failure::start(format!(
-            "stamps run backwards: {} of {} lines are more than {} min older than lines above them; sort the log first \
-             (one that has the newest first: tac LOG | plimsoll traffic -)",
+            "the log is not in order: {} of {} lines are more than {} min older than a line above. Sort it first \
+             (if the newest line is first: tac LOG | plimsoll traffic -)",
             format::count(figures.late),
             format::count(figures.requests),
             plimsoll_traffic::survey::WINDOW_S / 60

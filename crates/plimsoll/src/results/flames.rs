@@ -18,7 +18,7 @@ const PAGE_FRAMES_MAX: usize = 4000;
 /// What profiles taken at loads say, with flame graphs.
 pub fn with_flames(profiles: &Doubted<Profiles>) -> Report {
     let mut report = Report::default();
-    report.heading("Where the time goes in the server").append(profiles_report(profiles));
+    report.heading("CPU time of the server by function").append(profiles_report(profiles));
     let profiles = profiles.open().1;
     let (low, high) = (cpu_profile(profiles, "low"), cpu_profile(profiles, &profiles.level_name));
     if let Some(profile) = high.as_ref().or(low.as_ref()) {
@@ -42,7 +42,7 @@ pub fn with_flames(profiles: &Doubted<Profiles>) -> Report {
             let flame = Flame {
                 tree: &tree,
                 title: &format!("CPU a request: low load against the {}", profiles.level_name),
-                subtitle: "red is dearer than at low load, blue cheaper, grey may be chance",
+                subtitle: "red: costs more than at low load; blue: less; grey: may be chance",
                 unit: &comparison.sample_type.unit,
                 per: Some("request"),
                 total: comparison.total.after,
@@ -80,12 +80,12 @@ pub fn flame_difference(a: (&Experiment, &Path), b: (&Experiment, &Path)) -> Opt
     let flame = Flame {
         tree: &tree,
         title: if is_of_requests { "CPU a request: B against A" } else { "CPU shares: B against A" },
-        subtitle: "red is dearer than in A, blue cheaper, grey may be chance",
+        subtitle: "red: costs more than in A; blue: less; grey: may be chance",
         unit: if is_of_requests { &comparison.sample_type.unit } else { "percent" },
         per: is_of_requests.then_some("request"),
         total: comparison.total.after,
     };
     let mut report = Report::default();
-    report.heading("Where the CPU time differs").fragment(inline_svg(&flame));
+    report.heading("Differences of CPU time by function").fragment(inline_svg(&flame));
     Some(report)
 }

@@ -172,20 +172,20 @@ pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     let Decoded { experiment, damage, frames_unknown, figures_unknown } =
         codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
     if experiment.trials.is_empty() && matches!(experiment.asked, Asked::Run(_)) {
-        return Err(Failure::start(format!("'{shown}' was cut before its run began: it holds no load")));
+        return Err(Failure::start(format!("'{shown}' was cut off before its run began: it contains no load")));
     }
     let warn = |text: String| {
         note(&format!("warning: {shown}: {text}"));
     };
     if let Some(damage) = damage {
         warn(format!(
-            "read up to byte {}; the {} bytes after it are cut or damaged and were left out",
+            "read up to byte {}; the {} bytes after it are damaged and were left out",
             damage.good_bytes, damage.lost_bytes
         ));
     } else if experiment.elapsed_ns.is_none() {
         match experiment.broken() {
-            Some(reason) => warn(format!("it broke off: {reason}; this is what it holds")),
-            None => warn("the recording was cut off; this is what it holds".into()),
+            Some(reason) => warn(format!("the run broke off: {reason}; the results are those until then")),
+            None => warn("the recording was cut off; the results are those until then".into()),
         }
     }
     if figures_unknown > 0 {

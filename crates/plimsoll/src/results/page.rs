@@ -23,7 +23,7 @@ pub fn write_beside(run_file: &Path, experiment: &Experiment) -> Option<String> 
     match whole_page(&[(run_file, experiment)]).and_then(|page| write(&path, page.as_bytes())) {
         Ok(()) => Some(format!("report: {}", path.display())),
         Err(failure) => {
-            output::failed(format!("no report was written: {failure}"));
+            output::failed(format!("the report was not written: {failure}"));
             None
         }
     }

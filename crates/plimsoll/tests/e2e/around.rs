@@ -111,7 +111,7 @@ fn what_is_asked_around_a_load_is_no_part_of_it() {
     assert_eq!(store.take_asked(), ONE_LOAD);
     std::fs::write(&path, ITEMS.replace("repeat = 2", "repeat = 3")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes"]);
-    assert!(other.code == 2 && other.stderr.contains("this is not what was recorded"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("this differs from the record"), "{}", other.stderr);
     assert_eq!(store.take_asked(), [""; 0]);
 }
 
@@ -143,11 +143,11 @@ fn a_setup_that_fails_refuses_the_load() {
     for (changed, parts) in [
         (
             format!("{ITEMS}[[setup]]\n{stop}"),
-            vec!["the load was not started", "the setup 'stop' was answered with status 403", "not you"],
+            vec!["the load was not started", "the setup 'stop' got status 403", "not you"],
         ),
         (
             ITEMS.replace("\"$.token\"", "\"$.tokn\""),
-            vec!["the setup 'POST /login' was answered, but there is no $.tokn to capture 'token' from"],
+            vec!["the setup 'POST /login' got a response, but there is no $.tokn to capture 'token' from"],
         ),
         (format!("{ITEMS}[[setup]]\n{stop}on_fail = \"continue\"\n"), vec![]),
     ] {
@@ -162,14 +162,10 @@ fn a_setup_that_fails_refuses_the_load() {
     let path = file("cleanup.toml", &ITEMS.replace("delete = \"/seed\"", "delete = \"/other\""));
     let done = plimsoll(&["run", "-n", "4", "-f", text(&path), "--target", &store.url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(
-        done.stderr.contains("warning: the cleanup 'DELETE /other' was answered with status 403"),
-        "{}",
-        done.stderr
-    );
+    assert!(done.stderr.contains("warning: the cleanup 'DELETE /other' got status 403"), "{}", done.stderr);
     let path = file("nobody.toml", ITEMS);
     let done = plimsoll(&["run", "--no-preflight", "-f", text(&path), "--target", "http://127.0.0.1:1"]);
-    assert!(done.code == 2 && done.stderr.contains("the setup 'POST /login' got no answer"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("the setup 'POST /login' got no response"), "{}", done.stderr);
 }
 
 #[test]

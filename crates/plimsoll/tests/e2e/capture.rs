@@ -53,7 +53,7 @@ fn a_run_keeps_profiles_beside_it() {
     let shown = plimsoll(&["show", "--json", text(&file)]).json();
     assert_eq!(shown["profiles"], document["profiles"]);
     let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
-    assert!(shown.contains("cost of profiling") && shown.contains("CPU a request, with callees"), "{shown}");
+    assert!(shown.contains("cost of profiling") && shown.contains("CPU per request, with callees"), "{shown}");
     // The page draws the load, and its difference to the low one.
     let page = file.with_extension("html");
     assert_eq!(plimsoll(&["report", text(&file), "-o", text(&page)]).code, 0);
@@ -170,7 +170,7 @@ fn profiles_of_another_run_are_not_taken_for_this_ones() {
         let document = done.json();
         assert!(files(&document).values().all(Value::is_null), "{document:#}");
         let missing = document["profiles"]["missing"].to_string();
-        let why = if floods { "more than any profile needs" } else { "no whole answer in time" };
+        let why = if floods { "too much data for a profile" } else { "no complete response in time" };
         assert!(missing.contains("low: no cpu profile: ") && missing.contains(why), "{missing}");
         assert!(missing.contains("load: no heap profile: "), "{missing}");
         assert!(took < usual + Duration::from_secs(8), "{took:?}, {usual:?} without");

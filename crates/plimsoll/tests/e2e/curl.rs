@@ -80,7 +80,7 @@ fn flags_go_before_the_line_and_what_is_left_out_is_said() {
     let server = baseline(1);
     let line = format!("curl -L -x proxy:1 {}/bytes/5", server.url);
     let done = plimsoll(&["run", "-n5", "--curl", &line]);
-    assert!(done.code == 0 && done.stderr.contains("not carried over: -x"), "{}", done.stderr);
+    assert!(done.code == 0 && done.stderr.contains("--curl: ignored: -x"), "{}", done.stderr);
     let found = json(&["run", "-n5", "--curl", &format!("curl {}/bytes/5", server.url)]);
     assert_eq!(number(&found, "ledger.succeeded"), 5.0);
 }

@@ -435,12 +435,12 @@ fn a_load_that_is_interrupted_ends_as_theirs_does() {
 #[test]
 fn what_is_wrong_is_one_sentence() {
     for (words, said) in [
-        (&["ab", "-n", "1", "-c", "2", "http://h/"][..], "-c: there cannot be more"),
+        (&["ab", "-n", "1", "-c", "2", "http://h/"][..], "-c: the concurrency exceeds"),
         (&["ab", "-p", "/no/such", "http://127.0.0.1:1/"], "-p, -u: the file '/no/such'"),
-        (&["ab", "-X", "proxy:1", "http://h/"], "-X is not done here"),
+        (&["ab", "-X", "proxy:1", "http://h/"], "-X is not supported"),
         (&["ab", "-n", "1", "http://8.8.8.8/"], "--allow-public"),
-        (&["hey", "-x", "http://proxy:1", "http://h/"], "-x is not done here"),
-        (&["hey", "-n", "1", "http://h/"], "-n: there cannot be fewer"),
+        (&["hey", "-x", "http://proxy:1", "http://h/"], "-x is not supported"),
+        (&["hey", "-n", "1", "http://h/"], "-n: fewer requests than workers"),
         (&["hey", "-D", "/no/such", "http://127.0.0.1:1/"], "-D: the file '/no/such'"),
         (&["hey", "-a", "secret", "http://h/"], "-a: write it as name:password"),
     ] {

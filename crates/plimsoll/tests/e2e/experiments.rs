@@ -135,7 +135,7 @@ fn another_body_and_a_second_process_are_tried() {
     assert_eq!(two, [2]);
     for (flags, expect) in [
         (&["--other-body", "x"][..], "--other-body"),
-        (&["-b", "four", "--other-body", "fore"], "as long as"),
+        (&["-b", "four", "--other-body", "fore"], "both bodies have"),
         (&["-b", "four", "--other-body", "-"], "--other-body"),
         (&["-b", "four", "--other-body", "@/no/such/file"], "--other-body"),
     ] {
@@ -161,10 +161,10 @@ fn what_is_stopped_goes_on() {
     let url = format!("{}/items", server.url);
     let pid = store.pid().to_string();
     for (whom, expect) in [
-        ("1", "the first of the system"),
+        ("1", "the init process of the system"),
         (&server.pid().to_string(), "is the server itself"),
-        (&std::process::id().to_string(), "was started by"),
-        ("no-such-program", "no process is called"),
+        (&std::process::id().to_string(), "started plimsoll or the server"),
+        ("no-such-program", "no process has the name"),
     ] {
         let refused = plimsoll(&["explain", &url, "--may-signal", whom, "-q"]);
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{whom}: {}", refused.stderr);

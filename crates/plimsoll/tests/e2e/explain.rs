@@ -105,7 +105,7 @@ fn a_recorded_study_is_told_alike_everywhere() {
         assert!(report.code == 0, "{}", report.stderr);
         assert!(std::fs::read_to_string(page).expect("a page").contains(cause));
         let svg = plimsoll(&["report", &path, "--chart", "evidence"]).stdout;
-        assert!(svg.starts_with("<svg ") && svg.contains("What changes from a low load"), "{svg}");
+        assert!(svg.starts_with("<svg ") && svg.contains("Changes from a low load"), "{svg}");
     }
 }
 
@@ -191,7 +191,7 @@ fn what_is_not_seen_is_not_named() {
     let done = plimsoll(&["explain", "--json", &recorded("no-probes")]);
     let document = done.json();
     assert_eq!((done.code, &document["cause"], &document["abstained"]), (1, &"unknown".into(), &true.into()));
-    assert!(document["to_tell"][0].as_str().is_some_and(|text| text.contains("were not seen")), "{document:#}");
+    assert!(document["to_tell"][0].as_str().is_some_and(|text| text.contains("was not observed")), "{document:#}");
 }
 
 #[test]
@@ -205,5 +205,5 @@ fn a_search_is_explained_by_what_it_holds() {
     );
     let refused = plimsoll(&["explain", &recorded("run")]);
     assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("holds no search"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("contains no load line"), "{}", refused.stderr);
 }

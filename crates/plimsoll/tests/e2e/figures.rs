@@ -326,7 +326,8 @@ fn two_searches_are_compared_with_their_caveat() {
     }
     let (a, b, dir) = (at("a.plimsoll"), at("b.plimsoll"), at("out"));
     let text = done(&["diff", &a, &b, "--dir", &dir]).stdout;
-    for part in ["prove nothing", "plimsoll prove --a", "load line, requests/s", "p99 at the line", "peak, requests/s"]
+    for part in
+        ["prove no difference", "plimsoll prove --a", "load line, requests/s", "p99 at the line", "peak, requests/s"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -345,7 +346,7 @@ fn two_searches_are_compared_with_their_caveat() {
         assert!((number(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6, "{document:#}");
     }
     let text = done(&["diff", &a, &at("other.plimsoll"), "--dir", &dir]).stdout;
-    assert!(text.contains("the promises differ"), "{text}");
+    assert!(text.contains("the SLOs differ"), "{text}");
     let mixed = plimsoll(&["diff", &a, &at("sweep.plimsoll"), "--dir", &dir]);
     assert!(mixed.code == 2 && mixed.stderr.lines().count() == 1, "{}", mixed.stderr);
     assert!(mixed.stderr.contains("a search for the load line, the other loads of users"), "{}", mixed.stderr);
@@ -379,9 +380,9 @@ fn figures_are_named_alike_in_conditions() {
         assert_eq!(done.code, if unmeasured { 1 } else { code }, "{command:?} {condition}: {}", done.stderr);
     }
     for (command, condition, said) in [
-        (run, "line<5", "goodput (also rate, rps), cpu"),
-        (sweep, "knee<5", "goodput (also rate, rps), cpu"),
-        (find, "p99>5ms", "line (also rate), peak (also goodput), knee, scale and cpu"),
+        (run, "line<5", "goodput (or rate, rps), cpu"),
+        (sweep, "knee<5", "goodput (or rate, rps), cpu"),
+        (find, "p99>5ms", "Choose line (or rate), peak (or goodput), knee, scale or cpu"),
         (&["prove", &url, &url], "goodput<5", "worse"),
     ] {
         let done = plimsoll(&[command, &["--fail-if", condition]].concat());

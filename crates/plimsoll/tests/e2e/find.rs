@@ -169,7 +169,7 @@ fn a_server_that_ends_under_a_search_ends_it() {
     assert_eq!(document["stopped_by"], "gone", "{document:#}");
     assert!(number(&document, "peak.rps") > 0.0);
     let said = document["gone"].as_str().unwrap_or_default();
-    assert!(said.contains("takes no connection any more, since"), "{document:#}");
+    assert!(said.contains("accepts no connections since"), "{document:#}");
 }
 
 #[test]

@@ -211,13 +211,13 @@ fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
     let url = format!("{}/healthz", server.url);
     let url = url.as_str();
     for (words, part) in [
-        (&["--fleet", "load1"][..], "--fleet: 'load1' says no way to the machines; write ssh://load1"),
-        (&["--fleet", "ssh://load1,load1"], "two agents would have the name load1"),
-        (&["--fleet", "http://bus:4222"], "'http://' is no way to a fleet"),
+        (&["--fleet", "load1"][..], "--fleet: 'load1' has no scheme; write ssh://load1"),
+        (&["--fleet", "ssh://load1,load1"], "two agents have the name load1"),
+        (&["--fleet", "http://bus:4222"], "'http://' does not lead to a fleet"),
         (&["--on-loss", "go"], "--fleet"),
         (&["--fleet", "ssh://load1", "--source-ip", "127.0.0.2"], "--source-ip"),
         (&["--fleet", "ssh://load1", "--max-skew", "1ns"], "--max-skew allows 1ns"),
-        (&["--fleet", "ssh://closed"], "agent closed: ssh was not let in without a password"),
+        (&["--fleet", "ssh://closed"], "agent closed: ssh needs a password there"),
         (&["--fleet", "ssh://changed"], "ssh-keygen -R changed"),
         (&["--fleet", "ssh://bare"], "agent bare: it has no plimsoll in its PATH"),
         (&["--fleet", "ssh://chatty"], "agent chatty: it is no agent of plimsoll"),
@@ -249,7 +249,7 @@ fn the_machines_of_a_fleet_are_shown() {
 #[test]
 fn an_agent_without_a_coordinator_says_so_and_ends() {
     for (input, code, part) in
-        [("", 0, ""), ("what is this?", 2, "is not understood"), ("PLIMFLT\u{1}\u{1}\0\0\0xx\0\0\0\0", 2, "damaged")]
+        [("", 0, ""), ("what is this?", 2, "is not valid"), ("PLIMFLT\u{1}\u{1}\0\0\0xx\0\0\0\0", 2, "damaged")]
     {
         let mut child = command(&["agent", "--stdio"])
             .stdin(Stdio::piped())

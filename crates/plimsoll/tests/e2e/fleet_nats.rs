@@ -275,7 +275,7 @@ fn a_killed_agent_is_named_and_its_successor_hands_on_what_it_left() {
     assert_eq!(number(&document, "ledger.scheduled"), 2_400.0, "{document:#}");
     let [kept, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
     assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
-    assert_eq!(lost["lost"], "it said nothing for 4 s", "{document:#}");
+    assert_eq!(lost["lost"], "it sent nothing for 4 s", "{document:#}");
     let (unsent, succeeded) = (number(lost, "unsent"), number(lost, "succeeded"));
     assert!(unsent > 200.0 && succeeded > 200.0 && unsent + succeeded <= 1_200.0, "{lost:#}");
     // The successor is an agent as any other.
@@ -300,7 +300,7 @@ fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
     let _first = JoinedAgent::join(bus, "a1", &[]);
     let _shy = JoinedAgent::join(bus, "shy", &["--allow", "10.0.0.0/8"]);
     for (words, part) in [
-        (&["--fleet", "nats://127.0.0.1:1"][..], "no bus answers at nats://127.0.0.1:1 (connection refused)"),
+        (&["--fleet", "nats://127.0.0.1:1"][..], "no bus responds at nats://127.0.0.1:1 (connection refused)"),
         (&["--fleet", "nats://ann:secret@127.0.0.1:1"], "$PLIMSOLL_CREDS"),
         (&["--fleet", bus, "--agents", "3", "--wait", "500ms"], "2 of 3 agents were free"),
         (&["--fleet", bus, "--agents", "a7", "--wait", "500ms"], "agent a7 has not joined the bus"),
@@ -315,7 +315,10 @@ fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
     let place = folder("spool").to_str().expect("text").to_owned();
     let second = ["agent", "--join", bus, "--name", "a1", "--spool", &place];
     refused(plimsoll(&second), "an agent with the name a1 is on the bus");
-    refused(plimsoll(&["agent", "--join", "nats://127.0.0.1:1", "--wait", "1ms", "--spool", &place]), "no bus answers");
+    refused(
+        plimsoll(&["agent", "--join", "nats://127.0.0.1:1", "--wait", "1ms", "--spool", &place]),
+        "no bus responds",
+    );
     refused(plimsoll(&["agent", "--join", bus, "--name", "a.b"]), "'a.b' is no name of an agent");
     refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is no name of a run");
     refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");
@@ -373,7 +376,7 @@ fn only_those_with_the_right_credentials_and_keys_start_a_load() {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{part}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{part}: {}", done.stderr);
     };
-    refused(run(&[]), "lets nobody in without credentials: name their file in $PLIMSOLL_CREDS");
+    refused(run(&[]), "requires credentials: name their file in $PLIMSOLL_CREDS");
     let stranger = file("stranger.seed", "SUAB-no-seed");
     refused(run(&[("PLIMSOLL_CREDS", &stranger)]), "the bus at");
     refused(run(&[("PLIMSOLL_CREDS", "/nowhere")]), "cannot be read");
@@ -426,7 +429,7 @@ fn a_fleet_for_trying_is_started_and_leaves_nothing() {
     signal(child.id(), "INT");
     assert!(child.wait().is_ok_and(|status| status.success()));
     let done = plimsoll(&["fleet", "status", &bus]);
-    assert!(done.code == 2 && done.stderr.contains("no bus answers"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("no bus responds"), "{}", done.stderr);
     for (words, part) in [
         (&["fleet", "up"][..], "--local 3"),
         (&["fleet", "up", "--local", "0"], "--local: 0 agents"),

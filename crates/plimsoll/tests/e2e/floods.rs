@@ -101,7 +101,7 @@ fn a_flood_ends_with_its_load() {
         assert!(longest < 300e6 + SLACK.as_nanos() as f64, "{}: {longest} ns", flood.name);
         if flood.unit == REPLY {
             let told = document["warnings"].to_string();
-            assert!(told.contains("beyond the end of its answers"), "{told}");
+            assert!(told.contains("beyond the end of its responses"), "{told}");
             assert!(number(&document, "surplus_bytes") > 1000.0, "{document:#}");
         }
     }
@@ -179,9 +179,9 @@ fn bytes_beyond_an_answer_are_a_warning() {
         let what = format!("{}: {document:#}", fault.name());
         assert_eq!(number(&document, "surplus_bytes"), 10.0 * bytes, "{what}");
         assert_eq!(number(&document, "surplus_connections"), 10.0, "{what}");
-        assert!(document["warnings"].to_string().contains("beyond the end of its answers"), "{what}");
+        assert!(document["warnings"].to_string().contains("beyond the end of its responses"), "{what}");
         let done = plimsoll(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10", "--verbose"]);
-        let expect = format!("sent {} bytes beyond the end of its answers", 10.0 * bytes);
+        let expect = format!("sent {} bytes beyond the end of its responses", 10.0 * bytes);
         assert!(done.stdout.contains(&expect), "{}", done.stdout);
     }
     // An answer that is right warns of nothing.

@@ -117,18 +117,14 @@ fn what_is_asked_before_a_load_follows_redirects_too() {
     }
     let path = file("setup.toml", "[[setup]]\nget = \"/round\"\nfollow = 3\n[[request]]\nget = \"/round\"\n");
     let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
-    assert!(
-        refused.code == 2 && refused.stderr.contains("redirects more often than is followed"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.code == 2 && refused.stderr.contains("redirects more often than the limit"), "{}", refused.stderr);
 }
 
 #[test]
 fn what_cannot_be_followed_fails_with_the_reason() {
     let url = portal();
     for (target, follow, kind, reason) in [
-        ("/round", 3, "expectation", "redirects more often than is followed"),
+        ("/round", 3, "expectation", "redirects more often than the limit"),
         ("/away", 3, "expectation", "redirects to another origin"),
         ("/round", 0, "", ""),
     ] {
@@ -180,7 +176,7 @@ fn a_url_is_followed_as_curl_does() {
     assert!(shown.stdout.contains("--follow 2") || shown.stdout.contains("--follow=2"), "{}", shown.stdout);
     for (words, part) in [
         (&["--follow", "21", &url][..], "--follow"),
-        (&["--follow", "1", "grpc://127.0.0.1:1/a.B/C"], "calls of gRPC are not redirected"),
+        (&["--follow", "1", "grpc://127.0.0.1:1/a.B/C"], "gRPC has no redirects"),
     ] {
         let refused = plimsoll(&[&["run"], words].concat());
         assert!(refused.code == 2 && refused.stderr.contains(part), "{}", refused.stderr);

@@ -38,7 +38,7 @@ fn total_failure_is_no_success() {
 #[test]
 fn a_server_that_dies_crosses_every_bound() {
     for (gate, found) in [
-        ("p99>200ms", "more than 1 % of the requests failed or had no answer in time"),
+        ("p99>200ms", "more than 1 % of the requests failed or had no response in time"),
         ("mean>20s", "some requests failed"),
         ("errors>5%", "it was "),
     ] {

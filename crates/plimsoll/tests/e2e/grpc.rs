@@ -91,7 +91,7 @@ fn an_answer_without_a_status_stands_for_what_its_http_status_does() {
         for flags in [&["--no-preflight"][..], &[]] {
             let done = plimsoll(&[&["run", &call, "--proto", &proto, "-c", "2", "-n", "10"], flags].concat());
             let shown = format!("{}{}", done.stdout, done.stderr);
-            assert_eq!(!shown.contains("the answer has no grpc-status"), is_said, "{fields:?} {shown}");
+            assert_eq!(!shown.contains("the response has no grpc-status"), is_said, "{fields:?} {shown}");
         }
     }
 }
@@ -158,7 +158,7 @@ fn what_clients_of_grpc_refuse_in_an_answer_is_a_failure_whatever_its_status() {
         let failed = &document["failed_answers"][0];
         assert_eq!((&failed["status_line"], number(failed, "requests")), (&"HTTP/2 200, INTERNAL".into(), 12.0));
         let reason = failed["reason"].as_str().unwrap_or_default();
-        assert!(reason.starts_with("the server says OK, but "), "{fault}: {failed:#}");
+        assert!(reason.starts_with("the status is OK, but "), "{fault}: {failed:#}");
         let done = plimsoll(&[&load[..10], flags, &["-v"]].concat());
         // Of the first call, which is not counted, and of the load.
         assert_eq!(done.stdout.matches(reason).count(), 2, "{fault}: {} {}", done.stdout, done.stderr);
@@ -243,7 +243,7 @@ fn messages_are_sent_in_one_go_or_in_turn() {
     let url = server(|_, stream| ends(stream, "0"));
     let call = format!("{url}shop.Items/Get");
     let done = plimsoll(&["run", &call, "--proto", &proto, "-n", "1", "--in-turn", "--no-preflight"]);
-    assert!(done.code == 2 && done.stderr.contains("--in-turn: no method"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("--in-turn: no called method"), "{}", done.stderr);
     let file = protos().join("chat.toml");
     let text = format!(
         "base = \"{}\"\n[[request]]\npost = \"/shop.Items/Chat\"\nbody = '[{{}}, {{}}]'\n",
@@ -288,7 +288,7 @@ fn check_shows_calls_as_calls() {
         ("{\"id\": \"x\"}", &["--proto", &proto][..], "does not fit"),
         ("{\"id\": \"{{ uuid() }}\"}", &["--proto", &proto], "does not fit"),
         ("{}", &["--http", "1.1"], "--http 1.1"),
-        ("{}", &["--target", "http://h:1", "--proto", &proto], "only gRPC"),
+        ("{}", &["--target", "http://h:1", "--proto", &proto], "these flags need gRPC"),
     ] {
         asks(body);
         let done = plimsoll(&[&["check", "-f", &path], flags].concat());
@@ -425,7 +425,7 @@ fn what_cannot_be_called_is_said() {
             &["-b", "{\"id\": \"x\"}", "--proto", &proto],
             "at id: invalid digit found in string at line 1 column 10 (int64 is expected)",
         ),
-        ("shop.Items/Get", &["-b", "{\"idd\": 1}", "--proto", &proto], "(there is id, most); a body to start from"),
+        ("shop.Items/Get", &["-b", "{\"idd\": 1}", "--proto", &proto], "(there is id, most); an example body"),
         ("shop.Items/Get", &["-b", "{\"id\":", "--proto", &proto], "--body: the body is no JSON: EOF"),
     ] {
         let call = format!("{url}{path}");
@@ -443,7 +443,7 @@ fn a_server_that_speaks_no_grpc_is_said_to() {
     let url = server(|_, stream| head(1, stream, &[(":status", "200")]));
     for words in [&["grpc", "list", &url][..], &["run", &format!("{url}shop.Items/Get"), "-n", "1"]] {
         let done = plimsoll(words);
-        assert!(done.code == 2 && done.stderr.contains("(HTTP 200), as one that speaks no gRPC"), "{}", done.stderr);
+        assert!(done.code == 2 && done.stderr.contains("(HTTP 200), so it does not speak gRPC"), "{}", done.stderr);
     }
 }
 

@@ -91,7 +91,7 @@ fn what_is_spoken_over_tls_is_agreed_on_and_said() {
         assert_eq!(document["protocol"].as_str(), Some(protocol), "{what}");
     }
     for (flags, said) in
-        [(&["--http", "2"][..], "--http"), (&["--streams", "4"], "--streams 4: the server speaks HTTP/1.1 only")]
+        [(&["--http", "2"][..], "--http"), (&["--streams", "4"], "--streams 4: the server speaks only HTTP/1.1")]
     {
         let done = plimsoll(&[&["run", &old.url, "--insecure", "-n", "1"], flags].concat());
         assert!(done.code == 2 && done.stderr.contains(said), "{flags:?}: {}", done.stderr);
@@ -141,7 +141,7 @@ fn both_sides_of_a_comparison_speak_what_the_first_answers_in() {
     let flags = ["prove", "--insecure", "--budget", "4s"];
     // The other takes HTTP/1.1 only.
     let done = plimsoll(&[&flags[..], &[&new, &old]].concat());
-    assert!(done.code == 2 && done.stderr.contains("A has answered in HTTP/2"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("A speaks HTTP/2"), "{}", done.stderr);
     let document = json(&[&flags[..], &[&old, &new]].concat());
     assert!(document.to_string().contains("\"http\":\"1.1\""), "{document:#}");
 }
@@ -314,7 +314,7 @@ fn users_wait_for_streams_where_a_server_takes_few_and_the_report_says_so() {
         let done = plimsoll(&["run", &url, "--http", "2", "-c", "8", "--streams", streams, "-n", "40"]);
         assert_eq!(done.code, 0, "{}", done.stderr);
         let shown = format!("{}{}", done.stdout, done.stderr);
-        assert_eq!(shown.contains("the server takes 2 at a time on a connection"), warned, "{shown}");
+        assert_eq!(shown.contains("the server allows 2 streams on a connection"), warned, "{shown}");
     }
 }
 

@@ -36,11 +36,11 @@ fn what_cannot_be_imported_is_refused() {
     std::fs::write(&cut, "{\"log\": {\n  \"entries\": [").expect("written");
     std::fs::write(&latin, b"{\n\"\xe9\"}").expect("written");
     for (words, said) in [
-        (vec!["har", text(&cut)], "cut.har:2:15: this is no JSON"),
-        (vec!["jmx", text(&cut)], "cut.har:1:1: this is no whole XML"),
-        (vec!["har", text(&latin)], "latin.har:2: this is no text in UTF-8"),
+        (vec!["har", text(&cut)], "cut.har:2:15: this is not JSON"),
+        (vec!["jmx", text(&cut)], "cut.har:1:1: this is not complete XML"),
+        (vec!["har", text(&latin)], "latin.har:2: this is not UTF-8"),
         (vec!["har", "/nowhere/a.har"], "/nowhere/a.har"),
-        (vec!["har", "http://127.0.0.1:9/a.har"], "only a description"),
+        (vec!["har", "http://127.0.0.1:9/a.har"], "only an API description"),
         (vec!["openapi", "http://127.0.0.1:9/a.json"], "is the server running?"),
         (vec!["openapi", text(&cut), "--host", "h"], "--host"),
         (vec!["hat", text(&cut)], "har"),

@@ -24,7 +24,7 @@ fn the_version_names_commit_features_and_target_when_asked() {
     }
     let done = plimsoll(&["--verbose", "clean", "--dry-run"]);
     assert_eq!(done.code, 2);
-    assert!(done.stderr.starts_with("plimsoll: --verbose goes with --version"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("plimsoll: --verbose before a command needs --version"), "{}", done.stderr);
 }
 
 /// Each command is offered, and the words of a flag that knows some.

@@ -119,7 +119,7 @@ fn a_search_says_what_it_is_doing_and_why() {
     assert!(done.code < 2, "{}", done.stdout);
     let (rows, ever) = screen(&done.stdout);
     assert!(ever.iter().any(|line| line.starts_with("finding the peak: 1 user")), "{rows:?}");
-    assert!(ever.iter().any(|line| line.contains("tells where to look for the line")), "{rows:?}");
+    assert!(ever.iter().any(|line| line.contains("shows where to search for the line")), "{rows:?}");
     assert!(!rows.join("\n").contains("s left"), "{rows:?}");
 }
 

@@ -52,18 +52,18 @@ fn burners_are_named_above_the_figures() {
     drop(burners);
     assert_eq!(document["disturbed"], true, "{:#}", document["others"]);
     assert!(number(&document, "others.cores") > 0.5, "{:#}", document["others"]);
-    assert!(document["others"]["reason"].as_str().is_some_and(|reason| reason.starts_with("others used ")));
+    assert!(document["others"]["reason"].as_str().is_some_and(|reason| reason.starts_with("other processes used ")));
     let first = warnings(&document)[0];
-    assert!(first.contains("the machine was disturbed: others used "), "{first}");
+    assert!(first.contains("the machine was disturbed: other processes used "), "{first}");
     // The same from the file, in every form.
     let shown: Value = plimsoll(&["show", "--json", file]).json();
     for field in ["disturbed", "others", "warnings"] {
         assert_eq!(shown[field], document[field], "{field}");
     }
     let text = plimsoll(&["show", "-v", file]).stdout;
-    assert!(text.starts_with("warning: the machine was disturbed: others used "), "{text}");
+    assert!(text.starts_with("warning: the machine was disturbed: other processes used "), "{text}");
     let markdown = plimsoll(&["report", file, "--format", "md"]).stdout;
-    assert!(markdown.contains("the machine was disturbed: others used "), "{markdown}");
+    assert!(markdown.contains("the machine was disturbed: other processes used "), "{markdown}");
 }
 
 /// Whoever else is there while this test runs: what is said to be theirs is what the kernel's accounts leave, so that on a
@@ -93,7 +93,7 @@ fn what_was_not_looked_at_is_not_blamed() {
     let document = json(&["run", &format!("{}/healthz", server.url), "-c", "1", "-d", "300ms", "--no-probes"]);
     assert_eq!((&document["disturbed"], &document["others"]["cores"]), (&false.into(), &Value::Null));
     let reason = document["others"]["reason"].as_str().expect("a reason");
-    assert_eq!(reason, "what others used is not known: nothing was watched");
+    assert_eq!(reason, "the CPU use of other processes is not known: no probe ran");
 }
 
 /// A server whose every request makes another process work for it.
@@ -294,7 +294,7 @@ fn a_comparison_beside_others_says_so_and_raises_no_alarm() {
     // Copies are never better or worse, however busy the machine is.
     assert_eq!(document["disturbed"], true, "{document:#}");
     assert!(!["better", "worse"].contains(&document["verdict"].as_str().expect("a verdict")), "{document:#}");
-    assert!(document["others"]["reason"].to_string().contains("others used "), "{document:#}");
+    assert!(document["others"]["reason"].to_string().contains("other processes used "), "{document:#}");
     let shown = plimsoll(&["show", "--json", file]).json();
     for field in ["disturbed", "others", "verdict", "blocks_void"] {
         assert_eq!(shown[field], document[field], "{field}");

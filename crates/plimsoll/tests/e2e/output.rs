@@ -88,7 +88,7 @@ fn a_full_disk_ends_every_command_alike() {
     ] {
         let done = through(line, arguments);
         assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);
-        let whole = "is not whole: file too large";
+        let whole = "is incomplete: file too large";
         assert_eq!(done.stderr.matches(whole).count(), 1, "{arguments:?}: {}", done.stderr);
         assert!(!done.stdout.is_empty(), "{arguments:?}: measured, and not shown: {}", done.stderr);
     }

@@ -49,8 +49,8 @@ fn what_is_refused_comes_again() {
     assert!(plimsoll(&["show", path]).stdout.contains("/s again"));
     for (arguments, expect) in [
         (["--retries", "11", "-q"], "at most"),
-        (["--retries=1", "--lua", ""], "can come again"),
-        (["--budget", "14s", "-q"], "take 17.0 s at least"),
+        (["--retries=1", "--lua", ""], "only a constant request"),
+        (["--budget", "14s", "-q"], "take at least 17.0 s"),
     ] {
         let refused = plimsoll(&[&["overload", &url, "--line", "200"][..], &arguments].concat());
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);

@@ -171,7 +171,7 @@ fn refusals_are_one_sentence_with_the_way_out() {
     check(&[&base], "the chunked framing");
     asked.join().expect("no panic");
     check(&["http://192.0.2.1/debug/pprof"], "--allow-public");
-    check(&["https://127.0.0.1/debug/pprof"], "plain HTTP only");
+    check(&["https://127.0.0.1/debug/pprof"], "plain HTTP");
     let closed = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound");
     check(&[&format!("http://{closed}/")], "is the server running");
 }

@@ -128,7 +128,7 @@ fn what_could_not_be_told_is_said() {
     let answer = done.stdout.lines().find(|line| line.contains("not provable")).unwrap_or_default();
     // On a machine that is too busy no block counts at all.
     assert!(
-        done.stdout.contains("hardly a block counted")
+        done.stdout.contains("hardly a block was valid")
             || answer.contains("p99 needs 1 000 requests on each side") && done.stdout.contains("--budget"),
         "{}",
         done.stdout
@@ -394,11 +394,11 @@ fn a_build_that_dies_is_said_and_the_rest_kept() {
     assert_eq!(done.code, 2, "{}{}", done.stdout, done.stderr);
     let document = done.json();
     let warnings = document["warnings"].to_string();
-    assert!(warnings.contains("B ended by itself") && warnings.contains("signal 9"), "{warnings}");
+    assert!(warnings.contains("B ended unexpectedly") && warnings.contains("signal 9"), "{warnings}");
     assert_eq!((&document["verdict"], number(&document, "blocks")), (&"inconclusive".into(), 1.0), "{document:#}");
     assert!(!left_over(port), "whole groups are ended");
     let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]);
-    assert!(shown.stderr.contains("it broke off: B ended by itself"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("the run broke off: B ended unexpectedly"), "{}", shown.stderr);
     let shown = shown.json();
     assert_eq!((&shown["verdict"], &shown["readings"]), (&document["verdict"], &document["readings"]));
     assert!(shown["warnings"].to_string().contains("signal 9"), "{shown:#}");
@@ -414,9 +414,9 @@ fn refused(arguments: &[&str], said: &str) {
 #[test]
 fn builds_that_cannot_be_measured_are_said() {
     let Server { url: taken, .. } = &baseline(1);
-    refused(&["--a", "true", "--b", "true", taken], "answers at");
+    refused(&["--a", "true", "--b", "true", taken], "responds at");
     let free = format!("http://127.0.0.1:{}/", free_port());
-    refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last words: no luck");
+    refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last output: no luck");
     refused(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
     refused(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
     // What answers, but never with success, is a result, and no good one.
@@ -431,9 +431,9 @@ fn targets_that_answer_differently_are_said() {
     let document = json(&["prove", &a, &b, "--blocks", "2", "-c", "2", "--for", "500ms"]);
     let warnings = document["warnings"].to_string();
     // Where the client was the limit, nothing counts that could differ.
-    assert!(warnings.contains("answer differently") || warnings.contains("hardly a block counted"), "{document:#}");
+    assert!(warnings.contains("respond differently") || warnings.contains("hardly a block was valid"), "{document:#}");
     let document = json(&["prove", &a, &a, "--blocks", "2", "-c", "2", "--for", "500ms"]);
-    assert!(!document["warnings"].to_string().contains("answer differently"), "{document:#}");
+    assert!(!document["warnings"].to_string().contains("respond differently"), "{document:#}");
 }
 
 #[test]
@@ -448,7 +448,7 @@ fn bad_use_is_one_sentence() {
         (&["--a", "x", "--b", "y", "--ladder", one], "--ladder"),
         (&["--measure", "speed", one, two], "speed"),
         (&["--measure", "cpu", one, two], "--measure cpu: of A, no socket"),
-        (&["--measure", "cpu", "http://10.255.255.1/", two], "not on this machine"),
+        (&["--measure", "cpu", "http://10.255.255.1/", two], "does not seem to be on this machine"),
         (&["--ladder", "--measure", "p50", one, two], "--measure"),
         (&["--margin", "2", one, two], "2%"),
         (&["--margin", "0%", one, two], "--margin"),
@@ -457,7 +457,7 @@ fn bad_use_is_one_sentence() {
         (&["--for", "soon", one, two], "--for"),
         (
             &["--budget", "3s", "--for", "8s", one, two],
-            "--for 8s: a block is such a load on each of 2 sides, and --budget 3s",
+            "--for 8s: one block, a load on each of 2 sides, exceeds --budget 3s",
         ),
         (&["--budget", "3s", "--for", "2s", "--a", "x", "--b", "y", one], "give at least --budget 7s"),
         (&["--budget", "10s", "--for", "3s", "--ladder", one, two, one], "each of 3 sides"),

@@ -28,7 +28,7 @@ fn the_function_that_makes_the_difference_is_named() {
     // Shown again it is the same, and it is on the page and in the text.
     assert_eq!(plimsoll(&["show", "--json", file]).json()["profiles"], *profiles);
     let text = plimsoll(&["show", "-v", file]).stdout;
-    assert!(text.contains("What a request costs by function") && text.contains("main.costly"), "{text}");
+    assert!(text.contains("CPU time per request by function") && text.contains("main.costly"), "{text}");
     let page = std::fs::read_to_string(file.replace(".plimsoll", ".html")).expect("a page");
     assert!(page.contains("main.costly"));
     assert!(!(done.stdout + &done.stderr + &text + &page).contains("s3cret"));
@@ -79,7 +79,7 @@ fn a_profile_that_is_missing_shifts_no_other() {
         return;
     }
     let missing = profiles["missing"].to_string();
-    assert!(missing.contains("a1: no profile: A ended by itself with exit code 3"), "{missing}");
+    assert!(missing.contains("a1: no profile: A ended unexpectedly with exit code 3"), "{missing}");
     let files = |side: usize| profiles["files"][side].as_array().map_or(0, Vec::len);
     assert_eq!((files(0), files(1)), (3, 4), "{profiles:#}");
     let top = profiles["comparison"]["top"].as_array().expect("rows");

@@ -103,17 +103,21 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
         (&repository, [&a[..], &b, &[&url]].concat(), "--a git:fast: how is it started? Add --start"),
         (&repository, [&a[..], &["--b", "git:-x", "--start", START]].concat(), "--b: write git: and the name"),
         (&repository, [&a[..], &["--b", "git:nowhere", "--start", START]].concat(), "--b git:nowhere: this repo"),
-        (&repository, ["--a", "./a", "--b", "./b", "--start", START, &url].to_vec(), "--start: it starts a revision"),
-        (&elsewhere, [&a[..], &b, &["--start", START]].concat(), "in no git repository"),
+        (
+            &repository,
+            ["--a", "./a", "--b", "./b", "--start", START, &url].to_vec(),
+            "--start: the command starts a revision",
+        ),
+        (&elsewhere, [&a[..], &b, &["--start", START]].concat(), "not in a git repository"),
         (
             &repository,
             [&a[..], &["--b", "git:broken"], &build, &["--start", START]].concat(),
-            "--build for git:broken: it ended with exit code 3; its last words: no luck",
+            "--build for git:broken: it ended with exit code 3; its last output: no luck",
         ),
         (
             &repository,
             [&a[..], &b, &build, &["--start", "exec sleep 60", "--start-timeout", "300ms"]].concat(),
-            "A did not answer at http://127.0.0.1:",
+            "A did not respond at http://127.0.0.1:",
         ),
     ] {
         let done = prove(place, &[&arguments[..], &["--quiet"]].concat());

@@ -153,7 +153,7 @@ fn how_many_times_over_a_log_is_carried_is_found() {
     let page = file.with_extension("html");
     let reported = plimsoll(&["report", text(&file), "-o", text(&page)]);
     assert_eq!(reported.code, 0, "{}", reported.stderr);
-    assert!(std::fs::read_to_string(&page).expect("a page").contains("times over"));
+    assert!(std::fs::read_to_string(&page).expect("a page").contains("times the log"));
     let printed = plimsoll(&["rerun", "--print", text(&file)]);
     assert!(printed.stdout.contains("--replay=") && printed.stdout.contains("--budget=15s"), "{}", printed.stdout);
     let other = std::fs::read_to_string(&log).expect("text").replacen("n=1 ", "n=2 ", 1);

@@ -105,7 +105,7 @@ fn a_page_works_in_a_real_browser() {
         "plimsoll rerun",
         "<dt>seed</dt><dd>5</dd>",
         "role=\"img\"",
-        "What the server did meanwhile",
+        "The server during the load",
     ] {
         assert!(text.contains(part), "{part} is missing");
     }
@@ -155,8 +155,8 @@ fn the_other_formats_say_the_same() {
         (vec!["report", path, "--format", "png"], "-o FILE.png"),
         (vec!["report", path, "--format", "md", "--chart", "time"], "--chart"),
         (vec!["report", path, path, "--format", "svg"], "one chart of one file"),
-        (vec!["report", path, "--chart", "line"], "holds no search"),
-        (vec!["report", path, "--chart", "evidence"], "holds no explanation"),
+        (vec!["report", path, "--chart", "line"], "contains no search"),
+        (vec!["report", path, "--chart", "evidence"], "contains no explanation"),
         (vec!["report", "absent.plimsoll"], "cannot be read"),
         (vec!["report", path, "--slo", "fast"], "--slo"),
         (vec!["report", path, "-o", "/proc/no/page.html"], "cannot be written"),

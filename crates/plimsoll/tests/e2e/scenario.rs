@@ -130,7 +130,7 @@ fn a_user_logs_in_and_carries_what_it_was_given() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     std::fs::write(&path, BUYER.replace("repeat = 2", "repeat = 3")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes"]);
-    assert!(other.code == 2 && other.stderr.contains("this is not what was recorded"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("this differs from the record"), "{}", other.stderr);
 }
 
 #[test]
@@ -182,8 +182,8 @@ fn check_shows_a_session_and_what_it_would_carry() {
         (BUYER.replace("{{ token }}\"\nname", "{{ tokn }}\"\nname"), "nothing sets 'tokn'"),
         (BUYER.replace("repeat = 2", "repeet = 2"), "did you mean 'repeat'?"),
         (format!("{BUYER}[[request]]\nget = \"/\"\n"), "requests or scenarios"),
-        ("[[scenario]]\nname = \"idle\"\n".to_owned(), "nothing is done in this scenario"),
-        (BUYER.replace("name = \"buyer\"", "name = \"buyer\"\nweight = 0"), "'weight' is a whole number from 1"),
+        ("[[scenario]]\nname = \"idle\"\n".to_owned(), "this scenario has no steps"),
+        (BUYER.replace("name = \"buyer\"", "name = \"buyer\"\nweight = 0"), "'weight' must be a whole number from 1"),
     ] {
         let path = file("scenario.toml", &text_of);
         let done = plimsoll(&["run", "-f", text(&path), "--target", "http://127.0.0.1:1"]);

@@ -136,7 +136,7 @@ fn the_first_screen_is_short_and_the_verbose_text_is_whole() {
             "plimsoll.explain/2" => text("cause"),
             "plimsoll.overload/1" => format!("{}: ", text("verdict")),
             "plimsoll.prove/1" => format!("B is {} than A: ", text("verdict")),
-            "plimsoll.ladder/1" => "on the first rung".to_owned(),
+            "plimsoll.ladder/1" => "at the first step".to_owned(),
             other => panic!("{name}: {other}"),
         };
         let done = plimsoll(&["show", path]);

@@ -12,7 +12,7 @@ fn a_sweep_writes_its_table() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     // Of a level that others disturbed that is said below it.
     let rows = done.stdout.lines().take_while(|line| !line.is_empty());
-    assert_eq!(rows.filter(|line| !line.contains("for the machine as it was")).count(), 4, "{}", done.stdout);
+    assert_eq!(rows.filter(|line| !line.contains("for the machine in its state then")).count(), 4, "{}", done.stdout);
     assert!(done.stdout.contains("peak: ") && done.stdout.contains("requests/s with "), "{}", done.stdout);
     let table = std::fs::read_to_string(folder.join("api.dat")).expect("a table");
     let rows: Vec<Vec<f64>> =

@@ -143,7 +143,7 @@ fn the_page_has_charts() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.starts_with("wrote "), "{}", done.stderr);
     let html = fs::read_to_string(&page).expect("written");
-    for part in ["<h2>Burstiness</h2>", "<h2>Popularity</h2>", "<h2>Endpoints</h2>", "requests under way"] {
+    for part in ["<h2>Burstiness</h2>", "<h2>Popularity</h2>", "<h2>Endpoints</h2>", "requests in flight"] {
         assert!(html.contains(part), "{part}");
     }
 }
@@ -159,14 +159,17 @@ fn bad_input_is_one_sentence() {
         (vec![text(&file("x.log.xz", b"\xfd7zXZ\0..."))], "packed with xz"),
         (vec![text(&file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
         (vec![text(&folder("logs"))], "is a folder"),
-        (vec![text(&log), "--strict"], ":31 is not understood: \"what is this\""),
-        (vec![text(&file("back.log", backwards.as_bytes()))], "stamps run backwards"),
+        (vec![text(&log), "--strict"], ":31 cannot be parsed: \"what is this\""),
+        (vec![text(&file("back.log", backwards.as_bytes()))], "the log is not in order"),
         (vec![text(&log), "--log-format", "$nothing"], "--log-format has no time"),
         (vec![text(&log), "--log-format", "$msec $request"], "none of the 31 lines is understood"),
-        (vec![text(&log), "--field", "time=.t"], "--field says not where the path is"),
-        (vec![text(&log), "--field", "time=.t,path=.p", "--log-format", "x"], "either --log-format or --field"),
+        (vec![text(&log), "--field", "time=.t"], "--field has no path"),
+        (
+            vec![text(&log), "--field", "time=.t,path=.p", "--log-format", "x"],
+            "either --log-format (for text) or --field",
+        ),
         (vec![text(&log), "--session", ".user"], "--session '.user' is not in the format"),
-        (vec![text(&log), "--fold", "("], "--fold '(' is no regular expression"),
+        (vec![text(&log), "--fold", "("], "--fold '(' is not a regular expression"),
         (vec![text(&log), "-o", "a.pdf"], "must end with .html"),
         (vec!["-", "-"], "only once"),
     ] {
@@ -178,6 +181,6 @@ fn bad_input_is_one_sentence() {
     // Without --strict it is counted, and the first is shown, without what would steer the terminal.
     let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
     let done = plimsoll(&["traffic", text(&odd)]);
-    assert!(done.code == 0 && done.stdout.contains("1 of 31 lines were not understood"), "{}", done.stdout);
+    assert!(done.code == 0 && done.stdout.contains("1 of 31 lines could not be parsed"), "{}", done.stdout);
     assert!(!done.stdout.contains('\x1b'));
 }

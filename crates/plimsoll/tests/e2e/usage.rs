@@ -212,10 +212,10 @@ fn files_that_are_no_run_files_are_said() {
 fn a_target_that_does_not_answer_in_http_is_not_loaded() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", silent.local_addr().expect("an address"));
-    check(&["run", "--timeout", "300ms", &url], "no whole answer");
+    check(&["run", "--timeout", "300ms", &url], "no complete response");
     for (fault, said) in [
         (plimsoll_bench::Fault::Refuses, "refused"),
-        (plimsoll_bench::Fault::Garbage, "does not answer in HTTP"),
+        (plimsoll_bench::Fault::Garbage, "sent a response that is not HTTP"),
         (plimsoll_bench::Fault::CloseOnRequest, "closed the connection"),
         (plimsoll_bench::Fault::ResetOnRequest, "reset"),
     ] {

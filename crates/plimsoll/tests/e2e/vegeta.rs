@@ -198,7 +198,7 @@ fn what_is_wrong_is_one_sentence() {
         (&["plot", "-threshold", "none"], "-threshold: 'none'"),
         (&["plot", "/no/such"], "'/no/such' cannot be read"),
         (&["attack", "-targets", "/no/such"], "-targets: '/no/such'"),
-        (&["attack", "-targets", bad], "line 1: a target is METHOD URL"),
+        (&["attack", "-targets", bad], "line 1: a target must be METHOD URL"),
     ] {
         let done = plimsoll(&[&["vegeta"], words].concat());
         assert!(done.code == 2 && done.stderr.contains(said), "{words:?}: {} {}", done.code, done.stderr);

@@ -48,7 +48,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             Some(true) => {
                 let most = case.past.under_way_max;
                 Sentence::from(format!(
-                    "no more than {most:.0} requests may be in flight, and all are served at once ("
+                    "at most {most:.0} requests can be in flight, and the server serves them all at once ("
                 ))
                 .remedy(Remedy::MaxConnections)
                 .words(")")

@@ -43,7 +43,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| match case.quota_full() {
         Some(true) => CauseText::limit(
             format!("the quota of {:.2} cores of the server's control group", top(case, Signal::Quota)),
-            format!("it was used up in {} of its periods{}", share(case, Signal::Throttled), idle(case)),
+            format!("it was exhausted in {} of its periods{}", share(case, Signal::Throttled), idle(case)),
         ),
         _ => CauseText::limit(
             format!(
@@ -51,7 +51,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 top(case, Signal::DownstreamQuota),
                 case.held_back_behind().unwrap_or("what the server calls")
             ),
-            format!("it was used up in {} of its periods{}", share(case, Signal::DownstreamThrottled), idle(case)),
+            format!("it was exhausted in {} of its periods{}", share(case, Signal::DownstreamThrottled), idle(case)),
         ),
     },
 };

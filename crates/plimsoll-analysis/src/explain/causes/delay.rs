@@ -51,10 +51,13 @@ pub(super) static CARD: CauseCard = CauseCard {
             Some(p99) => {
                 // Of few requests that take long none may have been answered in the window.
                 let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
-                format!("p99 is {} at {rate} requests/s, where nobody waits", format::duration(p99))
+                format!("p99 is {} at {rate} requests/s, where no request queues", format::duration(p99))
             }
             None => format!("a request alone takes {}", format::duration(case.alone_ns.unwrap_or(0.0))),
         };
-        CauseText::sentence(Cause::Delay, format!("responses take longer than the SLO allows by themselves: {how}"))
+        CauseText::sentence(
+            Cause::Delay,
+            format!("responses take longer than the SLO allows even without a queue: {how}"),
+        )
     },
 };

@@ -74,12 +74,12 @@ pub(super) static CARD: CauseCard = CauseCard {
     to_tell: PROBES,
     tell: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
         Some((status, _)) if top(case, Signal::Refused) > 0.0 => CauseText::limit(
-            format!("a limit on the rate (status {status})"),
-            format!("{} succeeded, whatever was asked", rate_past(case)),
+            format!("a rate limit (status {status})"),
+            format!("{} succeeded at every offered rate", rate_past(case)),
         ),
         _ => CauseText::limit(
-            "a limit on the rate that lets responses wait",
-            format!("{} succeeded, and nothing works all the time{}", rate_past(case), idle(case)),
+            "a rate limit that delays responses",
+            format!("{} succeeded, and no resource was saturated{}", rate_past(case), idle(case)),
         ),
     },
 };

@@ -125,10 +125,10 @@ pub(super) static CARD: CauseCard = CauseCard {
         let how = match ONE_CORE.contains(&used) {
             // From outside, one goroutine or actor that does all the work looks the same.
             true => format!(
-                "its threads work in turn, for {used:.2} cores in all, as behind a lock, or for a goroutine or an actor that \
-                 does all the work{idle}"
+                "its threads run one at a time and use {used:.2} cores in all, as behind a lock or in one \
+                 goroutine or actor{idle}"
             ),
-            false => format!("{:.1} requests are served at a time{idle}", case.at_a_time().unwrap_or(0.0)),
+            false => format!("{:.1} requests are in service at once{idle}", case.at_a_time().unwrap_or(0.0)),
         };
         CauseText::limit(format!("a lock in {server}"), how)
     },

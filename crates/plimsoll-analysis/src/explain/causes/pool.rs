@@ -82,7 +82,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             let how = match several {
                 true => format!("all are in use {in_flight}"),
                 // From outside one connection that all share looks like a lock that is held for a call.
-                false => format!("it, or a lock around it, is in use {in_flight}"),
+                false => format!("the connection, or a lock around it, is in use {in_flight}"),
             };
             let connections = number(count, "connection", "connections");
             return CauseText::limit(format!("{connections} to {}", peer_text(case, peer)), how).plural(several);
@@ -92,6 +92,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             Some((peer, _)) => format!("{places}, for calls to {}", peer_text(case, peer)),
             None => places,
         };
-        CauseText::limit(subject, format!("all of it is in use {in_flight}"))
+        CauseText::limit(subject, format!("the whole pool is in use {in_flight}"))
     },
 };

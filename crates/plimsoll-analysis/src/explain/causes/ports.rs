@@ -44,13 +44,13 @@ pub(super) static CARD: CauseCard = CauseCard {
         let server = server(case);
         let (subject, how) = match (ours, behind) {
             (true, _) => {
-                ("local ports of this machine".to_owned(), format!("none was left for new connections{}", idle(case)))
+                ("local ports of this machine".to_owned(), format!("none was free for new connections{}", idle(case)))
             }
             (false, true) => (format!("local ports of a dependency of {server}"), String::new()),
             (false, false) => (format!("local ports of {server}"), String::new()),
         };
         let held = format!(
-            "{} of those to one peer are held by connections that are over{}",
+            "{} of the ports to one peer are taken by closed connections (TIME-WAIT){}",
             share(case, Signal::TimeWait),
             idle(case)
         );

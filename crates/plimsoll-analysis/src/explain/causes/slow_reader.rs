@@ -73,23 +73,23 @@ pub(super) static CARD: CauseCard = CauseCard {
         let (server, idle) = (server(case), idle(case));
         if leaves_unsent(case) == Some(true) {
             let bytes = format::bytes(top(case, Signal::PeerUnsent));
-            let how = format!("{bytes} that it has written to them are not taken{idle}");
-            return CauseText::limit(format!("who {server} sends to besides"), how);
+            let how = format!("{bytes} sent to it are not read{idle}");
+            return CauseText::limit(format!("another receiver of data from {server}"), how);
         }
         if reads_late(case) == Some(true) {
-            let how = format!("{} of responses lie unread{idle}", format::bytes(top(case, Signal::PeerUnread)));
-            return CauseText::limit(format!("late reading by {server} of what its dependencies send"), how);
+            let how = format!("{} of responses wait to be read{idle}", format::bytes(top(case, Signal::PeerUnread)));
+            return CauseText::limit(format!("slow reading of dependency responses by {server}"), how);
         }
         if writes_wait(case) == Some(true) {
             let waits = match top(case, Signal::InWrite) {
                 count if count < SLOWER => format!("a thread waits for {} of the time", share(case, Signal::InWrite)),
                 count => format!("{count:.0} threads wait"),
             };
-            let subject = format!("who reads what {server} writes besides, to a pipe or a unix socket");
-            return CauseText::limit(subject, format!("{waits} until there is room for more{idle}"));
+            let subject = format!("the reader of a pipe or unix socket that {server} writes to");
+            return CauseText::limit(subject, format!("{waits} for the reader{idle}"));
         }
         let how = format!(
-            "for {} of the time it takes no more of what is ready to be sent{idle}",
+            "its receive window is full for {} of the time, so that responses wait in the server{idle}",
             share(case, Signal::WindowLimited)
         );
         CauseText::limit(Cause::SlowReader.text(), how)

@@ -76,14 +76,14 @@ pub(super) static CARD: CauseCard = CauseCard {
         let count = case.at_a_time().unwrap_or(0.0).max(1.0);
         if top(case, Signal::FullThreads) >= AS_FAST {
             let threads = number(top(case, Signal::FullThreads), "thread", "threads");
-            return CauseText::limit(format!("{threads} of {}", server(case)), format!("they have no room left{idle}"))
+            return CauseText::limit(format!("{threads} of {}", server(case)), format!("they are saturated{idle}"))
                 .plural(true);
         }
         if queues_before(case) == Some(true) {
             let who = case.queued_most().map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
             let served = number(count, "request", "requests");
             let queued = number(top(case, Signal::PeerQueued), "connection", "connections");
-            let how = format!("about {served} are served there at a time, and {queued} wait to be accepted{idle}");
+            let how = format!("about {served} are in service there at once, and {queued} wait to be accepted{idle}");
             return CauseText::limit(format!("the workers of {who}"), how).plural(true);
         }
         let in_flight = top(case, Signal::InFlight);

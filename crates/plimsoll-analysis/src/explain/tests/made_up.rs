@@ -640,20 +640,20 @@ fn each_cause_by_its_law() {
         ),
         ("open files", usual().with(&[(Files, 0.2, 0.9, 1.0), (ConnectFailed, 0.0, 0.0, 0.2)]), Cause::Files),
         (
-            "others on the machine",
+            "other processes on the machine",
             {
                 let mut case = usual().with(&[(Others, 1.4, 1.5, 1.5)]);
-                case.line.disturbed = Some("others used 1.5 of 4 cores".into());
+                case.line.disturbed = Some("other processes used 1.5 of 4 cores".into());
                 case
             },
             Cause::Neighbour,
         ),
         (
-            "others on the machine, and no time for a load at the line",
+            "other processes on the machine, and no time for a load at the line",
             {
                 let mut case =
                     usual().with(&[(Others, 3.8, 3.8, 3.8), (Idle, 0.0, 0.0, 0.0), (ServerCores, 0.01, 0.1, 0.1)]);
-                case.past.disturbed = Some("others used 3.8 of 4 cores".into());
+                case.past.disturbed = Some("other processes used 3.8 of 4 cores".into());
                 Contrast { line: LoadSignals::default(), ..case }
             },
             Cause::Neighbour,
@@ -863,7 +863,8 @@ fn a_part_of_the_answers_is_late_at_any_load_or_waits() {
         if expect == Cause::Delay {
             assert_eq!(
                 text(&case, Cause::Delay).answer(&case).spelled(|_| ""),
-                "responses take longer than the SLO allows by themselves: p99 is 1.00 s at 12.0 requests/s, where nobody waits"
+                "responses take longer than the SLO allows even without a queue: p99 is 1.00 s at 12.0 \
+                 requests/s, where no request queues"
             );
         }
     }

@@ -19,7 +19,7 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
         assert_eq!(case.broken_since(), expect, "{answered} {lower_rps}");
         let text = not_known::sentence(&case, &[]);
         assert_eq!(
-            text.contains("has not come back from its search: its line was 1 000 requests/s"),
+            text.contains("has not recovered from the search: its line was 1 000 requests/s"),
             expect.is_some(),
             "{text}"
         );
@@ -57,13 +57,13 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(!told(&failing(0.0)).0);
     assert!(!told(&failing(0.001)).0, "by chance");
     let text = not_known::sentence(&failing(0.05), &[]);
-    assert!(text.contains("5.0 % of the requests fail at a low load already (reset)"), "{text}");
+    assert!(text.contains("5.0 % of the requests fail even at a low load (reset)"), "{text}");
     let failing = Failing { how: FailingHow::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
     let failing = contrast::FailingShare { share: failing.share, text: failing.text() };
     let searched = Contrast { failing: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
     let text = not_known::sentence(&searched, &[]);
-    assert!(text.contains("0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)"), "{text}");
+    assert!(text.contains("0.5 % of the requests fail at any load (at 250 a second as at 4 000)"), "{text}");
     let short = Contrast {
         low: LoadSignals::default(),
         half: LoadSignals::default(),
@@ -99,9 +99,13 @@ fn without_a_line_what_is_told_is_what_goes_on() {
 fn what_looks_alike_from_outside_is_told_as_both() {
     let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];
     for (cause, case, expect) in [
-        (Cause::Lock, usual().alone(1.0).with(&in_turn), "or for a goroutine or an actor that does all the work"),
-        (Cause::Lock, usual().alone(1.0), "1.0 requests are served at a time"),
-        (Cause::Pool, usual().alone(1.0).peers(1.0, 1.0, 1.0), "it, or a lock around it, is in use past the line"),
+        (Cause::Lock, usual().alone(1.0).with(&in_turn), "as behind a lock or in one goroutine or actor"),
+        (Cause::Lock, usual().alone(1.0), "1.0 requests are in service at once"),
+        (
+            Cause::Pool,
+            usual().alone(1.0).peers(1.0, 1.0, 1.0),
+            "the connection, or a lock around it, is in use past the line",
+        ),
         (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all are in use past the line"),
     ] {
         let how = text(&case, cause).how.expect("a limit of the server's");

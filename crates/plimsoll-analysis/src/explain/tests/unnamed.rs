@@ -64,7 +64,7 @@ fn too_little_names_nothing() {
         ),
         ("others whose work grows with the load", {
             let mut case = usual().with(&[(Others, 0.1, 1.5, 1.6)]);
-            case.line.disturbed = Some("others used 1.5 of 4 cores".into());
+            case.line.disturbed = Some("other processes used 1.5 of 4 cores".into());
             case
         }),
     ] {
@@ -104,10 +104,10 @@ fn of_a_server_that_is_gone_its_end_is_told() {
     let nothing = LoadSignals::default();
     for (killed, expect) in [(None, Cause::Unknown), (Some(0.0), Cause::Unknown), (Some(1.0), Cause::Memory)] {
         let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
-        let gone = Some("the server takes no connection any more, since a load of 4 096 users".to_owned());
+        let gone = Some("the server accepts no connections since a load of 4 096 users".to_owned());
         let case = Contrast { gone, killed, stopped_by: StoppedBy::Gone, low, half, line, past, ..usual() };
         assert_eq!(named(&case), expect, "{}", tell(&case));
         let text = not_known::sentence(&case, &[]);
-        assert_eq!(text, "not known: the server takes no connection any more, since a load of 4 096 users");
+        assert_eq!(text, "not known: the server accepts no connections since a load of 4 096 users");
     }
 }

@@ -74,14 +74,21 @@ impl<'a> AsRecorded<'a> {
         let way_out = match self.source(&sent.value) {
             Some((answer, Some(from))) => {
                 format!(
-                    "it came with the answer to {answer}: capture = {{ {variable} = {from:?} }} there, {{{{ {variable} }}}} here"
+                    "it came with the response to {answer}: capture = {{ {variable} = {from:?} }} there, {{{{ \
+                     {variable} }}}} here"
                 )
             }
             Some((answer, None)) => {
-                format!("it came with the answer to {answer}: capture it there, and write {{{{ {variable} }}}} here")
+                format!(
+                    "it came with the response to {answer}: capture it there, and write {{{{ {variable} }}}} \
+                     here"
+                )
             }
             None => {
-                format!("write {{{{ env.{} }}}} in its place, or capture what gives it", variable.to_ascii_uppercase())
+                format!(
+                    "write {{{{ env.{} }}}} in its place, or capture it from an earlier response",
+                    variable.to_ascii_uppercase()
+                )
             }
         };
         format!("{step}: {what} is sent as it was recorded: {way_out}")

@@ -17,7 +17,7 @@ const OR: u64 = 32;
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
-        return Some(Err("it looks at more or other than the answer of its request".to_owned()));
+        return Some(Err("it checks more than the response of its request".to_owned()));
     }
     Some(match element.kind() {
         "ResponseAssertion" => response(element, values, &mut request.expect),
@@ -29,7 +29,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                     request.expect.within_ms = Some(least);
                     Ok(())
                 }
-                None => Err("its duration is no number".to_owned()),
+                None => Err("its duration is not a number".to_owned()),
             }
         }
         "JSONPathAssertion" => json(element, values, &mut request.expect),
@@ -45,7 +45,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                     request.captures.push(DraftCapture { name: plain_name(name), from: pattern, default });
                     Ok(())
                 }
-                _ => Err("it looks elsewhere than in the content".to_owned()),
+                _ => Err("it checks other parts than the content".to_owned()),
             }
         }
         "JSONPostProcessor" => json_extractor(element, values, &mut request.captures),
@@ -95,16 +95,16 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     let mut texts = Vec::new();
     for string in strings {
         let text = string.text().unwrap_or_default();
-        texts.push(values.fixed(text).ok_or("what it looks for is filled in")?);
+        texts.push(values.fixed(text).ok_or("its expected text has a placeholder")?);
     }
     if texts.is_empty() {
         return Ok(());
     }
     if element.flag("Assertion.assume_success") {
-        return Err("it takes a failure for a success".to_owned());
+        return Err("it counts a failure as a success".to_owned());
     }
     if kind & NOT != 0 {
-        return Err("it says what is not to be".to_owned());
+        return Err("it excludes a value".to_owned());
     }
     let is_pattern = kind & (MATCHES | CONTAINS) != 0;
     match element.property("Assertion.test_field").unwrap_or("Assertion.response_data") {
@@ -125,7 +125,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
                 })
                 .collect();
             if expect.body.is_some() || (texts.len() > 1 && kind & OR == 0) {
-                return Err("one text or pattern is looked for in an answer: join them to one pattern".to_owned());
+                return Err("a response has one expected text or pattern: join them into one pattern".to_owned());
             }
             if kind & (MATCHES | CONTAINS | EQUALS | OR) == 0 && !texts[0].starts_with("regex:") {
                 expect.body = Some(texts[0].clone());
@@ -144,7 +144,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
                 is_name.then(|| (name.to_owned(), value.trim().to_owned()))
             };
             let pairs: Option<Vec<_>> = texts.iter().map(pair).collect();
-            for (name, value) in pairs.ok_or("it looks for no 'Name: value' in the headers")? {
+            for (name, value) in pairs.ok_or("it does not look for 'Name: value' in the headers")? {
                 if is_pattern {
                     understood(&value)?;
                 }
@@ -152,7 +152,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
             }
             Ok(())
         }
-        _ => Err("it looks elsewhere than in status, headers or content".to_owned()),
+        _ => Err("it checks other parts than status, headers or content".to_owned()),
     }
 }
 
@@ -177,14 +177,15 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
         return Err("it expects null".to_owned());
     }
     if !element.flag("JSONVALIDATION") {
-        return Err("it expects that something is there, and not what".to_owned());
+        return Err("it expects that a value exists, without naming the value".to_owned());
     }
-    let text = values.fixed(element.property("EXPECTED_VALUE").unwrap_or_default()).ok_or("its value is filled in")?;
+    let text =
+        values.fixed(element.property("EXPECTED_VALUE").unwrap_or_default()).ok_or("its value has a placeholder")?;
     let value = match text.trim() {
         word @ ("true" | "false") => word.to_owned(),
         number if crate::file::json::is_number(number) => match number.parse::<f64>() {
             Ok(value) if value.is_finite() => number.to_owned(),
-            _ => return Err(format!("its value {number} is beyond the numbers that are compared")),
+            _ => return Err(format!("its value {number} is outside the range of numbers")),
         },
         text => toml_line(text.trim_matches('"')),
     };
@@ -196,7 +197,7 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
 fn json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
     let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
-    if is_plain { Ok(path.to_owned()) } else { Err("its path is more than names and places".to_owned()) }
+    if is_plain { Ok(path.to_owned()) } else { Err("its path has more than names and indexes".to_owned()) }
 }
 
 fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
@@ -207,7 +208,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     let pattern = match group.and_then(|group| group.parse::<usize>().ok()) {
         Some(0) => format!("({})", without_groups(pattern, 0)),
         Some(group) => without_groups(pattern, group),
-        None => return Err("it makes a text of several groups".to_owned()),
+        None => return Err("it joins several groups to a text".to_owned()),
     };
     let pattern = pattern.as_str();
     let number = part("RegexExtractor.match_number");
@@ -218,7 +219,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     let from = match part("RegexExtractor.useHeaders") {
         "" | "false" | "unescaped" => format!("regex:{pattern}"),
         "true" => in_header(pattern)?,
-        _ => return Err("it looks elsewhere than in headers or content".to_owned()),
+        _ => return Err("it checks other parts than headers or content".to_owned()),
     };
     let default = default_of(element, values, "RegexExtractor", own_name);
     let mut take = |name: &str| {
@@ -229,7 +230,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
         return Ok(());
     }
     take(&format!("{own_name}_1"));
-    Err("it takes all matches: the first stands for them".to_owned())
+    Err("it takes all matches: here it takes the first".to_owned())
 }
 
 /// A pattern with the group of this number alone: others group without taking anything. 0: none at all.
@@ -256,10 +257,10 @@ fn without_groups(pattern: &str, kept: usize) -> String {
 fn in_header(pattern: &str) -> Result<String, String> {
     let bare = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     let bare = bare.strip_prefix('^').unwrap_or(bare);
-    let (field, rest) = bare.split_once(':').ok_or("it looks for no 'Name: value' in the headers")?;
+    let (field, rest) = bare.split_once(':').ok_or("it does not look for 'Name: value' in the headers")?;
     let is_name = !field.is_empty() && field.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if !is_name {
-        return Err("it looks for no 'Name: value' in the headers".to_owned());
+        return Err("it does not look for 'Name: value' in the headers".to_owned());
     }
     // What stands between colon and value is no part of it.
     let mut rest = rest;
@@ -300,14 +301,14 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
         }
         captures.push(DraftCapture { name: plain_name(name), from, default });
     }
-    if takes_all { Err("it takes all matches: the first stands for them".to_owned()) } else { Ok(()) }
+    if takes_all { Err("it takes all matches: here it takes the first".to_owned()) } else { Ok(()) }
 }
 
 /// Whether a pattern of Java's means the same here.
 fn understood(pattern: &str) -> Result<(), String> {
     let java_only = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\1", "\\2", "\\Q", "\\G", "\\Z", "*+", "++", "?+"];
     match java_only.iter().find(|part| pattern.contains(**part)) {
-        Some(part) => Err(format!("its pattern has {part}, which is not understood here")),
+        Some(part) => Err(format!("its pattern has {part}, which is not supported")),
         None => Ok(()),
     }
 }
@@ -347,8 +348,8 @@ mod tests {
             ("Set-Cookie: sid=([^;]+)", Ok("cookie:sid")),
             ("Location:\\s*.*id=(\\d+)", Ok("header:Location regex:^(?:.*id=(\\d+))")),
             ("(?i)x-token: Bearer (.+)", Ok("header:x-token regex:^(?:Bearer (.+))")),
-            ("id=(\\d+)", Err("no 'Name: value'")),
-            ("Loc.*: (.+)", Err("no 'Name: value'")),
+            ("id=(\\d+)", Err("does not look for 'Name: value'")),
+            ("Loc.*: (.+)", Err("does not look for 'Name: value'")),
         ] {
             match (in_header(pattern), expect) {
                 (Ok(from), Ok(expect)) => assert_eq!(from, expect, "{pattern}"),

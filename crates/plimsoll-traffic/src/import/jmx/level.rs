@@ -130,7 +130,7 @@ impl JmxReader {
         if user.is_none() {
             for user in users.iter().filter(|user| user.url.as_fixed().is_none()) {
                 let text =
-                    "a user of a URL that is filled in: whether a request is of it is not known, and he is not told";
+                    "a user for a URL with a placeholder: its requests are not known, so they have no credentials";
                 self.draft.leave_out_again(user.at, text);
             }
         }
@@ -148,7 +148,7 @@ impl JmxReader {
             }
             if !cookie.is_sent(&scope) {
                 let text = format!(
-                    "the cookie '{}' is of another host or path, or of https alone: it is not sent there",
+                    "the cookie '{}' belongs to another host or path, or to https only: it is not sent there",
                     shown(&cookie.name)
                 );
                 self.draft.leave_out_again(cookie.at, text);
@@ -179,7 +179,7 @@ impl JmxReader {
                             continue;
                         }
                         if name.contains("${") {
-                            self.draft.leave_out(xml::place(header), "a header whose name is filled in");
+                            self.draft.leave_out(xml::place(header), "a header whose name has a placeholder");
                             continue;
                         }
                         let value = self.text(value, xml::place(header));
@@ -204,7 +204,7 @@ impl JmxReader {
                         });
                     }
                     if !level.cookies.is_empty() {
-                        let text = "cookies that are there from the beginning on: they are sent in place of those that answers set";
+                        let text = "cookies from the start: they replace the cookies that responses set";
                         self.draft.leave_out_again(element.place(), text);
                     }
                     if element.flag("CookieManager.clearEachIteration") {
@@ -213,7 +213,7 @@ impl JmxReader {
                     }
                 }
                 "AuthManager" => self.authorization(element, &mut level),
-                "CacheManager" => self.draft.leave_out_again(element.place(), "a cache: nothing is cached"),
+                "CacheManager" => self.draft.leave_out_again(element.place(), "a cache: plimsoll has no cache"),
                 kind if kind.ends_with("ThroughputTimer") => self.throughput(element),
                 kind if kind.ends_with("Timer") => level.timers.push(*element),
                 kind if kind.ends_with("Assertion") => level.assertions.push(*element),
@@ -230,7 +230,7 @@ impl JmxReader {
             let url = self.text(part("Authorization.url").trim(), at);
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
-                self.draft.leave_out_again(at, format!("a user who is told by {}", shown(mechanism)));
+                self.draft.leave_out_again(at, format!("a user with the authentication {}", shown(mechanism)));
                 let begins = url.written(false);
                 level.users.push(LevelUser { at, url, begins, authorization: None });
                 continue;
@@ -242,7 +242,7 @@ impl JmxReader {
                 (Some(name), Some(password)) => authorization.push(&base64(format!("{name}:{password}").as_bytes())),
                 _ => {
                     authorization.push_value("env.BASIC_AUTH");
-                    let text = "user and password are filled in: set BASIC_AUTH to USER:PASSWORD in base64";
+                    let text = "user and password have placeholders: set BASIC_AUTH to USER:PASSWORD in base64";
                     self.draft.leave_out_again(at, text);
                 }
             }
@@ -272,9 +272,9 @@ impl JmxReader {
             _ => None,
         };
         match per_minute {
-            None => self.draft.leave_out(at, format!("a {}: say it with the rate of the load", shown(element.kind()))),
+            None => self.draft.leave_out(at, format!("a {}: set it with the rate of the load", shown(element.kind()))),
             Some((per_minute, is_each)) if !self.load.paced(per_minute, is_each, at) => {
-                self.draft.leave_out(at, "a second timer of throughput: say it with the rate of the load")
+                self.draft.leave_out(at, "a second throughput timer: set it with the rate of the load")
             }
             Some(_) => {}
         }

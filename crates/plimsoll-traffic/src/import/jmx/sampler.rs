@@ -101,7 +101,7 @@ impl JmxReader {
         let method = self.values.fixed(said("HTTPSampler.method")).map(|method| method.trim().to_ascii_uppercase());
         let is_word = |method: &String| method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let method = method.filter(is_word).unwrap_or_else(|| {
-            self.draft.leave_out_again(at, format!("'{name}': its method is not known: it is GET"));
+            self.draft.leave_out_again(at, format!("'{name}': its method is not known: it becomes GET"));
             "GET".to_owned()
         });
         let mut request = DraftRequest {
@@ -115,7 +115,7 @@ impl JmxReader {
             request.follow = Some(REDIRECTS_MAX);
         }
         if element.flag("HTTPSampler.image_parser") {
-            self.draft.leave_out_again(at, "what pages embed is not asked: give it steps of its own");
+            self.draft.leave_out_again(at, "resources embedded in pages are not requested: add steps for them");
         }
         self.not_carried_over(element, name);
         // A variable may hold a whole URL.
@@ -158,7 +158,7 @@ impl JmxReader {
             match thinking.add(timer, &self.values) {
                 Timer::Added => {}
                 Timer::Alike(text) => self.draft.leave_out_again(timer.place(), text),
-                Timer::Unread => self.draft.leave_out_again(timer.place(), "a timer whose time is filled in"),
+                Timer::Unread => self.draft.leave_out_again(timer.place(), "a timer whose time has a placeholder"),
                 Timer::No => self.draft.leave_out_again(timer.place(), format!("a {}", shown(timer.kind()))),
             }
         }
@@ -200,7 +200,7 @@ impl JmxReader {
                 let text = format!("'{name}': {} = {}", shown(property), shown(value));
                 self.draft.leave_out_again(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
-                let text = "a connection that is used once: say so of the load";
+                let text = "a connection for each request: set it for the load (--no-keepalive)";
                 self.draft.leave_out_again(element.place(), text);
             }
         }
@@ -219,7 +219,7 @@ impl JmxReader {
         let asked = AskedUrl { scheme, host, port, target };
         if domain.is_empty() {
             if self.origin.is_none() {
-                self.draft.leave_out_again(at, "a request that says not where: that is the target");
+                self.draft.leave_out_again(at, "a request without a host: it goes to the target");
             }
             return Some(asked);
         }
@@ -266,7 +266,7 @@ impl JmxReader {
     fn is_asked(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
         let asked = self.origin.get_or_insert_with(|| origin.to_owned());
         if asked != origin {
-            let text = format!("'{name}' asks {origin}: one host is asked, {asked}");
+            let text = format!("'{name}' is sent to {origin}: a file has one host, {asked}");
             self.draft.leave_out_again(at, text);
             return false;
         }
@@ -288,7 +288,9 @@ impl JmxReader {
                     let part = DraftPart::file(part("File.paramname"), &path.replace('\\', "/"));
                     files.push(DraftPart { kind, ..part });
                 }
-                None => self.draft.leave_out(xml::place(file), format!("'{name}': a file whose name is filled in")),
+                None => {
+                    self.draft.leave_out(xml::place(file), format!("'{name}': a file whose name has a placeholder"))
+                }
             }
         }
         let method = request.method.clone();
@@ -358,7 +360,7 @@ impl JmxReader {
             _ => false,
         };
         if has_file {
-            self.draft.leave_out_again(at, "files of uploads are looked for from the place of this one");
+            self.draft.leave_out_again(at, "paths of upload files are relative to this file");
         }
     }
 
@@ -371,7 +373,7 @@ impl JmxReader {
                 let (at, part) = (xml::place(argument), |name: &str| property(argument, name).unwrap_or_default());
                 let name_text = self.text(part("Argument.name"), at);
                 let Some(name) = name_text.as_fixed() else {
-                    self.draft.leave_out(at, "a parameter whose name is filled in");
+                    self.draft.leave_out(at, "a parameter whose name has a placeholder");
                     continue;
                 };
                 // Its own take the place of the defaults' of one name.

@@ -53,7 +53,7 @@ impl JmxReader {
         let mut steps = Vec::new();
         for element in elements {
             if depth > DEPTH_MAX {
-                self.draft.leave_out(element.place(), "elements that are too deep inside each other");
+                self.draft.leave_out(element.place(), "elements that are nested too deep");
                 break;
             }
             let name = shown(element.name());
@@ -81,7 +81,7 @@ impl JmxReader {
                         None => {
                             self.draft.leave_out(
                                 at,
-                                format!("'{name}': how often it is repeated is not known: it is done once"),
+                                format!("'{name}': its number of repetitions is not known: it runs once"),
                             );
                             steps.push(group(inner));
                         }
@@ -99,7 +99,7 @@ impl JmxReader {
                         Some((condition, unless)) => (step.condition, step.unless) = (condition, unless),
                         None => self
                             .draft
-                            .leave_out(at, format!("'{name}': its condition is not understood: it is always done")),
+                            .leave_out(at, format!("'{name}': its condition is not supported: it always runs")),
                     }
                     steps.push(step);
                 }
@@ -108,7 +108,7 @@ impl JmxReader {
                     steps.push(group(inner));
                 }
                 kind if CHOOSERS.contains(&kind) => {
-                    self.draft.leave_out(at, format!("'{name}' ({kind}): all of its steps are done once"));
+                    self.draft.leave_out(at, format!("'{name}' ({kind}): all of its steps run once"));
                     let inner = self.steps(&element.below(), levels, depth + 1);
                     steps.push(group(inner));
                 }
@@ -116,7 +116,7 @@ impl JmxReader {
                     let part = |name: &str| element.property(name).and_then(|text| self.values.number(text));
                     match (part("ActionProcessor.action"), part("ActionProcessor.duration")) {
                         (Some(1.0), Some(ms)) => self.pause_ms += ms.clamp(0.0, 86_400_000.0),
-                        (Some(1.0), _) => self.draft.leave_out(at, format!("'{name}': its pause is drawn")),
+                        (Some(1.0), _) => self.draft.leave_out(at, format!("'{name}': its pause is random")),
                         _ => self.draft.leave_out(at, format!("'{name}': it stops threads")),
                     }
                 }
@@ -150,7 +150,7 @@ impl JmxReader {
             return;
         }
         if !checks::names(element).is_empty() {
-            let text = format!("'{name}' ({kind}): put it below the request whose answer it is to take");
+            let text = format!("'{name}' ({kind}): put it below the request whose response it reads");
             return self.draft.leave_out(element.place(), text);
         }
         self.draft.leave_out(element.place(), format!("'{name}': a {}", shown(kind)));

@@ -120,7 +120,8 @@ impl JmxLoad {
         let threads = threads.map(|threads| threads.clamp(0.0, 1e6).round());
         if coming == Coming::Unknown {
             let text = format!(
-                "'{name}': how many threads a {} has over time is not known: say it with the users or the rate of the load",
+                "'{name}': the number of threads of a {} over time is not known: set the users or the rate of \
+                 the load",
                 shown(element.kind())
             );
             left_out.push(text);
@@ -152,16 +153,13 @@ impl JmxLoad {
         let asking = || self.groups.iter().enumerate().filter(|(_, group)| group.requests > 0);
         let mut groups: Vec<&GroupLoad> = asking().map(|(_, group)| group).collect();
         if let (Some((_, group)), true) = (asking().next(), groups.len() > 1) {
-            let text = "several thread groups: users are shared, and each session is drawn by the number of threads";
+            let text = "several thread groups: they share users, and each session is drawn by the number of threads";
             left_out.push((group.at, text.to_owned()));
         }
         if let Some(group) =
             groups.iter().find(|group| matches!(group.coming, Coming::Rate(_))).filter(|_| groups.len() > 1)
         {
-            let text = format!(
-                "'{}': sessions that come at a rate, beside other groups: give the load a rate where it is asked for",
-                group.name
-            );
+            let text = format!("'{}': sessions at a rate, beside other groups: set the rate of the load", group.name);
             left_out.push((group.at, text));
             groups.retain(|group| !matches!(group.coming, Coming::Rate(_)));
         }
@@ -180,7 +178,7 @@ impl JmxLoad {
                 let per_minute = if pace.is_each { pace.per_minute * threads.max(1.0) } else { pace.per_minute };
                 let rate = figure((per_minute / 60.0 / each).max(0.001));
                 let text = format!(
-                    "a timer of {} requests a minute: {rate} sessions begin a second, however many are under way",
+                    "a timer of {} requests a minute: it becomes an open loop of {rate} sessions a second",
                     figure(per_minute)
                 );
                 left_out.push((pace.at, text));
@@ -188,7 +186,7 @@ impl JmxLoad {
                 return (load, left_out);
             }
             let text =
-                format!("a timer of {} requests a minute: say it with the rate of the load", figure(pace.per_minute));
+                format!("a timer of {} requests a minute: set it with the rate of the load", figure(pace.per_minute));
             left_out.push((pace.at, text));
         }
         if let [GroupLoad { coming: Coming::Loops { ramp_s, loops: Some(1.0) }, threads: Some(threads), .. }] =
@@ -229,8 +227,11 @@ impl JmxLoad {
                 _ => 0.0,
             };
             if ramp_s > 1.0 && group.threads.is_some_and(|threads| threads > 1.0) {
-                let text =
-                    format!("'{}': its threads start within {} s there, and at once here", group.name, figure(ramp_s));
+                let text = format!(
+                    "'{}': its threads start within {} s in JMeter, and at once here",
+                    group.name,
+                    figure(ramp_s)
+                );
                 left_out.push((group.at, text));
             }
         }
@@ -263,7 +264,7 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
     };
     let threads = number("ThreadGroup.num_threads");
     if threads.is_none() {
-        left_out.push(format!("'{name}': its number of threads is not known: say it with -c"));
+        left_out.push(format!("'{name}': its number of threads is not known: set it with -c"));
     }
     let ramp_s = number("ThreadGroup.ramp_time").unwrap_or(0.0);
     let is_timed = element.flag("ThreadGroup.scheduler");
@@ -278,10 +279,10 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
         }
         (duration_s, loops, _) => {
             if loops.is_none() && duration_s.is_none() {
-                left_out.push(format!("'{name}': it goes on for ever: the load says how long"));
+                left_out.push(format!("'{name}': it never ends: the load sets the duration"));
             }
             if let (Some(duration_s), Some(_)) = (duration_s, loops) {
-                left_out.push(format!("'{name}': it ends after {} s at the latest", figure(duration_s)));
+                left_out.push(format!("'{name}': it ends after at most {} s", figure(duration_s)));
             }
             if start_s > 0.0 {
                 left_out.push(format!("'{name}': it starts later than the load"));

@@ -57,12 +57,12 @@ impl Thinking {
             }
             "GaussianRandomTimer" => {
                 self.draw(delay, range * range, None);
-                Timer::Alike("a Gaussian time is a uniform one of the same mean and deviation here")
+                Timer::Alike("a Gaussian time becomes a uniform time of the same mean and deviation")
             }
             "PoissonRandomTimer" => {
                 self.fixed(delay);
                 self.draw(range, range, None);
-                Timer::Alike("a Poisson time is a uniform one of the same mean and deviation here")
+                Timer::Alike("a Poisson time becomes a uniform time of the same mean and deviation")
             }
             _ => Timer::No,
         }

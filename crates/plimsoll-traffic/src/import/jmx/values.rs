@@ -102,7 +102,7 @@ impl SeenNames {
 pub type FilledText = (DraftText, BTreeSet<String>);
 
 fn unseen(name: &str) -> String {
-    format!("nothing sets the variable {} in this thread group: it is sent as it stands", plain(name))
+    format!("nothing sets the variable {} in this thread group: it is sent literally", plain(name))
 }
 
 impl Values {
@@ -150,7 +150,7 @@ impl Values {
 
     /// Takes what a piece of text unfolds to; `false`: there is no more room.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.has_room_for(bytes, "variables whose values name each other")
+        self.has_room_for(bytes, "variables whose values refer to each other")
     }
 
     /// The same for what stands once in the plan and is repeated by its requests.
@@ -211,7 +211,8 @@ impl Values {
             out.0.push(&format!("${{{name}}}"));
         } else {
             let variable = variable_name(name);
-            out.1.insert(format!("nothing sets the variable {}: it is {variable} of the environment", plain(name)));
+            out.1
+                .insert(format!("nothing sets the variable {}: it becomes {variable} of the environment", plain(name)));
             out.0.push_value(&format!("env.{variable}"));
         }
     }
@@ -245,7 +246,7 @@ impl Values {
             "UUID" => Some("uuid()".to_owned()),
             "time" => time(&inner(0).unwrap_or_default()).map(|format| format!("now(\"{format}\")")),
             "counter" | "threadNum" => {
-                out.1.insert(format!("__{name} is the number of the request in the load here"));
+                out.1.insert(format!("__{name} becomes the number of the request in the load"));
                 Some("seq()".to_owned())
             }
             "env" => inner(0).map(|name| format!("env.{}", variable_name(&name))),
@@ -255,7 +256,7 @@ impl Values {
                     (Some(default), _) => return self.fill(default.trim(), depth + 1, out),
                     (None, Some(name)) => {
                         let variable = variable_name(&name);
-                        out.1.insert(format!("the property {} is {variable} of the environment", plain(&name)));
+                        out.1.insert(format!("the property {} becomes {variable} of the environment", plain(&name)));
                         Some(format!("env.{variable}"))
                     }
                     (None, None) => None,
@@ -270,7 +271,7 @@ impl Values {
         match value {
             Some(value) => out.0.push_value(&value),
             None => {
-                out.1.insert(format!("the function __{} is not known here: it is left out", plain(name)));
+                out.1.insert(format!("the function __{} is not supported: it is left out", plain(name)));
             }
         }
     }

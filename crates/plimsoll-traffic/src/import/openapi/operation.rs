@@ -30,7 +30,7 @@ impl<'a> Operation<'a, '_> {
         let shown = draft::shown(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
         let prefix = self.own_prefix(&shown, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
-            draft.leave_out(callbacks.at, format!("{shown}: callbacks, which the server asks"));
+            draft.leave_out(callbacks.at, format!("{shown}: callbacks, which the server sends"));
         }
         let mut request = DraftRequest { method: self.method.to_ascii_uppercase(), ..DraftRequest::default() };
         let parameters = self.parameters(&shown, draft);
@@ -90,7 +90,7 @@ impl<'a> Operation<'a, '_> {
         match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
             Some(rest) => Some(rest.to_owned()),
             None => {
-                draft.leave_out(server.at, format!("{shown}: a server of its own ({url}): one is asked"));
+                draft.leave_out(server.at, format!("{shown}: another server ({url}): a file has one server"));
                 None
             }
         }
@@ -118,7 +118,7 @@ impl<'a> Operation<'a, '_> {
                 keys.insert(key);
                 parameters.push(parameter);
             } else {
-                draft.leave_out_again(node.at, "a parameter that need not be there and has no example");
+                draft.leave_out_again(node.at, "an optional parameter without an example");
             }
         }
         parameters
@@ -139,13 +139,15 @@ impl<'a> Operation<'a, '_> {
                     let value = self.value(parameter, shown, draft);
                     if !value.is_fixed() {
                         let name = draft::shown(name);
-                        let text = format!("{shown}: '{name}' has no example and is drawn: give it values that exist");
+                        let text = format!(
+                            "{shown}: '{name}' has no example and gets random values: give it values that exist"
+                        );
                         draft.leave_out(parameter.at, text);
                     }
                     self.style(parameter, "path").segment(name, &value)
                 }
                 None => {
-                    draft.leave_out(self.node.at, format!("{shown}: nothing describes '{name}': it is 1"));
+                    draft.leave_out(self.node.at, format!("{shown}: '{name}' is not described: it becomes 1"));
                     DraftText::fixed("1")
                 }
             };
@@ -201,12 +203,12 @@ impl<'a> Operation<'a, '_> {
                 break;
             }
             let Some(scheme) = self.api.security(&key.name) else {
-                draft.leave_out(node.at, format!("{shown}: nothing describes the security '{}'", key.name));
+                draft.leave_out(node.at, format!("{shown}: the security '{}' is not described", key.name));
                 continue;
             };
             let variable = variable_name(&key.name).to_ascii_uppercase();
             let secret = format!("env.{variable}");
-            let said = format!("'{}' is taken from the environment: set {variable}", key.name);
+            let said = format!("'{}' comes from the environment: set {variable}", key.name);
             let kind = (text(scheme, "type").unwrap_or_default(), text(scheme, "scheme").unwrap_or_default());
             let mut authorization = DraftText::default();
             let way = match (kind.0, kind.1.to_ascii_lowercase().as_str()) {
@@ -259,7 +261,7 @@ impl<'a> Operation<'a, '_> {
         };
         let Some(content) = field(body, "content") else { return };
         if ["get", "head", "trace"].contains(&self.method) {
-            let said = format!("{shown}: its body, which {} has none of", self.method.to_ascii_uppercase());
+            let said = format!("{shown}: its body, which {} cannot have", self.method.to_ascii_uppercase());
             return draft.leave_out(body.at, said);
         }
         let kinds = entries(content);
@@ -281,7 +283,10 @@ impl<'a> Operation<'a, '_> {
         };
         let Some((kind, media)) = best.or_else(other) else {
             if let Some((kind, _)) = kinds.first() {
-                draft.leave_out(kind.at, format!("{shown}: a body of {} without an example: write one", kind.name));
+                draft.leave_out(
+                    kind.at,
+                    format!("{shown}: a body of {} without an example: write an example", kind.name),
+                );
             }
             return;
         };
@@ -371,7 +376,7 @@ impl<'a> Operation<'a, '_> {
                     request.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
                     request.body = DraftBody::Text(sampler.json(schema));
                 }
-                _ => draft.leave_out(body.at, format!("{shown}: a body of {}: write one", consumes.join(", "))),
+                _ => draft.leave_out(body.at, format!("{shown}: a body of {}: write the body", consumes.join(", "))),
             }
         }
         let mut fields = Vec::new();
@@ -379,7 +384,7 @@ impl<'a> Operation<'a, '_> {
             let name = text(parameter, "name").unwrap_or_default().to_owned();
             let is_file = text(parameter, "type") == Some("file");
             if is_file {
-                sampler.left_out.push((parameter.at, format!("'{name}' is a file: @{name} is to be beside this one")));
+                sampler.left_out.push((parameter.at, format!("'{name}' is a file: put @{name} beside this file")));
             }
             let value = match self.api.example_of(parameter) {
                 _ if is_file => SampleValue::One(DraftText::fixed(&name)),

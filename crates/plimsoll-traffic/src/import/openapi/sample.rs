@@ -179,7 +179,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             let is_file = text(inner, "format") == Some("binary")
                 || field(inner, "contentMediaType").is_some() && field(inner, "contentEncoding").is_none();
             if is_file {
-                let text = format!("'{name}' is a file: @{name} is to be beside this one");
+                let text = format!("'{name}' is a file: put @{name} beside this file");
                 self.left_out.push((property.at, text));
             }
             let value = if is_file { SampleValue::One(DraftText::fixed(name)) } else { self.value(property) };
@@ -387,8 +387,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             "byte" => DraftText::fixed("cGxpbXNvbGw="),
             _ => {
                 if let Some(pattern) = text(schema, "pattern") {
-                    let said =
-                        format!("a text that is to match {pattern} is drawn without regard to that: write an example");
+                    let said = format!("a random text ignores the pattern {pattern}: write an example");
                     self.left_out.push((schema.at, said));
                 }
                 let least = number(schema, "minLength").unwrap_or(0.0).max(0.0);

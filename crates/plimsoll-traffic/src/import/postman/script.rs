@@ -67,7 +67,7 @@ impl PostmanScript {
             let expression = argument(rest.trim_start().strip_prefix(',').unwrap_or_default());
             match place(expression, &known) {
                 Some(from) if from != "$" => script.captures.push((name.to_owned(), from)),
-                _ => script.left_out.push(format!("its script sets '{}' in a way of its own", plain(name))),
+                _ => script.left_out.push(format!("its script computes '{}'", plain(name))),
             }
         }
         let found = STATUSES.iter().find_map(|call| code.split_once(call).map(|(_, rest)| rest));
@@ -90,8 +90,8 @@ impl PostmanScript {
             script.left_out.push("its script expects more than a status".to_owned());
         }
         for (call, said) in [
-            ("setNextRequest", "its script says which request is next"),
-            ("pm.sendRequest", "its script asks something"),
+            ("setNextRequest", "its script chooses the next request"),
+            ("pm.sendRequest", "its script sends a request"),
         ] {
             if code.contains(call) {
                 script.left_out.push(said.to_owned());

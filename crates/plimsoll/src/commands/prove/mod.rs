@@ -38,7 +38,7 @@ pub use question::asked;
 fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String {
     let budget = duration(blocks.budget_ns as f64);
     match criterion {
-        None => format!("what does each of {} rungs leave of the one before? ({budget} at most)", blocks.arms.len()),
+        None => format!("how much throughput is left at each of {} steps? ({budget} at most)", blocks.arms.len()),
         Some(criterion) => format!("is B better than A? {} decides ({budget} at most)", measure_text(criterion)),
     }
 }
@@ -167,11 +167,11 @@ fn compare(
         }
         Finding::Ladder(found) => (found.ladder.blocks > 0, false, broken.is_some()),
         Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => {
-            return Err(Failure::start("the run file holds no comparison"));
+            return Err(Failure::start("the run file contains no comparison"));
         }
     };
     if terms.fail_if.is_some() && worse {
-        live.note("--fail-if worse: it is");
+        live.note("--fail-if worse: B is worse");
         return Ok(exit::CROSSED);
     }
     Ok(match (plimsoll_sys::signal::interrupted(), broke) {

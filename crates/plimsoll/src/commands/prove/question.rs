@@ -32,13 +32,13 @@ fn measure(text: &str) -> Result<Criterion, Failure> {
 fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> {
     let Some(named) = &args.pprof else { return Ok(None) };
     if args.ladder {
-        return Err(Failure::usage("--pprof: profiles are compared between two builds; leave --ladder out"));
+        return Err(Failure::usage("--pprof: profiles compare two builds; leave --ladder out"));
     }
     let served = plan_from_args::served(named, true);
     match &served {
         // Builds that are started one after the other may have one address for it.
         Served::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(
-            "--pprof: give the addresses of both sides, as --pprof=URL_A,URL_B, or none where each serves its own",
+            "--pprof: give both addresses as --pprof=URL_A,URL_B, or none if each side serves /debug/pprof",
         )),
         _ => Ok(Some(ProfilesTerms { served, seconds: args.pprof_seconds })),
     }
@@ -62,7 +62,7 @@ fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
     }
     let any = named.into_iter().any(|(_, side)| revision(side).is_some());
     match args.start.is_some() && !any {
-        true => Err(Failure::usage("--start: it starts a revision; give a side as --a git:main")),
+        true => Err(Failure::usage("--start: the command starts a revision; give a side as --a git:main")),
         false => Ok(any),
     }
 }
@@ -88,8 +88,10 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     match (commands, args.ladder, targets) {
         (true, _, 1) | (false, false, 2) => {}
         (false, true, targets) if ARMS.contains(&targets) => {}
-        (true, _, _) => return Err(Failure::usage("--a and --b: one URL, at which both builds answer")),
-        (false, true, _) => return Err(Failure::usage(format!("--ladder: 2 to {} URLs, one a rung", ARMS.end()))),
+        (true, _, _) => return Err(Failure::usage("--a and --b: give one URL, where both builds listen")),
+        (false, true, _) => {
+            return Err(Failure::usage(format!("--ladder: give 2 to {} URLs, one for each step", ARMS.end())));
+        }
         (false, false, 1) => {
             return Err(Failure::usage("a comparison needs two targets: give a second URL, or --a CMD and --b CMD"));
         }
@@ -97,19 +99,21 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     }
     let primary = measure(&args.measure)?;
     if args.ladder && primary != Criterion::Goodput {
-        return Err(Failure::usage("--ladder: rungs are compared by goodput; leave --measure out"));
+        return Err(Failure::usage("--ladder: steps are compared by goodput; leave --measure out"));
     }
     if args.concurrency.is_some() && primary.at_fixed_rate() {
-        return Err(Failure::usage(format!("-c: {} is taken at a fixed rate; set --rate", primary.word())));
+        return Err(Failure::usage(format!("-c: {} is measured at a fixed rate; set --rate", primary.word())));
     }
     if args.rate.is_some() && !primary.at_fixed_rate() {
-        return Err(Failure::usage(format!("--rate: {} is taken with a number of users; set -c", primary.word())));
+        return Err(Failure::usage(format!("--rate: {} is measured with a number of users; set -c", primary.word())));
     }
     if args.generator.arrivals.is_some() && !primary.at_fixed_rate() {
-        return Err(Failure::usage("--arrivals: only the load of p50 and p99 has arrivals to space"));
+        return Err(Failure::usage(
+            "--arrivals: only loads at a fixed rate (--measure p50 or p99) have arrivals; leave it out",
+        ));
     }
     if args.request.max_connections.is_some() && !primary.at_fixed_rate() {
-        return Err(Failure::usage("--max-connections: a closed load has one connection for each user; set -c"));
+        return Err(Failure::usage("--max-connections: a closed loop has one connection for each user; set -c"));
     }
     let blocks_max = args.blocks.as_deref().map(|text| positive("--blocks", text)).transpose()?;
     let users = args.concurrency.as_deref().map(|text| positive("--concurrency", text)).transpose()?;
@@ -126,11 +130,11 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     let fail_if = match args.fail_if.as_deref() {
         None => None,
         Some("worse") if !args.ladder => Some("worse".to_owned()),
-        Some("worse") => return Err(Failure::usage("--fail-if: a ladder has no verdict")),
+        Some("worse") => return Err(Failure::usage("--fail-if: a ladder has no verdict; leave it out")),
         Some(other) => {
             return Err(Failure::usage(format!(
-                "--fail-if: '{other}' is no verdict to fail on; a comparison knows one: worse (of --measure goodput, p50, \
-                 p99 or cpu)"
+                "--fail-if: '{other}' is no verdict to fail on; write worse, and choose the measure with \
+                 --measure"
             )));
         }
     };
@@ -144,7 +148,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
         // What finds the load takes a quarter of the budget.
         if block_ns > budget_ns / 4 * 3 {
             return Err(Failure::usage(format!(
-                "--for {}: a block is such a load on each of {sides} sides, and --budget {} does not hold one: give at least \
+                "--for {}: one block, a load on each of {sides} sides, exceeds --budget {}: give at least \
                  --budget {}, or a shorter --for",
                 args.load_time.as_deref().unwrap_or_default(),
                 args.budget,

@@ -1,0 +1,83 @@
+//! The help of `-h`: the flags that matter most of each command, in one screen; `--help` has all.
+//!
+//! Not here: the flags and their texts, which are one for both.
+
+use clap::Command;
+
+/// The flags that `-h` shows of a command, by their long names; a command that is not here shows all.
+const IMPORTANT: [(&str, &[&str]); 10] = [
+    ("run", &["file", "method", "header", "body", "concurrency", "rate", "requests", "duration", "fail-if", "json"]),
+    ("find", &["file", "header", "body", "replay", "soak", "need", "budget", "slo", "fail-if", "json"]),
+    ("explain", &["file", "header", "body", "budget", "slo", "may-signal", "no-intervene", "pid", "metrics", "pprof"]),
+    ("prove", &["a", "b", "build", "start", "measure", "margin", "budget", "rate", "fail-if", "json"]),
+    ("sweep", &["file", "header", "body", "concurrency", "for", "budget", "full", "fail-if", "dir", "json"]),
+    ("overload", &["file", "header", "body", "line", "slo", "budget", "retries", "against", "verbose", "json"]),
+    ("replay", &["target", "speed", "scale", "only", "skip", "allow-unsafe", "duration", "header", "fail-if", "json"]),
+    (
+        "profile",
+        &["seconds", "diff", "requests-a", "requests-b", "sample-index", "focus", "by", "top", "output", "json"],
+    ),
+    ("model", &["output", "target", "verify", "only", "skip", "seed", "log-format", "field", "session", "json"]),
+    ("rerun", &["yes", "print", "output", "url", "target", "file", "log", "header", "body", "pprof"]),
+];
+/// Lines of examples that `-h` shows, with their heading.
+const EXAMPLE_LINES: usize = 4;
+
+/// Whether the arguments want the short help.
+pub fn is_wanted(arguments: &[std::ffi::OsString]) -> bool {
+    arguments.iter().take_while(|word| *word != "--").any(|word| word == "-h")
+}
+
+/// The commands with their short help: the parser is the same.
+pub fn with_short_help(commands: Command) -> Command {
+    commands.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        let Some((_, flags)) = IMPORTANT.iter().find(|(known, _)| *known == name) else { return command };
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let examples: Vec<&str> = help.lines().take(EXAMPLE_LINES).collect();
+        command
+            .mut_args(|flag| {
+                let is_shown = flag.is_positional() || flag.get_long().is_none_or(|long| flags.contains(&long));
+                flag.hide(!is_shown)
+            })
+            .after_help(format!("{}\n\nAll flags: plimsoll {name} --help", examples.join("\n")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn short_help_fits_on_a_screen() {
+        let mut commands = with_short_help(Cli::command());
+        commands.build();
+        for command in commands.get_subcommands_mut() {
+            let lines = command.render_help().to_string().lines().count();
+            assert!(lines <= 40, "{}: {lines} lines", command.get_name());
+        }
+    }
+
+    #[test]
+    fn each_important_flag_is_a_flag() {
+        let commands = Cli::command();
+        for (name, flags) in IMPORTANT {
+            let command = commands.find_subcommand(name).expect(name);
+            for flag in flags {
+                assert!(command.get_arguments().any(|known| known.get_long() == Some(flag)), "{name} --{flag}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_flags_are_parsed_all_the_same() {
+        let line = ["plimsoll", "run", "--no-keepalive", "http://h/"];
+        assert!(with_short_help(Cli::command()).try_get_matches_from(line).is_ok());
+        let words = |line: &[&str]| line.iter().map(Into::into).collect::<Vec<std::ffi::OsString>>();
+        assert!(is_wanted(&words(&["plimsoll", "run", "-h"])));
+        assert!(!is_wanted(&words(&["plimsoll", "run", "--help"])));
+        assert!(!is_wanted(&words(&["plimsoll", "run", "--lua", "x", "http://h/", "--", "-h"])));
+    }
+}

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl Nats {
         Nats::start("jetstream { store_dir: \"store\", sync_interval: always }")
     }
 
-    fn spawn(folder: &PathBuf, listen: &str, more: &str) -> Child {
+    fn spawn(folder: &Path, listen: &str, more: &str) -> Child {
         let config = format!("listen: \"{listen}\"\nports_file_dir: \"{}\"\n{more}\n", folder.display());
         fs::write(folder.join("nats.conf"), config).expect("written");
         let mut command = Command::new("nats-server");
@@ -393,7 +393,7 @@ fn only_those_with_the_right_credentials_and_keys_start_a_load() {
     refused(run(&[("PLIMSOLL_CREDS", &coordinator)]), "it takes signed plans only");
     let other = folder.join("other.key").to_str().expect("text").to_owned();
     assert_eq!(plimsoll(&["fleet", "key", &other]).code, 0);
-    let with_key = |key| run(&[("PLIMSOLL_CREDS", coordinator.as_str()), ("PLIMSOLL_FLEET_KEY", key)]);
+    let with_key = |key: &str| run(&[("PLIMSOLL_CREDS", coordinator.as_str()), ("PLIMSOLL_FLEET_KEY", key)]);
     refused(with_key(&other), "it trusts another key");
     let done = with_key(&key);
     assert!(done.code == 0, "{}", done.stderr);

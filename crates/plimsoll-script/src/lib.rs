@@ -20,10 +20,9 @@ mod summary;
 
 // Twins: the same items with Lua and without it.
 #[cfg(feature = "lua")]
-#[path = "lua/mod.rs"]
 mod script;
 #[cfg(not(feature = "lua"))]
-#[path = "no_lua.rs"]
+#[path = "script_off.rs"]
 mod script;
 
 pub use failure::{HookName, ScriptError};

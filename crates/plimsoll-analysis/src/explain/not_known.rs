@@ -57,7 +57,7 @@ pub(super) fn to_tell(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
         )];
     }
     if case.fails_anyhow().is_some() {
-        return vec![Sentence::from("the failures of a low load: plimsoll run with a low --rate shows them")];
+        return vec![Sentence::from("the failures of a low load: plimsoll run at a low rate shows them")];
     }
     if case.best_rps <= 0.0 {
         return vec![Sentence::from("a request that succeeds: plimsoll run shows the server's responses")];

@@ -7,7 +7,7 @@ use clap::Command;
 /// The flags that `-h` shows of a command, by their long names; a command that is not here shows all.
 const IMPORTANT: [(&str, &[&str]); 10] = [
     ("run", &["file", "method", "header", "body", "concurrency", "rate", "requests", "duration", "fail-if", "json"]),
-    ("find", &["file", "header", "body", "replay", "soak", "need", "budget", "slo", "fail-if", "json"]),
+    ("find", &["file", "header", "body", "soak", "need", "budget", "slo", "fail-if", "json"]),
     ("explain", &["file", "header", "body", "budget", "slo", "may-signal", "no-intervene", "pid", "metrics", "pprof"]),
     ("prove", &["a", "b", "build", "start", "measure", "margin", "budget", "rate", "fail-if", "json"]),
     ("sweep", &["file", "header", "body", "concurrency", "for", "budget", "full", "fail-if", "dir", "json"]),
@@ -37,7 +37,11 @@ pub fn with_short_help(commands: Command) -> Command {
         let examples: Vec<&str> = help.lines().take(EXAMPLE_LINES).collect();
         command
             .mut_args(|flag| {
-                let is_shown = flag.is_positional() || flag.get_long().is_none_or(|long| flags.contains(&long));
+                let is_shown = match flag.get_long() {
+                    Some(long) => flags.contains(&long),
+                    // Arguments of a script come with --lua.
+                    None => flag.get_id() != "words",
+                };
                 flag.hide(!is_shown)
             })
             .after_help(format!("{}\n\nAll flags: plimsoll {name} --help", examples.join("\n")))

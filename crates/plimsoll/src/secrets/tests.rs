@@ -252,6 +252,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
             "key" => Some("--cert=/run/own.pem"),
             "streams" => Some("--http=2"),
             "pprof_seconds" => Some("--pprof=auto"),
+            "watch_copy" => Some("--watch=ssh://server1"),
             _ => None,
         };
         let target = (id != "target").then(|| format!("--target={target}"));

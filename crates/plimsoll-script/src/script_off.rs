@@ -1,7 +1,7 @@
-//! The twin of `lua` in a program that was built without Lua: no script can be made, and the one
+//! The twin of `script` in a program that was built without Lua: no script can be made, and the one
 //! function that would make it says so.
 //!
-//! Not here: what scripts do (`lua`).
+//! Not here: what scripts do (`script`).
 
 use crate::failure::{HookName, ScriptError};
 use crate::figures::ScriptFigures;

@@ -152,8 +152,8 @@ mod tests {
             // However an address is written, it is what is reached.
             ("10.0.0.1", "[::ffff:10.0.0.1]:80", None),
             ("127.0.0.1", "0.0.0.0:80", None),
-            ("0.0.0.1-255.255.255.254", "169.254.169.254:80", Some("keys")),
-            ("0.0.0.1-255.255.255.254", "[::ffff:169.254.169.254]:80", Some("keys")),
+            ("0.0.0.1-255.255.255.254", "169.254.169.254:80", Some("credentials")),
+            ("0.0.0.1-255.255.255.254", "[::ffff:169.254.169.254]:80", Some("credentials")),
             ("127.0.0.1", "", Some("no address")),
         ] {
             let list = AllowList::parse(allow).expect(allow);

@@ -245,7 +245,7 @@ fn runs_have_names() {
         ("@main", Ok(4)),
         ("@00000002", Ok(2)),
         ("@number=1", Ok(1)),
-        ("@6", Err("holds 5 runs")),
+        ("@6", Err("has 5 finished runs")),
         ("@other", Err("no run of the store")),
     ] {
         match (RunName::parse(word).find(&runs), expect) {

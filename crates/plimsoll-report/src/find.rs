@@ -425,7 +425,7 @@ mod tests {
             // As asked for, and with something changed to tell causes apart.
             (&["127.0.0.1", "127.0.0.1"], None),
             (&["", "127.0.0.1-127.0.0.4"], None),
-            (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 addresses")),
+            (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback addresses")),
         ] {
             let trials: Vec<Trial> = sources.iter().map(|sources| trial(sources)).collect();
             let told = sources_fact(&trials).map(|(_, text)| text);

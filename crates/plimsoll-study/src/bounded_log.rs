@@ -45,7 +45,7 @@ impl BuildLog {
         self.file.read_exact_at(&mut end, length - KEPT_BYTES)?;
         self.left_out += length - 2 * KEPT_BYTES;
         self.file.set_len(KEPT_BYTES)?;
-        let said = format!("[... {} bytes are left out here ...]", self.left_out);
+        let said = format!("\n[... {} bytes are left out here ...]\n", self.left_out);
         self.file.write_all(&[said.as_bytes(), &end].concat())
     }
 }

@@ -196,6 +196,6 @@ mod tests {
     fn few_runs_of_the_branch_say_nothing() {
         let finding = compare_levels(&[7.0; 4], &[7.0], "main");
         assert_eq!(finding.verdict, GateVerdict::NotKnown);
-        assert!(finding.reason.is_some_and(|reason| reason.contains("main has 4 runs")));
+        assert!(finding.reason.is_some_and(|reason| reason.contains("main has 4 comparable runs")));
     }
 }

@@ -247,7 +247,7 @@ mod tests {
             ("{\"a\": \"x", (1, 9), "closing"),
             ("{\"a\": \"\\q\"}", (1, 9), "after \\"),
             ("{\"a\": \"\\ud800x\"}", (1, 14), "half a pair"),
-            ("{\"a\": 1} x", (1, 10), "follows"),
+            ("{\"a\": 1} x", (1, 10), "text after the end"),
             ("{\"a\": 1, \"a\": 2}", (1, 10), "twice"),
         ] {
             let error = tree(text).expect_err(text);

@@ -243,7 +243,7 @@ mod tests {
             (false, "a,b\n\"x\"y,2\n", Err("line 2: after a closing")),
             (false, "a,a\n", Err("twice")),
             (true, "{\"a\":1,\"b\":\"x\"}\n\n{\"b\":true,\"a\":-2}", Ok(&["a", "b", "1", "x", "-2", "true"])),
-            (true, "{\"a\":1}\n{\"b\":1}", Err("line 2: it has no 'a'")),
+            (true, "{\"a\":1}\n{\"b\":1}", Err("line 2: the 'a' of the first line is missing")),
             (
                 true,
                 "{\"a\":1}\n{\"a\":[\"x\\\"\",{\"b\":null}]}\n{\"a\":null}",

@@ -357,7 +357,7 @@ mod tests {
         let apart = ModelDistances::between(&log, &[figures(&other)], caches).apart();
         let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 24", "hits of a cache of 98"];
         assert!(expect.iter().all(|part| apart.iter().any(|figure| figure.name == *part)), "{apart:?}");
-        assert!(apart[0].said.contains("and may by 2.0 %"), "{apart:?}");
+        assert!(apart[0].said.contains("and the bound is 2.0 %"), "{apart:?}");
     }
 
     #[test]

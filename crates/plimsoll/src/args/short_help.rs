@@ -8,7 +8,7 @@ use clap::Command;
 const IMPORTANT: [(&str, &[&str]); 10] = [
     ("run", &["file", "method", "header", "body", "concurrency", "rate", "requests", "duration", "fail-if", "json"]),
     ("find", &["file", "header", "body", "soak", "need", "budget", "slo", "fail-if", "json"]),
-    ("explain", &["file", "header", "body", "budget", "slo", "may-signal", "no-intervene", "pid", "metrics", "pprof"]),
+    ("explain", &["file", "header", "body", "budget", "slo", "may-signal", "no-intervene", "pid", "metrics"]),
     ("prove", &["a", "b", "build", "start", "measure", "margin", "budget", "rate", "fail-if", "json"]),
     ("sweep", &["file", "header", "body", "concurrency", "for", "budget", "full", "fail-if", "dir", "json"]),
     ("overload", &["file", "header", "body", "line", "slo", "budget", "retries", "against", "verbose", "json"]),

@@ -48,11 +48,13 @@ impl File {
         let mut split = split(text);
         blank_tests(&mut split);
         let words = words(&split.code);
-        let children = words
+        let mut children: Vec<String> = words
             .windows(3)
             .filter(|window| window[0].1 == "mod" && window[2].1 == ";")
             .map(|window| window[1].1.to_owned())
             .collect();
+        // Twins have one name: the file of that name is the one with the feature.
+        children.dedup();
         File { path, module, children, code: split.code.iter().collect(), strings: split.strings }
     }
 }

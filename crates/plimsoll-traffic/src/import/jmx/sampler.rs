@@ -200,7 +200,7 @@ impl JmxReader {
                 let text = format!("'{name}': {} = {}", shown(property), shown(value));
                 self.draft.leave_out_again(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
-                let text = "a connection for each request: set it for the load (--no-keepalive)";
+                let text = "a connection for each request: set this for the load";
                 self.draft.leave_out_again(element.place(), text);
             }
         }

@@ -104,7 +104,9 @@ mod tests {
     #[test]
     fn one_machine_is_watched() {
         assert_eq!(watched_host("ssh://ann@server1:2222").map(|host| host.name), Ok("ann@server1:2222".to_owned()));
-        for (text, part) in [("ssh://a,b", "2 machines"), ("server1", "ssh://server1"), ("nats://bus", "a bus is named")] {
+        for (text, part) in
+            [("ssh://a,b", "2 machines"), ("server1", "ssh://server1"), ("nats://bus", "a bus is named")]
+        {
             assert!(watched_host(text).is_err_and(|why| why.contains(part)), "{text}");
         }
     }

@@ -202,7 +202,10 @@ mod tests {
                 .collect();
             let seen = Failing::seen(&slo, &history);
             assert_eq!(seen.map(|failing| (failing.from_rps, failing.to_rps)), expect, "{name}");
-            assert!(seen.is_none_or(|failing| failing.text().contains("take longer than 500 ms at any load")), "{name}");
+            assert!(
+                seen.is_none_or(|failing| failing.text().contains("take longer than 500 ms at any load")),
+                "{name}"
+            );
         }
     }
 }

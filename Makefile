@@ -36,8 +36,7 @@ casebook:
 # The first case, in a minute at most. A finding that is not known, since other programs disturbed every try, is told
 # and does not fail; a wrong one does. The tests' own build of plimsoll makes the load.
 casebook-short:
-	$(CARGO) build --locked --package plimsoll
-	@PLIMSOLL=$$PWD/target/debug/plimsoll CASEBOOK=short ./casebook/run 1; status=$$?; \
+	@PLIMSOLL=$$(realpath "$${CARGO_TARGET_DIR:-target}")/debug/plimsoll CASEBOOK=short ./casebook/run 1; status=$$?; \
 		if [ $$status -eq 3 ]; then echo "casebook: disturbed each time, so nothing is known of this finding" >&2; exit 0; fi; \
 		exit $$status
 

@@ -1,10 +1,11 @@
 //! One thread, one epoll: the loop under every server of this crate.
 //!
-//! A server is a [`Service`]: asked what to do with a request, it answers with steps (send these bytes, pause, reset
-//! ...), and the loop carries them out, for thousands of connections at once. So a slow, a stuck and a rude server are
-//! the same code with other steps.
+//! A server is a [`Service`]: asked what to do with a request, it answers with steps (send these
+//! bytes, pause, reset ...), and the loop carries them out, for thousands of connections at once.
+//! So a slow, a stuck and a rude server are the same code with other steps.
 //!
-//! Not here: speed at any price (the reference server is for that), chunked request bodies, HTTP/2, TLS.
+//! Not here: speed at any price (the reference server is for that), chunked request bodies, HTTP/2,
+//! TLS.
 
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;
@@ -57,7 +58,8 @@ pub(crate) struct Request<'a> {
 
 /// The behaviour of one server.
 pub(crate) trait Service: Send + 'static {
-    /// At the start of a turn in which something happened, before it is looked at. It may stop the thread.
+    /// At the start of a turn in which something happened, before it is looked at. It may stop the
+    /// thread.
     fn turn(&mut self) {}
     /// Whether the thread looks for events without ever sleeping.
     fn spins(&self) -> bool {
@@ -74,7 +76,8 @@ pub(crate) trait Service: Send + 'static {
 pub(crate) struct Counts {
     pub(crate) requests: u64,
     pub(crate) connections: u64,
-    /// Requests (or connections) that were answered as a special case: refused by a limiter, ill-treated by a fault.
+    /// Requests (or connections) that were answered as a special case: refused by a limiter,
+    /// ill-treated by a fault.
     pub(crate) special: u64,
     cpu_ns: u64,
     busy_ns: u64,
@@ -97,17 +100,19 @@ pub struct Stats {
     pub requests: u64,
     /// Connections accepted.
     pub connections: u64,
-    /// How many requests (or connections, for faults that strike there) got the special treatment that the server is
-    /// for: turned away by the limiter, or ill-treated.
+    /// How many requests (or connections, for faults that strike there) got the special treatment
+    /// that the server is for: turned away by the limiter, or ill-treated.
     pub special: u64,
     /// CPU time of the server's thread in seconds, the system calls and idle wake-ups included.
     pub cpu_s: f64,
-    /// Time that passed while the thread had something to do. Above `cpu_s` by as much as it had to wait for a core.
+    /// Time that passed while the thread had something to do. Above `cpu_s` by as much as it had to
+    /// wait for a core.
     pub busy_s: f64,
 }
 
 impl Stats {
-    /// Requests a second that this server could have taken, going by the CPU time it used for those it did take.
+    /// Requests a second that this server could have taken, going by the CPU time it used for those
+    /// it did take.
     pub fn capacity_rps(&self) -> f64 {
         self.requests as f64 / self.cpu_s.max(1e-9)
     }
@@ -180,7 +185,8 @@ impl LoopThread {
             _stopped: stopped,
         };
         let thread = std::thread::Builder::new().name("bench-server".into()).spawn(move || {
-            // An epoll that cannot be waited on is a bug of ours; the clients see a server that does not answer.
+            // An epoll that cannot be waited on is a bug of ours; the clients see a server that
+            // does not answer.
             each.run().expect("epoll works");
         })?;
         Ok(LoopThread { address, published, thread: Some(thread), stop: Some(stop) })
@@ -314,7 +320,8 @@ impl<S: Service> Loop<S> {
         }
     }
 
-    /// Goes on with the connection in `slot` as far as it goes without waiting, and drops it at its end.
+    /// Goes on with the connection in `slot` as far as it goes without waiting, and drops it at its
+    /// end.
     fn advance(&mut self, slot: usize) {
         let Some(mut connection) = self.slots[slot].take() else { return };
         if self.goes_on(&mut connection, slot) {

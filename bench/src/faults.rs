@@ -1,6 +1,7 @@
 //! Every way of ill-treating a client that we know of, as steps for the event loop.
 //!
-//! One table says of each fault its name, what it does, and what an honest client may make of it; tests go by the table.
+//! One table says of each fault its name, what it does, and what an honest client may make of it;
+//! tests go by the table.
 
 use crate::event_loop::{Counts, Request, Service, Step, Steps, reply};
 
@@ -192,7 +193,8 @@ impl Fault {
         }
     }
 
-    /// What an honest client may make of a request that meets this, with a timeout between 1 and 10 s.
+    /// What an honest client may make of a request that meets this, with a timeout between 1 and 10
+    /// s.
     pub fn outcomes(&self) -> &'static [Outcome] {
         match self {
             Fault::WithStatus(200..400) => &[Success],

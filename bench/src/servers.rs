@@ -1,7 +1,9 @@
-//! Servers whose capacity is known by construction, and (with [`misbehave`]) servers that break the rules.
+//! Servers whose capacity is known by construction, and (with [`misbehave`]) servers that break the
+//! rules.
 //!
-//! Each runs on one thread of this process, on a free port of the loopback, and stops when the value that stands for it
-//! is dropped. Each also answers `/stats` with what it did, which does not count as a request.
+//! Each runs on one thread of this process, on a free port of the loopback, and stops when the
+//! value that stands for it is dropped. Each also answers `/stats` with what it did, which does not
+//! count as a request.
 
 use crate::event_loop::{Counts, LoopThread, Request, Service, Stats, Step, Steps, reply};
 use crate::faults::{Fault, Misbehaviour};
@@ -54,9 +56,9 @@ impl Running {
     }
 }
 
-/// Answers at once and never sleeps: whoever loads it never waits for its thread to be woken, and pays nothing for
-/// waking it. With a core to itself it is faster than any client that it serves on one other core. `/json` is answered with
-/// [`JSON_BYTES`] of JSON, whose last key is `token`.
+/// Answers at once and never sleeps: whoever loads it never waits for its thread to be woken, and
+/// pays nothing for waking it. With a core to itself it is faster than any client that it serves on
+/// one other core. `/json` is answered with [`JSON_BYTES`] of JSON, whose last key is `token`.
 pub fn instant() -> io::Result<Running> {
     let items = (0..)
         .map(|number| format!("{{\"id\":{number},\"name\":\"item {number}\",\"tags\":[\"a\",\"b\"],\"price\":9.75}}"));
@@ -76,35 +78,38 @@ pub fn instant() -> io::Result<Running> {
     Running::start("answers at once and never sleeps".to_owned(), Instant { json })
 }
 
-/// One thread that spends exactly `us` microseconds of CPU time on each request, its own work for the request
-/// included: the capacity is 1 000 000 / `us` a second for as long as the thread has a core to itself (compare `cpu_s`
-/// and `busy_s` of its [`Stats`]). Requests wait in the sockets, in the order in which they came.
+/// One thread that spends exactly `us` microseconds of CPU time on each request, its own work for
+/// the request included: the capacity is 1 000 000 / `us` a second for as long as the thread has a
+/// core to itself (compare `cpu_s` and `busy_s` of its [`Stats`]). Requests wait in the sockets, in
+/// the order in which they came.
 pub fn exact_cpu(us: u64) -> io::Result<Running> {
     Running::start(format!("{us} us of CPU time a request on one thread"), ExactCpu::new(us * 1000))
 }
 
-/// Answers 200 as long as a bucket of `burst` tokens, refilled at `rate` a second, has one to give; else 429. Either at
-/// once.
+/// Answers 200 as long as a bucket of `burst` tokens, refilled at `rate` a second, has one to give;
+/// else 429. Either at once.
 pub fn token_bucket(rate: f64, burst: f64) -> io::Result<Running> {
     let bucket = TokenBucket { rate_per_ns: rate / 1e9, burst, tokens: burst, filled_ns: clock::monotonic_ns() };
     Running::start(format!("200 for {rate} requests a second and bursts of {burst}, 429 beyond"), bucket)
 }
 
-/// `count` slots that hold a request for `service_ms` each, without CPU time, and one queue in front without a limit:
-/// the capacity is 1000 * `count` / `service_ms` a second.
+/// `count` slots that hold a request for `service_ms` each, without CPU time, and one queue in
+/// front without a limit: the capacity is 1000 * `count` / `service_ms` a second.
 pub fn slots(count: usize, service_ms: f64) -> io::Result<Running> {
     let queue = Queue::new(count, (service_ms * 1e6) as u64);
     Running::start(format!("{count} slots of {service_ms} ms"), queue)
 }
 
-/// One place that holds a request for `us` microseconds without CPU time, behind a queue that takes whatever comes:
-/// the capacity is 1 000 000 / `us` a second, and beyond it nothing fails, everything only gets later.
+/// One place that holds a request for `us` microseconds without CPU time, behind a queue that takes
+/// whatever comes: the capacity is 1 000 000 / `us` a second, and beyond it nothing fails,
+/// everything only gets later.
 pub fn deep_queue(us: u64) -> io::Result<Running> {
     Running::start(format!("{us} us a request behind a queue without end"), Queue::new(1, us * 1000))
 }
 
-/// `count` slots with one queue in front; how long each holds a request is drawn from an exponential distribution with a mean
-/// of `us` microseconds (M/M/k under random arrivals). The same seed draws the same times.
+/// `count` slots with one queue in front; how long each holds a request is drawn from an
+/// exponential distribution with a mean of `us` microseconds (M/M/k under random arrivals). The
+/// same seed draws the same times.
 pub fn random(count: usize, us: u64, seed: u64) -> io::Result<Running> {
     let mut queue = Queue::new(count, us * 1000);
     queue.draw = Some(Draw(seed));
@@ -121,8 +126,9 @@ pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
     Running::start(format!("stands still for {stall_ms} ms in every {every_ms} ms"), stall)
 }
 
-/// Answers at once, but stands still for a time drawn from `from_ms` to `to_ms` after every `gap_ms` in which it worked; with
-/// `random` the time between is drawn from an exponential distribution of that mean. The same seed gives the same stalls.
+/// Answers at once, but stands still for a time drawn from `from_ms` to `to_ms` after every
+/// `gap_ms` in which it worked; with `random` the time between is drawn from an exponential
+/// distribution of that mean. The same seed gives the same stalls.
 pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) -> io::Result<Running> {
     let between = if random { "at random after a mean of" } else { "after every" };
     let description = format!("stands still for {from_ms} to {to_ms} ms {between} {gap_ms} ms");
@@ -131,7 +137,8 @@ pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) ->
     Running::start(description, stalls)
 }
 
-/// Like [`exact_cpu`], with `us_fast` and `us_slow` in turn, each for the time `switch`, the fast one first.
+/// Like [`exact_cpu`], with `us_fast` and `us_slow` in turn, each for the time `switch`, the fast
+/// one first.
 pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Running> {
     let description = format!("{us_fast} us and {us_slow} us of CPU time a request, in turn every {switch:?}");
     let regimes = Regimes {
@@ -143,8 +150,8 @@ pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Runni
     Running::start(description, regimes)
 }
 
-/// Ill-treats every `every`-th request (or connection, for a fault that strikes there; 1: each), and answers the others
-/// as a good server would.
+/// Ill-treats every `every`-th request (or connection, for a fault that strikes there; 1: each),
+/// and answers the others as a good server would.
 pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
     let description = match every {
         0 | 1 => fault.description(),
@@ -193,9 +200,10 @@ impl ExactCpu {
         ExactCpu { cost_ns, due_ns: 0 }
     }
 
-    /// Burns what is missing to the cost of one more request. What the thread did since the last burn (sending that
-    /// reply, waiting for events, reading this request) counts; what it did beyond the cost of a whole request
-    /// (accepting many connections) is forgotten, so that no debt gathers. The clock's grain is carried on.
+    /// Burns what is missing to the cost of one more request. What the thread did since the last
+    /// burn (sending that reply, waiting for events, reading this request) counts; what it did
+    /// beyond the cost of a whole request (accepting many connections) is forgotten, so that no
+    /// debt gathers. The clock's grain is carried on.
     fn burn(&mut self) {
         let mut used_ns = clock::thread_cpu_ns();
         self.due_ns += self.cost_ns;
@@ -238,8 +246,8 @@ impl Service for TokenBucket {
     }
 }
 
-/// First come, first served, by arithmetic: when a request comes, it is known when its slot will be done with it. So a
-/// late wake-up of this thread delays one reply and never the queue.
+/// First come, first served, by arithmetic: when a request comes, it is known when its slot will be
+/// done with it. So a late wake-up of this thread delays one reply and never the queue.
 struct Queue {
     service_ns: u64,
     /// Service times are exponential, or all the same (`None`).

@@ -1,4 +1,5 @@
-//! The benchmark scripts run, small, so that they cannot rot. Whether their figures hold is not asked here.
+//! The benchmark scripts run, small, so that they cannot rot. Whether their figures hold is not
+//! asked here.
 
 use std::path::Path;
 use std::process::Command;

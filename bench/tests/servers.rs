@@ -212,7 +212,8 @@ fn exact_cpu_costs_exactly_that() {
     for us in [50, 400] {
         let server = servers::exact_cpu(us).expect("starts");
         let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(&server).expect("connects")).collect();
-        // What else the machine does only adds to the CPU time of a request: the best of some batches counts.
+        // What else the machine does only adds to the CPU time of a request: the best of some
+        // batches counts.
         let (expect_rps, mut best_rps) = (1e6 / us as f64, 0.0f64);
         for _ in 0..40 {
             let earlier = server.stats();

@@ -1,7 +1,7 @@
 //! What the program is linked with and what it knows of its own build.
 //!
-//! Scripts may `require` modules that are written in C, which take Lua's functions from the program that loads them: they
-//! are among the symbols that this program shows. Nothing else is.
+//! Scripts may `require` modules that are written in C, which take Lua's functions from the program
+//! that loads them: they are among the symbols that this program shows. Nothing else is.
 //!
 //! `plimsoll --version --verbose` names the commit. Not here: what else it says (`version`).
 
@@ -27,8 +27,8 @@ fn main() {
     }
 }
 
-/// The commit that these sources are of; none where nobody can tell: outside a repository, without git. A debug build names
-/// none either: it would have to be built again after each commit.
+/// The commit that these sources are of; none where nobody can tell: outside a repository, without
+/// git. A debug build names none either: it would have to be built again after each commit.
 fn commit() -> Option<String> {
     let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
     // A package names the commit that it was made of.

@@ -1,4 +1,5 @@
-//! Fuzzes the reader of `.dat` files of plimsoll-analysis by coverage, with the driver of its tests: any text.
+//! Fuzzes the reader of `.dat` files of plimsoll-analysis by coverage, with the driver of its
+//! tests: any text.
 
 #![no_main]
 

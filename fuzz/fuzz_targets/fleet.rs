@@ -1,4 +1,5 @@
-//! What machines of a fleet say to each other: any bytes are refused, or are messages that are written and read again as they are.
+//! What machines of a fleet say to each other: any bytes are refused, or are messages that are
+//! written and read again as they are.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

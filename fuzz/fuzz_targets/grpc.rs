@@ -1,5 +1,6 @@
-//! Fuzzes what plimsoll-traffic understands of gRPC by coverage: content of answers as messages, answers of a server's reflection, sets
-//! of descriptors, bodies of JSON for a message with fields of every kind. Nothing may panic.
+//! Fuzzes what plimsoll-traffic understands of gRPC by coverage: content of answers as messages,
+//! answers of a server's reflection, sets of descriptors, bodies of JSON for a message with fields
+//! of every kind. Nothing may panic.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! Fuzzes a connection of plimsoll-wire that speaks HTTP/2 by coverage, with the driver of its tests: any bytes after three requests,
-//! in many splits; and any bytes as a client's, on the server's side.
+//! Fuzzes a connection of plimsoll-wire that speaks HTTP/2 by coverage, with the driver of its
+//! tests: any bytes after three requests, in many splits; and any bytes as a client's, on the
+//! server's side.
 //!
 //! The first byte seeds the splits; the others are what the other side sent.
 

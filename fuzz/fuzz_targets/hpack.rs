@@ -1,4 +1,5 @@
-//! Fuzzes HPACK's reader by coverage: any blocks in a row, with a table of any size; what is read and written again reads the same.
+//! Fuzzes HPACK's reader by coverage: any blocks in a row, with a table of any size; what is read
+//! and written again reads the same.
 //!
 //! The first byte is the table's size in units of 32 bytes; blocks are apart by the byte 0xfe.
 

@@ -1,5 +1,5 @@
-//! Fuzzes the importers of plimsoll-traffic by coverage: each is given the same file. It is understood or refused, and what is made of
-//! it is TOML.
+//! Fuzzes the importers of plimsoll-traffic by coverage: each is given the same file. It is
+//! understood or refused, and what is made of it is TOML.
 
 #![no_main]
 

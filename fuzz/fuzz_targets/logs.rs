@@ -1,4 +1,5 @@
-//! Fuzzes the readers of access logs of plimsoll-traffic by coverage: a format, a blank line, and lines that it is to read.
+//! Fuzzes the readers of access logs of plimsoll-traffic by coverage: a format, a blank line, and
+//! lines that it is to read.
 
 #![no_main]
 

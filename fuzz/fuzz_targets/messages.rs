@@ -1,4 +1,5 @@
-//! Fuzzes what `request()` of a script returns by coverage: its messages are counted, or the first place that is no HTTP is named.
+//! Fuzzes what `request()` of a script returns by coverage: its messages are counted, or the first
+//! place that is no HTTP is named.
 
 #![no_main]
 

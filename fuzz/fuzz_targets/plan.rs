@@ -1,4 +1,5 @@
-//! A plan from another machine: any bytes are refused, or are a plan that is written and read again as it is.
+//! A plan from another machine: any bytes are refused, or are a plan that is written and read again
+//! as it is.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

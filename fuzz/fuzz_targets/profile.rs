@@ -1,4 +1,5 @@
-//! Fuzzes the profile readers of plimsoll-analysis by coverage, with the driver of their tests: any bytes.
+//! Fuzzes the profile readers of plimsoll-analysis by coverage, with the driver of their tests: any
+//! bytes.
 
 #![no_main]
 

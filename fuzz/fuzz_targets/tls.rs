@@ -1,4 +1,5 @@
-//! Fuzzes the client's side of TLS: any bytes from a server give a reason or wait for more, and never a request's way free.
+//! Fuzzes the client's side of TLS: any bytes from a server give a reason or wait for more, and
+//! never a request's way free.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzes results of vegeta by coverage, in whichever encoding their first bytes say: they are read or refused; what was read and is
-//! written in any encoding is read again.
+//! Fuzzes results of vegeta by coverage, in whichever encoding their first bytes say: they are read
+//! or refused; what was read and is written in any encoding is read again.
 
 #![no_main]
 

@@ -1,9 +1,10 @@
 //! The floor: the least that a closed-loop HTTP/1.1 client can do, to see what a real one adds.
 //!
-//! One thread, N connections, edge-triggered epoll; a reply is one `recv`, counted and not parsed, one read of the clock
-//! and one `send`. It believes that every reply is as long as the first.
+//! One thread, N connections, edge-triggered epoll; a reply is one `recv`, counted and not parsed,
+//! one read of the clock and one `send`. It believes that every reply is as long as the first.
 //!
-//! Not here: anything that makes a load tester: checking replies, errors, rates, percentiles beyond the median.
+//! Not here: anything that makes a load tester: checking replies, errors, rates, percentiles beyond
+//! the median.
 
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;

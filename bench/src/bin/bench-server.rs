@@ -1,7 +1,7 @@
 //! Runs one of the servers of this crate by itself: `bench-server KIND [ARGS]`.
 //!
-//! The first line of stdout is its address. It runs until it is killed or its stdin ends, so that it cannot outlive the
-//! script that started it.
+//! The first line of stdout is its address. It runs until it is killed or its stdin ends, so that
+//! it cannot outlive the script that started it.
 
 use plimsoll_bench::Fault;
 use plimsoll_bench::servers::{self, Running};

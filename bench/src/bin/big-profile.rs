@@ -1,8 +1,9 @@
-//! Writes a pprof profile of a given size, to measure reading and drawing with: a made-up program of 30 000 functions,
-//! each with a few callees of which the first are the most frequent, caught at depths of 20 to 60.
+//! Writes a pprof profile of a given size, to measure reading and drawing with: a made-up program
+//! of 30 000 functions, each with a few callees of which the first are the most frequent, caught at
+//! depths of 20 to 60.
 //!
-//! `big-profile FILE [MEGABYTES]`; what it writes is unpacked, so that `gzip FILE` shows the other half of the matter. The
-//! same arguments give the same file.
+//! `big-profile FILE [MEGABYTES]`; what it writes is unpacked, so that `gzip FILE` shows the other
+//! half of the matter. The same arguments give the same file.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,6 @@
-//! `prove` on simulated builds: `prove-simulated [COMPARISONS] [tables]` prints one JSON document, the number of comparisons by
-//! world and verdict, or all tables of false alarms, coverage and builds that are worse in one hidden way.
+//! `prove` on simulated builds: `prove-simulated [COMPARISONS] [tables]` prints one JSON document,
+//! the number of comparisons by world and verdict, or all tables of false alarms, coverage and
+//! builds that are worse in one hidden way.
 
 #[path = "../../../crates/plimsoll-analysis/examples/truth/prove.rs"]
 mod truth;

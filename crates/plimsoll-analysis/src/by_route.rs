@@ -20,7 +20,8 @@ pub struct RouteSummary {
     pub figures: RouteFigures<Latency>,
 }
 
-/// The routes of a load in the order of its plan, also those that were never asked; none where there is only one.
+/// The routes of a load in the order of its plan, also those that were never asked; none where
+/// there is only one.
 pub fn by_route(run: &Run) -> Vec<RouteSummary> {
     let routes = &run.plan.traffic.routes;
     if routes.len() < 2 {

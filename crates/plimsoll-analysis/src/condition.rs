@@ -1,13 +1,15 @@
-//! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]), lists of them
-//! ([`Conditions`]). Not here: the same looked after while a run is under way ([`crate::ConditionWatch`]).
+//! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]),
+//! lists of them ([`Conditions`]). Not here: the same looked after while a run is under way
+//! ([`crate::ConditionWatch`]).
 //!
-//! A condition is said to *hold* when it is true of the run; whether that is good or bad is the caller's affair. For a gate
-//! ([`Conditions::crossed`]) a condition on something that was not measured counts as crossed: a gate that cannot tell must
-//! not let pass.
+//! A condition is said to *hold* when it is true of the run; whether that is good or bad is the
+//! caller's affair. For a gate ([`Conditions::crossed`]) a condition on something that was not
+//! measured counts as crossed: a gate that cannot tell must not let pass.
 //!
-//! Latencies are of all requests that were scheduled: one that failed, was never sent or was not answered is slower than
-//! any bound, as in an [`crate::Slo`]. Else a server that answers nothing but errors would have no slow request. So a
-//! percentile may have no bound (it is infinite), and so has the mean or the maximum as soon as one request did not succeed.
+//! Latencies are of all requests that were scheduled: one that failed, was never sent or was not
+//! answered is slower than any bound, as in an [`crate::Slo`]. Else a server that answers nothing
+//! but errors would have no slow request. So a percentile may have no bound (it is infinite), and
+//! so has the mean or the maximum as soon as one request did not succeed.
 
 use crate::format;
 use crate::named;
@@ -39,7 +41,8 @@ pub enum Metric {
     Errors,
     /// Successes a second.
     Throughput,
-    /// CPU time that the server took for each request it answered, in ns; known of a finished run only.
+    /// CPU time that the server took for each request it answered, in ns; known of a finished run
+    /// only.
     Cpu,
     /// Requests that were never sent.
     Unsent(Amount),
@@ -70,7 +73,8 @@ pub enum Op {
 }
 
 impl Op {
-    /// A comparison such as `p99>200ms` as its name, the operation and its value; `None` where one is missing.
+    /// A comparison such as `p99>200ms` as its name, the operation and its value; `None` where one
+    /// is missing.
     pub fn split(text: &str) -> Option<(&str, Op, &str)> {
         // A name in quotation marks may have any characters.
         let named = named::quoted(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
@@ -171,13 +175,15 @@ impl Condition {
         Ok(Condition { route: route.map(str::to_owned), metric, op, value })
     }
 
-    /// The figure of a finished run that this condition is about: a latency is infinite where more requests than it may
-    /// leave out did not succeed. `None` where nothing was measured (a latency without any success, a share of no request).
+    /// The figure of a finished run that this condition is about: a latency is infinite where more
+    /// requests than it may leave out did not succeed. `None` where nothing was measured (a latency
+    /// without any success, a share of no request).
     pub fn figure(&self, run: &Run) -> Option<f64> {
         self.figure_with(run, &|| ServerUse::of(run).ok())
     }
 
-    /// The same with what the server used, which `run` itself does not tell where it is made of several.
+    /// The same with what the server used, which `run` itself does not tell where it is made of
+    /// several.
     pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {
@@ -307,7 +313,8 @@ pub(crate) struct Observed<'a> {
     pub ledger: &'a Ledger,
     /// The number that shares are of.
     pub requests: u64,
-    /// Requests beyond those that have no answer yet, and are known to be slower than what is asked about.
+    /// Requests beyond those that have no answer yet, and are known to be slower than what is asked
+    /// about.
     pub overdue: u64,
     /// The times that are asked about.
     pub times: Option<&'a Histogram>,
@@ -341,7 +348,8 @@ impl Observed<'_> {
 }
 
 impl Observed<'_> {
-    /// A latency over all requests. Timeouts are in the histograms, above what was answered in time.
+    /// A latency over all requests. Timeouts are in the histograms, above what was answered in
+    /// time.
     fn latency(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
         let (all, good) = (self.requests + self.overdue, self.ledger.succeeded.min(histogram.count()));
         if good == 0 && self.overdue == 0 {
@@ -374,8 +382,9 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// Whether it decides. Of a void load (the generator was the limit, or the machine was disturbed) errors that were
-    /// counted do; times and rates do not, and neither does what was not measured.
+    /// Whether it decides. Of a void load (the generator was the limit, or the machine was
+    /// disturbed) errors that were counted do; times and rates do not, and neither does what was
+    /// not measured.
     pub fn decides(&self, is_void: bool) -> bool {
         let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
         self.figure.is_some() && (is_of_errors || !is_void)
@@ -411,7 +420,8 @@ impl Conditions {
         self.crossed_with(run, &|| ServerUse::of(run).ok())
     }
 
-    /// The same with what the server used, which `run` itself does not tell where it is made of several.
+    /// The same with what the server used, which `run` itself does not tell where it is made of
+    /// several.
     pub fn crossed_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<Crossing> {
         let crossing = |condition: &Condition| {
             let figure = condition.figure_with(run, used);
@@ -460,7 +470,8 @@ impl Statistic {
     }
 }
 
-/// What stands before the statistic of a time: nothing for response times, which are meant where nothing is said.
+/// What stands before the statistic of a time: nothing for response times, which are meant where
+/// nothing is said.
 pub(crate) fn measure_prefix(measure: TimeMeasure) -> String {
     if measure == TimeMeasure::response() { String::new() } else { format!("{}.", measure.name()) }
 }

@@ -8,12 +8,13 @@ use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
 use std::collections::VecDeque;
 
-/// Conditions looked after while a run is under way: shares are of the requests that have ended so far. Where a latency
-/// must not be above a bound, requests that have been waiting for longer than that count as well: a server that hangs
-/// ends nothing.
+/// Conditions looked after while a run is under way: shares are of the requests that have ended so
+/// far. Where a latency must not be above a bound, requests that have been waiting for longer than
+/// that count as well: a server that hangs ends nothing.
 ///
-/// Nothing is said in the first second, nor of shares of fewer than 20 requests before the fifth: a first slow or failed
-/// request is not a run. Throughput is that since the start of the measured window.
+/// Nothing is said in the first second, nor of shares of fewer than 20 requests before the fifth: a
+/// first slow or failed request is not a run. Throughput is that since the start of the measured
+/// window.
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
@@ -34,7 +35,8 @@ struct WatchedFigures {
     /// Each of the times that conditions are about.
     times: Vec<(TimeMeasure, Histogram)>,
     succeeded_in_window: u64,
-    /// Requests scheduled up to the end of each tick (schedule time, ns), as far back as a bound of a latency reaches.
+    /// Requests scheduled up to the end of each tick (schedule time, ns), as far back as a bound of
+    /// a latency reaches.
     scheduled: VecDeque<(u64, u64)>,
 }
 
@@ -71,8 +73,8 @@ impl WatchedFigures {
         self.ledger.requests() + self.ledger.unsent
     }
 
-    /// How many requests at least have been waiting for longer than `bound_ns`: those scheduled as long ago, less all that
-    /// have ended.
+    /// How many requests at least have been waiting for longer than `bound_ns`: those scheduled as
+    /// long ago, less all that have ended.
     fn overdue(&self, end_ns: u64, bound_ns: u64) -> u64 {
         let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
         old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended()))
@@ -110,7 +112,8 @@ impl ConditionWatch {
         ConditionWatch { conditions, about, measured_from_ns: plan.load.warmup_ns, seen, reach_ns }
     }
 
-    /// Takes the next tick, which ends at `end_ns` of schedule time; a condition that holds now is returned.
+    /// Takes the next tick, which ends at `end_ns` of schedule time; a condition that holds now is
+    /// returned.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
         let reach_ns = self.reach_ns;
         self.seen.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));

@@ -1,8 +1,9 @@
-//! What speaks against the figures of a finding ([`Doubts`]): every finding carries its own, in the order in which they are
-//! to be read, and hands its figures out with them. Each has a kind, by which a format knows where it belongs, and a
-//! sentence.
+//! What speaks against the figures of a finding ([`Doubts`]): every finding carries its own, in the
+//! order in which they are to be read, and hands its figures out with them. Each has a kind, by
+//! which a format knows where it belongs, and a sentence.
 //!
-//! Not here: when something is doubtful (each finding says so where it is concluded), and how a doubt looks.
+//! Not here: when something is doubtful (each finding says so where it is concluded), and how a
+//! doubt looks.
 
 use crate::sentence::Sentence;
 
@@ -79,7 +80,8 @@ impl DoubtKind {
         DoubtKind::Unlike,
     ];
 
-    /// Whether it is said in a few words that stand in one line with the figure, and not in a sentence above all figures.
+    /// Whether it is said in a few words that stand in one line with the figure, and not in a
+    /// sentence above all figures.
     pub fn is_beside(self) -> bool {
         matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread)
     }

@@ -1,6 +1,8 @@
-//! What failed answers said, over one load or many: of each kind the first, and how many there were.
+//! What failed answers said, over one load or many: of each kind the first, and how many there
+//! were.
 //!
-//! Not here: how an answer becomes text (`plimsoll_model::failed_answer`), how it looks in a report.
+//! Not here: how an answer becomes text (`plimsoll_model::failed_answer`), how it looks in a
+//! report.
 
 use plimsoll_model::{CallFault, FailedAnswer, Purpose, RequestFailure, Run, Tag, Trial};
 
@@ -54,12 +56,14 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
             }
         }
     }
-    // One whose end did not come in time is not counted as an answer: what it said is no failed answer's.
+    // One whose end did not come in time is not counted as an answer: what it said is no failed
+    // answer's.
     kinds.retain(|kind| kind.requests > 0);
     kinds
 }
 
-/// The requests of a load that ended like this one: with its status, as its call did, with what is no HTTP, or missing what it misses.
+/// The requests of a load that ended like this one: with its status, as its call did, with what is
+/// no HTTP, or missing what it misses.
 fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.missed, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {

@@ -11,7 +11,8 @@ use crate::others::{BURST_CORES, CORES_MAX, STEAL_MAX};
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess, SelfMeasurement};
 use plimsoll_model::units::MS;
 
-/// The highest rate against the reference server in docs/reference/benchmarks.md (`sweep`, 1 000 users, two cores).
+/// The highest rate against the reference server in docs/reference/benchmarks.md (`sweep`, 1 000
+/// users, two cores).
 pub const BENCHMARK_RPS: f64 = 79_523.0;
 /// CPU time of plimsoll a request there, us (64 connections, one thread).
 pub const BENCHMARK_CPU_US: f64 = 9.06;

@@ -1,6 +1,7 @@
-//! Numbers for people: three significant digits, units that fit, no false precision. Every figure of every output is
-//! written here, so that one value never has two spellings. (Conditions and promises, such as `p99<=500ms`, are a
-//! language of their own: what is written must read back. See [`crate::condition`].)
+//! Numbers for people: three significant digits, units that fit, no false precision. Every figure
+//! of every output is written here, so that one value never has two spellings. (Conditions and
+//! promises, such as `p99<=500ms`, are a language of their own: what is written must read back. See
+//! [`crate::condition`].)
 
 use crate::sentence::{Remedy, Sentence};
 pub use plimsoll_model::calendar::date;
@@ -112,15 +113,16 @@ pub fn change(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 
-/// `value` with so many significant digits, written as the nearest decimal: 2002.3, never 2002.3000000000002. Whole
-/// numbers stay as they are.
+/// `value` with so many significant digits, written as the nearest decimal: 2002.3, never
+/// 2002.3000000000002. Whole numbers stay as they are.
 pub fn rounded(value: f64, digits: i32) -> f64 {
     if !value.is_finite() || value.fract() == 0.0 {
         return value;
     }
     let places = digits - 1 - value.abs().log10().floor() as i32;
     let near = match places {
-        // A power of ten below 10^22 is exact, and a quotient of such numbers is the nearest one to the decimal.
+        // A power of ten below 10^22 is exact, and a quotient of such numbers is the nearest one to
+        // the decimal.
         1..=22 => (value * 10f64.powi(places)).round() / 10f64.powi(places),
         ..=0 => value.round(),
         _ => value,

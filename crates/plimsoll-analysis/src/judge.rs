@@ -1,19 +1,23 @@
 //! What a trial showed ([`TrialOutcome`]): a run held against an SLO ([`judge`]).
 //!
-//! An open trial **passes** when every bound of the SLO holds over all requests scheduled in its judged window (failed,
-//! unsent and unanswered ones are slower than any bound) and its backlog does not grow. It is **void** when the generator
-//! was the limit, whatever the SLO says; unless the server was silent towards requests that had left for so long that it
-//! broke a bound by that alone. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
+//! An open trial **passes** when every bound of the SLO holds over all requests scheduled in its
+//! judged window (failed, unsent and unanswered ones are slower than any bound) and its backlog
+//! does not grow. It is **void** when the generator was the limit, whatever the SLO says; unless
+//! the server was silent towards requests that had left for so long that it broke a bound by that
+//! alone. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
 //!
-//! Others on the machine ([`Others`]) can only take from the server: a load that held in spite of them held, and one that
-//! did not says nothing. So a disturbed open trial is void unless it passes, and a disturbed closed one is void.
+//! Others on the machine ([`Others`]) can only take from the server: a load that held in spite of
+//! them held, and one that did not says nothing. So a disturbed open trial is void unless it
+//! passes, and a disturbed closed one is void.
 //!
-//! The backlog grows when the mean number in flight in the last quarter exceeds that in the second quarter by more than
-//! 1 % of the arrivals between the middles of the two, and by more than chance would do: one request, plus two standard
-//! deviations of the difference of two such means for requests that come and go independently (sqrt(4 n W / T), n in
-//! flight, W their mean stay, T the quarter). At 100/s and more that guard is below the 1 % and changes nothing.
+//! The backlog grows when the mean number in flight in the last quarter exceeds that in the second
+//! quarter by more than 1 % of the arrivals between the middles of the two, and by more than chance
+//! would do: one request, plus two standard deviations of the difference of two such means for
+//! requests that come and go independently (sqrt(4 n W / T), n in flight, W their mean stay, T the
+//! quarter). At 100/s and more that guard is below the 1 % and changes nothing.
 //!
-//! Requests whose answer is held back until its first part is acknowledged ([`crate::held_back`]) are no backlog.
+//! Requests whose answer is held back until its first part is acknowledged ([`crate::held_back`])
+//! are no backlog.
 //!
 //! Not here: which plan to try next.
 
@@ -79,7 +83,8 @@ pub struct TrialOutcome {
     pub planned_ns: u64,
     /// Whether it was ended before its schedule's end.
     pub stopped: bool,
-    /// Successes a second in the judged window; of a load of sessions, as many sessions as they make.
+    /// Successes a second in the judged window; of a load of sessions, as many sessions as they
+    /// make.
     pub achieved_rps: f64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
@@ -108,7 +113,8 @@ pub struct Evidence {
     pub excess: f64,
     /// Bad requests for that bound.
     pub bad: u64,
-    /// Slower than this is bad for it, in ns; `None`: only failures are, or the bound is one of single requests.
+    /// Slower than this is bad for it, in ns; `None`: only failures are, or the bound is one of
+    /// single requests.
     pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KINDS],
@@ -118,21 +124,25 @@ pub struct Evidence {
     pub unanswered: u64,
     /// Mean number in flight in each quarter of the judged window.
     pub in_flight: [f64; 4],
-    /// The mean number of these that wait for the rest of their answer alone, where acknowledgements hold it back.
+    /// The mean number of these that wait for the rest of their answer alone, where
+    /// acknowledgements hold it back.
     pub held_back: [f64; 4],
     /// Growth of the backlog as a share of the arrivals.
     pub growth: f64,
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
-    /// Successes a second while the server was saturated (falling behind, or rejecting): what it can do.
+    /// Successes a second while the server was saturated (falling behind, or rejecting): what it
+    /// can do.
     pub saturated_rps: Option<f64>,
     /// Relative standard error of that.
     pub saturated_error: f64,
     /// The server rejects what is too much, and does so without falling behind.
     pub rejecting: bool,
-    /// Requests were rejected before the judged window began: saved-up tokens of a limiter were gone.
+    /// Requests were rejected before the judged window began: saved-up tokens of a limiter were
+    /// gone.
     pub primed: bool,
-    /// Relative gap between the number in flight and rate x stay (Little's law), where it can be told.
+    /// Relative gap between the number in flight and rate x stay (Little's law), where it can be
+    /// told.
     pub little_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
@@ -153,7 +163,8 @@ pub struct Evidence {
 /// What a trial showed of one bound of the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
-    /// Slower than this is bad, ns; `None`: only failures are, or what is bounded is no time of requests.
+    /// Slower than this is bad, ns; `None`: only failures are, or what is bounded is no time of
+    /// requests.
     pub bound_ns: Option<u64>,
     /// Share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
@@ -305,7 +316,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let failures: u64 = ledger.failed_total();
             outcome.evidence.rejecting = failures > 0;
             let (series, inside) = window_series(run, &window);
-            // The last answers, which came after the window, tell how long a silence at its end lasted.
+            // The last answers, which came after the window, tell how long a silence at its end
+            // lasted.
             outcome.evidence.stalls = stalls::of(whole_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated(&series[..inside], window.tick_ns, failures > 0).map(|s| s.0 / summary.requests_each);
@@ -327,7 +339,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     outcome
 }
 
-/// What was under way when a trial was cut short, since it had shown what it was to show, has not failed.
+/// What was under way when a trial was cut short, since it had shown what it was to show, has not
+/// failed.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
     match &run.ending {
@@ -336,8 +349,9 @@ fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     }
 }
 
-/// Whether the statuses of a failed trial alone break the SLO, in a way that no interference explains: the server did not accept the
-/// request as it is (400..=499), and that was not for its lateness or for the load.
+/// Whether the statuses of a failed trial alone break the SLO, in a way that no interference
+/// explains: the server did not accept the request as it is (400..=499), and that was not for its
+/// lateness or for the load.
 fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> bool {
     let totals = run.totals();
     let of_load = [408, 425, 429];
@@ -377,7 +391,8 @@ fn open_verdict(
     // What was silent at the window's end may have gone on.
     evidence.stalls = stalls::of(whole_ticks(watch.seen()), window.tick_ns);
 
-    // The bounds. At the end of a whole trial what is unanswered is bad; of a trial cut short only what is overdue.
+    // The bounds. At the end of a whole trial what is unanswered is bad; of a trial cut short only
+    // what is overdue.
     let whole = !outcome.stopped;
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
@@ -454,8 +469,9 @@ fn open_verdict(
     };
 }
 
-/// The longest silence of the server, where silences alone break a bound: whoever came too early in one to be answered in
-/// time had to wait for longer, at any rate, and whether or not the generator kept up with all who came.
+/// The longest silence of the server, where silences alone break a bound: whoever came too early in
+/// one to be answered in time had to wait for longer, at any rate, and whether or not the generator
+/// kept up with all who came.
 fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.had_left);
     let length_ns = window.length_ns() as f64;
@@ -466,8 +482,8 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
 
-/// The ticks of a load that say something of silences. Its last one is a piece: from the last tick's end until the load was over, or
-/// was stopped. That nobody was answered in it says nothing.
+/// The ticks of a load that say something of silences. Its last one is a piece: from the last
+/// tick's end until the load was over, or was stopped. That nobody was answered in it says nothing.
 fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
     match series.split_last() {
         Some((piece, whole)) if piece.succeeded + piece.failed == 0 => whole,
@@ -486,9 +502,9 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
 }
 
-/// Little's law over a whole run: the integral of the number in flight against the sum of all stays. `None` where stays
-/// are missing: warm-up, unanswered requests, too few of them, or a load that was ended (whose last requests, cut short,
-/// have no stay).
+/// Little's law over a whole run: the integral of the number in flight against the sum of all
+/// stays. `None` where stays are missing: warm-up, unanswered requests, too few of them, or a load
+/// that was ended (whose last requests, cut short, have no stay).
 fn little_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
@@ -522,8 +538,8 @@ impl Window {
         (self.length_ns() / self.tick_ns) as usize
     }
 
-    /// The mean of something in each quarter, by its integral over each interval in ns; an interval counts by the part of it that lies
-    /// inside.
+    /// The mean of something in each quarter, by its integral over each interval in ns; an interval
+    /// counts by the part of it that lies inside.
     fn quarters(&self, run: &Run, integral_ns: impl Fn(&Interval) -> f64) -> [f64; 4] {
         let length = self.length_ns() as f64 / 4.0;
         let mut means = [0.0; 4];
@@ -610,7 +626,8 @@ mod tests {
 
     #[test]
     fn an_slo_bounds_any_time_of_requests_or_connections() {
-        // 1 000 requests are answered within 2 ms; of 50 of them the first byte took 20 ms, and of 1 of 10 connections 30 ms.
+        // 1 000 requests are answered within 2 ms; of 50 of them the first byte took 20 ms, and of
+        // 1 of 10 connections 30 ms.
         let seen = run(&[(1000.0, 10)], |at| {
             let mut tick = tick(100, 2, 1);
             let (mut ttfb, mut connect) = (Histogram::new(), Histogram::new());
@@ -680,7 +697,8 @@ mod tests {
         assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
     }
 
-    /// As kernels acknowledge the first answers of a connection at once, and put it off later: 40 ms more, step by step.
+    /// As kernels acknowledge the first answers of a connection at once, and put it off later: 40
+    /// ms more, step by step.
     #[test]
     fn the_rest_of_an_answer_that_waits_for_an_acknowledgement_is_no_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
@@ -744,7 +762,8 @@ mod tests {
 
     #[test]
     fn a_silence_that_breaks_the_promise_is_the_servers_though_not_all_was_sent() {
-        // From tick 2 to 9 of 20 nobody is answered, and a worker is busy making connections; then what had left is.
+        // From tick 2 to 9 of 20 nobody is answered, and a worker is busy making connections; then
+        // what had left is.
         let silence = |service_ms: u64| {
             run(&[(1000.0, 20)], move |at| {
                 let mut interval = tick(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);
@@ -874,7 +893,8 @@ mod tests {
 
     #[test]
     fn what_is_cut_short_under_way_has_not_failed() {
-        // Of the last tick: what was answered, what failed, and what was under way at its end; and the share of successes.
+        // Of the last tick: what was answered, what failed, and what was under way at its end; and
+        // the share of successes.
         let shown = || Stop::Shown("enough".into());
         for (answered, failed, under_way, ending, expect) in [
             (60, 0, 40, Ending::Finished, 0.96),

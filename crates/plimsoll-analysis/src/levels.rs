@@ -1,8 +1,9 @@
-//! What was measured at each of several loads, from runs or from the text of `.dat` files: its peak and knee, how two such
-//! lists differ, and how long a level has to be measured.
+//! What was measured at each of several loads, from runs or from the text of `.dat` files: its peak
+//! and knee, how two such lists differ, and how long a level has to be measured.
 //!
-//! A `.dat` file holds a line a level: `concurrency qps mean_ms success_percent`, separated by white space. Empty lines,
-//! comments (`#`, `%`, `;`, `//`) and headings of words are passed over; so are further columns.
+//! A `.dat` file holds a line a level: `concurrency qps mean_ms success_percent`, separated by
+//! white space. Empty lines, comments (`#`, `%`, `;`, `//`) and headings of words are passed over;
+//! so are further columns.
 
 use crate::others::Others;
 use crate::series::{Spread, spread};
@@ -43,7 +44,8 @@ pub struct Level {
 }
 
 impl Level {
-    /// The level that `run` measured; `None` where its load changes over time, as that of a log does.
+    /// The level that `run` measured; `None` where its load changes over time, as that of a log
+    /// does.
     pub fn of(run: &Run) -> Option<(LoadUnit, Level)> {
         let (over, curve) = match &run.plan.load.shape {
             LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
@@ -130,8 +132,8 @@ fn goodput(run: &Run) -> f64 {
     if run.duration_ns() > 0 { succeeded as f64 * 1e9 / run.duration_ns() as f64 } else { 0.0 }
 }
 
-/// The loads of an experiment that measured its target, in order; of a sweep its levels as they were asked for. Neither trials
-/// beforehand nor loads during which profiles were taken.
+/// The loads of an experiment that measured its target, in order; of a sweep its levels as they
+/// were asked for. Neither trials beforehand nor loads during which profiles were taken.
 pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.asked {
@@ -156,8 +158,8 @@ pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl I
 /// The knee has this share of the peak.
 pub const KNEE_SHARE: f64 = 0.95;
 
-/// The level with the most successes a second; of several with as many, the one with the least load. Rate and load that
-/// are told as the peak are always those of one level.
+/// The level with the most successes a second; of several with as many, the one with the least
+/// load. Rate and load that are told as the peak are always those of one level.
 pub fn peak(levels: &[Level]) -> Option<&Level> {
     let measured = levels.iter().filter(|level| level.rps > 0.0 && level.rps.is_finite());
     measured.max_by(|a, b| a.rps.total_cmp(&b.rps).then(b.load.total_cmp(&a.load)))

@@ -1,15 +1,17 @@
 //! What runs mean, and which plan to try next: plain functions on values.
 //!
-//! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures; [`judge`](judge())
-//! says whether a trial held the SLO, [`Watch`] as soon as that is certain; [`find`] searches for the load line; [`prove`]
-//! compares builds; [`explain`] says what holds the line; [`server`] says what the server used, [`others`] whether somebody else disturbed; [`study`] is what
-//! each command does next, [`finding`] what it found in the end; [`doubts`] is what speaks against that, in [`sentence`]s; [`profile`] reads
-//! profiles, sums them up and compares them; [`stages`] are the figures of a staged load by stage,
-//! [`quantile`] says which quantiles may be stated, [`fitness`] whether a machine is fit to measure. [`format`](mod@format)
+//! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures;
+//! [`judge`](judge()) says whether a trial held the SLO, [`Watch`] as soon as that is certain;
+//! [`find`] searches for the load line; [`prove`] compares builds; [`explain`] says what holds the
+//! line; [`server`] says what the server used, [`others`] whether somebody else disturbed;
+//! [`study`] is what each command does next, [`finding`] what it found in the end; [`doubts`] is
+//! what speaks against that, in [`sentence`]s; [`profile`] reads profiles, sums them up and
+//! compares them; [`stages`] are the figures of a staged load by stage, [`quantile`] says which
+//! quantiles may be stated, [`fitness`] whether a machine is fit to measure. [`format`](mod@format)
 //! writes every figure, wherever it is said.
 //!
-//! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its only text. How a run
-//! was made and how a finding looks are the affair of others.
+//! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its
+//! only text. How a run was made and how a finding looks are the affair of others.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,8 @@
-//! Requests that are named in conditions and promises: `order.p99<=300ms`, `'list, sorted'.errors>1%`.
+//! Requests that are named in conditions and promises: `order.p99<=300ms`,
+//! `'list, sorted'.errors>1%`.
 //!
-//! A name stands before a point, in quotation marks where it could be read as something else. Not here: what is said of them.
+//! A name stands before a point, in quotation marks where it could be read as something else. Not
+//! here: what is said of them.
 
 use plimsoll_model::{RouteRecord, TrafficRecord};
 

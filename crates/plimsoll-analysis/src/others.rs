@@ -1,12 +1,14 @@
-//! Whether others disturbed a load ([`Others`]): CPU that neither the server, nor what it calls, nor the kernel's own
-//! threads, nor plimsoll used, time that the host of a virtual machine took, and waiting for a core. One rule, fixed
-//! beforehand, for every command; it knows nothing of what the load measured, so that no outcome can decide what counts.
-//! One exception: a load of which every answer failed measured nothing that interference could lower. A 404 is no disturbance.
+//! Whether others disturbed a load ([`Others`]): CPU that neither the server, nor what it calls,
+//! nor the kernel's own threads, nor plimsoll used, time that the host of a virtual machine took,
+//! and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of what
+//! the load measured, so that no outcome can decide what counts. One exception: a load of which
+//! every answer failed measured nothing that interference could lower. A 404 is no disturbance.
 //!
-//! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the server and plimsoll used,
-//! *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the server's threads and ours waited for a core in
-//! [`WAIT_SHARE`] of the time that they wanted one. On a machine with cores to spare others cost nothing. The same over
-//! any half second with [`BURST_CORES`]: that is enough to break a p99. And the host disturbs by taking [`STEAL_MAX`] of
+//! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the
+//! server and plimsoll used, *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the
+//! server's threads and ours waited for a core in [`WAIT_SHARE`] of the time that they wanted one.
+//! On a machine with cores to spare others cost nothing. The same over any half second with
+//! [`BURST_CORES`]: that is enough to break a p99. And the host disturbs by taking [`STEAL_MAX`] of
 //! the time wanted. What is not known is not blamed.
 //!
 //! Not here: how the readings were taken.
@@ -16,14 +18,15 @@ use plimsoll_model::series_table as table;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
-/// Cores that others may use in any case: a tick of the kernel's accounts more or less, at both ends of the shortest
-/// loads, and what a quiet machine does besides, stay far below.
+/// Cores that others may use in any case: a tick of the kernel's accounts more or less, at both
+/// ends of the shortest loads, and what a quiet machine does besides, stay far below.
 pub const CORES_MAX: f64 = 0.15;
 /// Share of the server's and our own CPU time that others may use.
 pub const PART_MAX: f64 = 0.05;
 /// From this share of all cores in use on, others are felt.
 pub const BUSY_SHARE: f64 = 0.75;
-/// From this share of the time in which the server's threads or ours waited for a core on, others are felt.
+/// From this share of the time in which the server's threads or ours waited for a core on, others
+/// are felt.
 pub const WAIT_SHARE: f64 = 0.1;
 /// Cores that others may use for half a second, or twice the share above.
 pub const BURST_CORES: f64 = 0.4;
@@ -51,12 +54,13 @@ pub struct Others {
     pub cores: Option<f64>,
     /// Cores of the machine; 0: not known.
     pub machine_cores: f64,
-    /// Share of the time in which a core was wanted that the host of this (virtual) machine gave to others, 0..=1;
-    /// `None`: not known.
+    /// Share of the time in which a core was wanted that the host of this (virtual) machine gave to
+    /// others, 0..=1; `None`: not known.
     pub steal_share: Option<f64>,
     /// Whether that disturbed the load.
     pub disturbed: bool,
-    /// How it was disturbed, or, where it was not, what is not known and why: a sentence without a full stop.
+    /// How it was disturbed, or, where it was not, what is not known and why: a sentence without a
+    /// full stop.
     pub reason: Option<String>,
     /// Time that was looked at, ns.
     pub span_ns: u64,
@@ -143,7 +147,8 @@ impl Others {
             return unknown("the run file was written by an older plimsoll");
         };
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
-        // Whole steps between readings: all counters are read together, and none has to be guessed between them.
+        // Whole steps between readings: all counters are read together, and none has to be guessed
+        // between them.
         let first = idle.samples.partition_point(|sample| sample.at_ns <= from_ns).saturating_sub(1);
         let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
         let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
@@ -156,12 +161,13 @@ impl Others {
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
-            // Neither is exact: what falling asleep and waking take is not idle, and nobody's; busy time is sampled at the
-            // kernel's ticks. A burner is in both.
+            // Neither is exact: what falling asleep and waking take is not idle, and nobody's; busy
+            // time is sampled at the kernel's ticks. A burner is in both.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
-            // What the server calls works for it, and so do the kernel's own threads, such as those that write its files.
+            // What the server calls works for it, and so do the kernel's own threads, such as those
+            // that write its files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
             let our_ns = machine.change_of_ours(table::CLIENT_CPU.name, start_ns, at_ns);
@@ -210,7 +216,8 @@ impl Others {
         others
     }
 
-    /// What others did during several loads (`what`, such as `trials`): disturbed are they all if more than a tenth of them was.
+    /// What others did during several loads (`what`, such as `trials`): disturbed are they all if
+    /// more than a tenth of them was.
     pub fn over<'a>(loads: impl IntoIterator<Item = &'a Others>, what: &str) -> Others {
         let loads: Vec<&Others> = loads.into_iter().collect();
         let disturbed: Vec<&Others> = loads.iter().copied().filter(|load| load.disturbed).collect();
@@ -276,10 +283,12 @@ fn unseen(probes: &Probes) -> String {
     }
 }
 
-/// The worst stretch of about half a second: cores used by others, and its length in seconds; `None` if none was that bad.
+/// The worst stretch of about half a second: cores used by others, and its length in seconds;
+/// `None` if none was that bad.
 fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
-    // CPU time of a server's short-lived children is known late. What others used only grows, so that what looks like
-    // theirs at a moment, and is known to be the server's later on, is taken back.
+    // CPU time of a server's short-lived children is known late. What others used only grows, so
+    // that what looks like theirs at a moment, and is known to be the server's later on, is taken
+    // back.
     let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
     let mut least_ns = f64::INFINITY;
     for account in accounts.iter().rev() {

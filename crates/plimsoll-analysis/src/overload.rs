@@ -1,8 +1,10 @@
-//! What a server does past its line ([`Overloaded`]): one load in steps of the line, from half of it to three times, and back to
-//! half. What is kept of the line at each step, what becomes of the rest, and how long it takes after the load has fallen.
+//! What a server does past its line ([`Overloaded`]): one load in steps of the line, from half of
+//! it to three times, and back to half. What is kept of the line at each step, what becomes of the
+//! rest, and how long it takes after the load has fallen.
 //!
-//! Goodput is what is answered with success within the longest time that was promised: who answers everything much later has kept
-//! nothing of its line. Not here: how the line is found, and that the load is made (`study::overload`).
+//! Goodput is what is answered with success within the longest time that was promised: who answers
+//! everything much later has kept nothing of its line. Not here: how the line is found, and that
+//! the load is made (`study::overload`).
 
 use crate::explain::level_of;
 use crate::find::Findings;
@@ -15,8 +17,9 @@ use std::ops::Range;
 /// The steps, as shares of the line; the last is the way back.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// The rate of which the steps are shares, 1/s: the line; where stalls leave none, or none is certain yet, the most that was answered,
-/// if some load was answered as promised. 0: there is nothing to go beyond.
+/// The rate of which the steps are shares, 1/s: the line; where stalls leave none, or none is
+/// certain yet, the most that was answered, if some load was answered as promised. 0: there is
+/// nothing to go beyond.
 pub fn level_to_pass(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { level_of(findings) } else { 0.0 }
@@ -112,8 +115,8 @@ pub struct Overloaded {
     pub steps: Vec<OverloadStep>,
     /// Each whole second of the load.
     pub seconds: Vec<OverloadSecond>,
-    /// Time from the fall of the load until nearly all that is asked is answered in time again, and stays so, s; `None`: not while
-    /// it was watched.
+    /// Time from the fall of the load until nearly all that is asked is answered in time again, and
+    /// stays so, s; `None`: not while it was watched.
     pub recovery_s: Option<f64>,
     /// How long it was watched after the load had fallen, s.
     pub watched_s: f64,
@@ -126,7 +129,8 @@ pub struct Overloaded {
 
 /// Statuses by which a server says that it is too much.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// A second in which less than this share of what is asked is answered in time is not recovered; of few requests, all but two.
+/// A second in which less than this share of what is asked is answered in time is not recovered; of
+/// few requests, all but two.
 const RECOVERED: f64 = 0.95;
 const FEW: f64 = 0.1;
 /// Shares of the line that are kept past it.
@@ -136,8 +140,8 @@ const DEGRADES: f64 = 0.5;
 const WORKED_OFF: f64 = 0.1;
 
 impl Overloaded {
-    /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time that was promised. `retried`:
-    /// what failed came again, as a route of its own.
+    /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time
+    /// that was promised. `retried`: what failed came again, as a route of its own.
     pub fn of(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> Overloaded {
         let parts = RunByTime { run, bound_ns, retried };
         let requests_each = requests_each(run);
@@ -160,7 +164,8 @@ impl Overloaded {
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
         let settles = back.clone().is_some_and(|back| parts.grows_less(back));
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
-        // A server that answers nothing with success at any rate is none whose line could be passed.
+        // A server that answers nothing with success at any rate is none whose line could be
+        // passed.
         let serves = steps.iter().any(|step| step.answered_rps > 0.0);
         let verdict = least.filter(|_| back.is_some() && serves).map(|least| match recovery_s {
             None if !settles => OverloadVerdict::Metastable,
@@ -285,14 +290,16 @@ impl<'a> RunByTime<'a> {
         seconds
     }
 
-    /// From when on nearly all is answered in time in each second to the end, s after the start; `None`: not even in the last two.
+    /// From when on nearly all is answered in time in each second to the end, s after the start;
+    /// `None`: not even in the last two.
     fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
         let seconds = self.seconds(stretch);
         let after_last_bad = seconds.iter().rposition(|second| !second.is_well()).map_or(0, |last| last + 1);
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
 
-    /// Whether fewer and fewer wait towards the end of a stretch: what is not back yet is on its way.
+    /// Whether fewer and fewer wait towards the end of a stretch: what is not back yet is on its
+    /// way.
     fn grows_less(self, stretch: Range<u64>) -> bool {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
         // Requests that wait, on average, and requests asked.
@@ -313,7 +320,8 @@ mod tests {
     use plimsoll_model::units::MS;
     use plimsoll_model::{Curve, Ending, GrpcStatusSet, Interval, LoadShape, Plan, Stage, Tally};
 
-    /// What a server with a line of 100/s does in a second, by the number of the second and what is offered.
+    /// What a server with a line of 100/s does in a second, by the number of the second and what is
+    /// offered.
     struct Told {
         in_time: u64,
         late: u64,

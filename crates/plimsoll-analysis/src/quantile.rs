@@ -1,17 +1,20 @@
-//! Quantiles of times as they may be stated ([`Quantile`]): over every request of the ledger, and none with too few requests
-//! beyond it.
+//! Quantiles of times as they may be stated ([`Quantile`]): over every request of the ledger, and
+//! none with too few requests beyond it.
 //!
-//! A request that failed, was not sent or was not answered is slower than any bound: else a server that fails fast would look
-//! quick. And a p99.9 of a hundred requests is their longest, not a p99.9.
+//! A request that failed, was not sent or was not answered is slower than any bound: else a server
+//! that fails fast would look quick. And a p99.9 of a hundred requests is their longest, not a
+//! p99.9.
 //!
-//! Not here: promises and conditions, which compare counts of requests ([`crate::slo`], [`crate::condition`]).
+//! Not here: promises and conditions, which compare counts of requests ([`crate::slo`],
+//! [`crate::condition`]).
 
 use crate::format;
 use plimsoll_model::{Histogram, Ledger};
 use std::fmt;
 
-/// A quantile is stated where at least so many requests lie beyond it: its own rank is then known to about a third of that
-/// number (the standard deviation of a count of ten), which is what a tail can be known to.
+/// A quantile is stated where at least so many requests lie beyond it: its own rank is then known
+/// to about a third of that number (the standard deviation of a count of ten), which is what a tail
+/// can be known to.
 pub const BEYOND_MIN: u64 = 10;
 
 /// One quantile, as far as it is known.
@@ -29,8 +32,9 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// The share `q` of `all` requests, of which `succeeded` took the shortest times of `times`; what else is in `times` was given
-    /// up after so long, and the rest of all is slower than any bound.
+    /// The share `q` of `all` requests, of which `succeeded` took the shortest times of `times`;
+    /// what else is in `times` was given up after so long, and the rest of all is slower than any
+    /// bound.
     pub fn of(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
         // The small subtraction undoes the rounding of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
@@ -55,7 +59,8 @@ impl Quantile {
     }
 }
 
-/// As in a cell of a table: `12.5 ms`, `> 30.0 s`, `failed`, or `-` where too few requests lie beyond it.
+/// As in a cell of a table: `12.5 ms`, `> 30.0 s`, `failed`, or `-` where too few requests lie
+/// beyond it.
 impl fmt::Display for Quantile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -127,7 +132,8 @@ mod tests {
             (20, 0, 0, 0.5, "10.0 ms"),
             (19, 0, 0, 0.5, "-"),
             (0, 0, 0, 0.5, "-"),
-            // A server that fails one in twenty at once has no p99, and its p90 is over all requests.
+            // A server that fails one in twenty at once has no p99, and its p90 is over all
+            // requests.
             (950, 0, 50, 0.9, "900 ms"),
             (950, 0, 50, 0.99, "failed"),
             (950, 50, 0, 0.99, "> 30.0 s"),

@@ -1,7 +1,8 @@
-//! What a server completed while it was saturated: its capacity, from closed trials ([`Saturation`]) and from open ones that fell behind
-//! ([`saturated`]).
+//! What a server completed while it was saturated: its capacity, from closed trials
+//! ([`Saturation`]) and from open ones that fell behind ([`saturated`]).
 //!
-//! Not here: which trials say so ([`crate::judge()`]), and what several of them come to ([`crate::find`]).
+//! Not here: which trials say so ([`crate::judge()`]), and what several of them come to
+//! ([`crate::find`]).
 
 use crate::watch::TickFigures;
 use plimsoll_model::units::SECOND;
@@ -13,7 +14,8 @@ pub struct Saturation {
     pub completed: f64,
     /// In so many seconds.
     pub seconds: f64,
-    /// Variance over mean of the completions in pieces of time: 1 for exponential service, 0 for constant.
+    /// Variance over mean of the completions in pieces of time: 1 for exponential service, 0 for
+    /// constant.
     pub dispersion: f64,
     /// How many pieces that is of.
     pub pieces: f64,
@@ -22,9 +24,9 @@ pub struct Saturation {
 /// Pieces that a saturated trial is cut into, at the least: fewer tell no dispersion.
 const PIECES_MIN: usize = 8;
 
-/// What a server completed while its queue never emptied. The first answers of users who all began together come in step, and are
-/// left out. Dispersion is of pieces as long as the bound, since that is how long a queue has to even it out; of shorter ones where
-/// that would leave too few.
+/// What a server completed while its queue never emptied. The first answers of users who all began
+/// together come in step, and are left out. Dispersion is of pieces as long as the bound, since
+/// that is how long a queue has to even it out; of shorter ones where that would leave too few.
 pub(crate) fn saturation(
     series: &[TickFigures],
     tick_ns: u64,
@@ -53,9 +55,9 @@ pub(crate) fn saturation(
     })
 }
 
-/// Successes a second while the server did all it could: after its queue had filled, or after it had begun to reject.
-/// With its relative standard error. The highest and lowest tenth of the ticks are left out, so that a single stall does
-/// not count as capacity.
+/// Successes a second while the server did all it could: after its queue had filled, or after it
+/// had begun to reject. With its relative standard error. The highest and lowest tenth of the ticks
+/// are left out, so that a single stall does not count as capacity.
 pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,

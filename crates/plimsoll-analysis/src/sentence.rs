@@ -1,5 +1,5 @@
-//! Sentences ([`Sentence`]) that say what could be asked otherwise ([`Remedy`]): by what it is, since how it is asked for is
-//! known to who shows the sentence, and to nobody here.
+//! Sentences ([`Sentence`]) that say what could be asked otherwise ([`Remedy`]): by what it is,
+//! since how it is asked for is known to who shows the sentence, and to nobody here.
 //!
 //! Not here: what a remedy is called on a command line.
 

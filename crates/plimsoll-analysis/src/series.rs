@@ -1,11 +1,13 @@
-//! Runs over time and over their distributions, as numbers to be drawn: what happened in each stretch, which latencies
-//! came when, which latency at which percentile, and how much the goodput varied.
+//! Runs over time and over their distributions, as numbers to be drawn: what happened in each
+//! stretch, which latencies came when, which latency at which percentile, and how much the goodput
+//! varied.
 //!
 //! Not here: how any of it looks.
 
 use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 
-/// What happened in one stretch of a run. Rates are in 1/s, times in ns; a time is `None` where nothing was counted.
+/// What happened in one stretch of a run. Rates are in 1/s, times in ns; a time is `None` where
+/// nothing was counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moment {
     /// Start in schedule time, in s.
@@ -34,7 +36,8 @@ pub struct Moment {
     pub work_share: f64,
 }
 
-/// Joins the intervals of a run to at most `columns_max` stretches of equal length: (start in s, length in s, content).
+/// Joins the intervals of a run to at most `columns_max` stretches of equal length: (start in s,
+/// length in s, content).
 fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     let Some((last, _)) = run.intervals.last_key_value() else { return Vec::new() };
     let joined = (*last as usize + 1).div_ceil(columns_max.max(1)).max(1) as u32;
@@ -50,7 +53,8 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     out
 }
 
-/// A run as at most `columns_max` stretches of equal length, in order. Stretches without any interval are left out.
+/// A run as at most `columns_max` stretches of equal length, in order. Stretches without any
+/// interval are left out.
 pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
         let whole = interval.whole();
@@ -62,7 +66,8 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
             length_s,
             after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
             scheduled_rps: rate(whole.ledger.scheduled),
-            // What completes after the window is in the ledger only, what was scheduled before it in the throughput only.
+            // What completes after the window is in the ledger only, what was scheduled before it
+            // in the throughput only.
             succeeded_rps: rate(whole.succeeded_in_window.max(whole.ledger.succeeded)),
             errors_rps: rate(whole.ledger.failed_total() + whole.ledger.unsent),
             p50_ns: quantile(&response, 0.5),
@@ -76,8 +81,8 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
     stretches(run, columns_max).into_iter().map(of).collect()
 }
 
-/// Latencies of a histogram by quantile: (quantile 0..1, ns), ascending, as far as the count can tell (one value above
-/// the last quantile). Empty for an empty histogram.
+/// Latencies of a histogram by quantile: (quantile 0..1, ns), ascending, as far as the count can
+/// tell (one value above the last quantile). Empty for an empty histogram.
 pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     let total = histogram.count();
     let mut seen = 0;
@@ -152,8 +157,9 @@ pub struct Spread {
     pub stretches: usize,
 }
 
-/// The spread of the goodput over the whole seconds of the measured window; over single intervals where there are fewer
-/// than five such seconds. `None` with fewer than three stretches or without any success.
+/// The spread of the goodput over the whole seconds of the measured window; over single intervals
+/// where there are fewer than five such seconds. `None` with fewer than three stretches or without
+/// any success.
 pub fn spread(run: &Run) -> Option<Spread> {
     let interval_ns = run.plan.load.interval_ns.max(1);
     let (from, to) = run.window_ns;
@@ -183,9 +189,10 @@ const BATCHES_MAX: usize = 10;
 /// Fewer stretches say nothing about how sure a mean is.
 const STRETCHES_MIN: usize = 5;
 
-/// How far the goodput of a run may be off: the half-width of its 95 % interval as a share of it. From the means of up to
-/// ten batches of whole intervals inside the measured window, so that neighbours which resemble each other, or make up
-/// for each other, do not make it look better or worse known than it is. `None` where there is too little to tell.
+/// How far the goodput of a run may be off: the half-width of its 95 % interval as a share of it.
+/// From the means of up to ten batches of whole intervals inside the measured window, so that
+/// neighbours which resemble each other, or make up for each other, do not make it look better or
+/// worse known than it is. `None` where there is too little to tell.
 pub fn goodput_error(run: &Run) -> Option<f64> {
     let length_ns = run.plan.load.interval_ns.max(1);
     let (first, end) = (run.window_ns.0.div_ceil(length_ns), run.window_ns.1 / length_ns);
@@ -218,7 +225,8 @@ fn student(freedom: usize) -> f64 {
 /// Fewer visits of a level say nothing about what moves between them.
 pub const VISITS_MIN: usize = 3;
 
-/// The same from the goodputs of separate visits of one load: what moves between these is in it. `None` of too few.
+/// The same from the goodputs of separate visits of one load: what moves between these is in it.
+/// `None` of too few.
 pub fn visits_error(rates: &[f64]) -> Option<f64> {
     let visits = rates.len();
     let mean = rates.iter().sum::<f64>() / visits as f64;
@@ -292,7 +300,8 @@ mod tests {
         assert_eq!(goodput_error(&run(&[10; 4])), None);
         assert_eq!(goodput_error(&run(&[0; 20])), None);
         assert_eq!(goodput_error(&run(&[10; 20])), Some(0.0));
-        // Ten stretches of 8 and 12: standard deviation 2.108, of the mean 0.667, times 2.262 is 1.508 of 10.
+        // Ten stretches of 8 and 12: standard deviation 2.108, of the mean 0.667, times 2.262 is
+        // 1.508 of 10.
         let ten = goodput_error(&run(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
         assert!((ten - 0.1508).abs() < 0.002, "{ten}");
         // What alternates makes up for itself: batches of two are all alike.

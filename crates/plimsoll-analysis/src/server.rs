@@ -1,8 +1,8 @@
-//! What the server used while it carried a load ([`ServerUse`]): CPU a request, requests a second a core, cores, memory,
-//! and its fullest thread.
+//! What the server used while it carried a load ([`ServerUse`]): CPU a request, requests a second a
+//! core, cores, memory, and its fullest thread.
 //!
-//! Requests are those that the server answered, whatever the status: it worked for all of them. Not here: how the
-//! readings were taken, and what holds the server back.
+//! Requests are those that the server answered, whatever the status: it worked for all of them. Not
+//! here: how the readings were taken, and what holds the server back.
 
 use plimsoll_model::series_table as table;
 use plimsoll_model::units::{MS, SECOND};
@@ -75,7 +75,8 @@ impl ServerUse {
         if to_ns <= from_ns {
             return Err("the load had no measured window".into());
         }
-        // The ledger also holds the answers that came in the grace period; their work is counted with them.
+        // The ledger also holds the answers that came in the grace period; their work is counted
+        // with them.
         let length = run.plan.load.interval_ns.max(1);
         let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
         let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);

@@ -1,5 +1,5 @@
-//! What was seen of the server over the loads of an experiment ([`ServerView`]): what it used, who it was, and the readings
-//! themselves, each series over all loads.
+//! What was seen of the server over the loads of an experiment ([`ServerView`]): what it used, who
+//! it was, and the readings themselves, each series over all loads.
 //!
 //! Not here: what it used in one load ([`crate::server`]), how readings were taken, how they look.
 
@@ -50,7 +50,8 @@ impl<'a> ServerView<'a> {
         self.runs.iter().find_map(|run| run.probes.host.as_deref())
     }
 
-    /// What stands beside the series, of all loads: what the readings cost, and what could not be seen.
+    /// What stands beside the series, of all loads: what the readings cost, and what could not be
+    /// seen.
     pub fn around(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {
@@ -71,8 +72,8 @@ impl<'a> ServerView<'a> {
         met
     }
 
-    /// The readings of each series over all loads. Times of one load mean nothing in another, so that only what does
-    /// not hang on them is joined.
+    /// The readings of each series over all loads. Times of one load mean nothing in another, so
+    /// that only what does not hang on them is joined.
     pub fn readings(&self) -> BTreeMap<&'a str, SeriesReadings<'a>> {
         let mut all: BTreeMap<&str, SeriesReadings> = BTreeMap::new();
         for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {

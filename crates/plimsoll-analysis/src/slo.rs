@@ -1,8 +1,9 @@
 //! What a service promises ([`Slo`]), counted over all requests that were scheduled.
 //!
-//! Every bound of a promise is turned into one number: how many of the scheduled requests may be bad. A request that
-//! failed, was never sent or was never answered is slower than any latency bound. Such counts add up exactly over
-//! workers and machines, which percentiles do not. Not here: judging a run (see [`crate::judge()`]).
+//! Every bound of a promise is turned into one number: how many of the scheduled requests may be
+//! bad. A request that failed, was never sent or was never answered is slower than any latency
+//! bound. Such counts add up exactly over workers and machines, which percentiles do not. Not here:
+//! judging a run (see [`crate::judge()`]).
 
 use crate::condition::{
     Condition, ConditionError, Metric, Op, Statistic, duration_syntax, measure_prefix, share_syntax,
@@ -12,8 +13,8 @@ use plimsoll_model::{RouteRecord, TimeMeasure};
 use std::fmt;
 use std::str::FromStr;
 
-/// At most a share `1 - quantile` of the scheduled requests may take longer than `bound_ns`; of a time that connections have, of the
-/// connections opened.
+/// At most a share `1 - quantile` of the scheduled requests may take longer than `bound_ns`; of a
+/// time that connections have, of the connections opened.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyBound {
     /// Which time.
@@ -67,7 +68,8 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Requests slower than this are bad; `None`: only failures are, or what is bounded is no time of requests.
+    /// Requests slower than this are bad; `None`: only failures are, or what is bounded is no time
+    /// of requests.
     pub fn request_bound_ns(&self) -> Option<u64> {
         self.bound_ns.filter(|_| self.measure.is_of_routes())
     }

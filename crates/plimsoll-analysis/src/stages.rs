@@ -1,8 +1,10 @@
-//! The figures of a staged load by stage, computed from the recorded intervals: whoever reads the file again says the same.
+//! The figures of a staged load by stage, computed from the recorded intervals: whoever reads the
+//! file again says the same.
 //!
-//! An interval belongs to the stage in which its middle lies. As in every interval, scheduled requests count where their
-//! intended start lies, and answers where they came: one that was asked for in a stage and came in the next is among the
-//! latencies of the next. What came after the end of the schedule belongs to the last stage.
+//! An interval belongs to the stage in which its middle lies. As in every interval, scheduled
+//! requests count where their intended start lies, and answers where they came: one that was asked
+//! for in a stage and came in the next is among the latencies of the next. What came after the end
+//! of the schedule belongs to the last stage.
 
 use crate::quantile::Quantile;
 use plimsoll_model::{Histogram, Ledger, Run};
@@ -22,7 +24,8 @@ pub struct StageFigures {
     pub ledger: Ledger,
     /// Successes a second inside it.
     pub achieved_rps: f64,
-    /// Share of what ended in it that succeeded, 0..=1; failed, unsent and unanswered requests count against it.
+    /// Share of what ended in it that succeeded, 0..=1; failed, unsent and unanswered requests
+    /// count against it.
     pub success_rate: f64,
     /// Response time p50 of all that ended in it.
     pub p50: Quantile,
@@ -88,7 +91,8 @@ mod tests {
     use plimsoll_model::units::SECOND;
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan};
 
-    /// A run of `counts` successes an interval of 100 ms, each taking its number in ms, after a warm-up of 200 ms.
+    /// A run of `counts` successes an interval of 100 ms, each taking its number in ms, after a
+    /// warm-up of 200 ms.
     fn run(stages: &str, counts: &[u64], window_end_ns: u64) -> Run {
         let rate = Curve::parse(stages).expect("a curve");
         let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };

@@ -1,5 +1,5 @@
-//! Stalls ([`Stall`]): stretches in which a server answered nobody although requests waited. What is seen of them in one
-//! load; what those of many loads say together is the search's affair.
+//! Stalls ([`Stall`]): stretches in which a server answered nobody although requests waited. What
+//! is seen of them in one load; what those of many loads say together is the search's affair.
 
 use crate::watch::TickFigures;
 
@@ -12,14 +12,14 @@ pub struct Stall {
     pub length_ns: u64,
     /// Whether it was over before the load was.
     pub ended: bool,
-    /// Whether a request that had left waited through all of it: then the server was silent, whatever the generator did
-    /// meanwhile.
+    /// Whether a request that had left waited through all of it: then the server was silent,
+    /// whatever the generator did meanwhile.
     pub had_left: bool,
 }
 
 impl Stall {
-    /// How long requests came that had to wait for longer than `bound_ns`. One that the load ended with is taken to have
-    /// been in its middle then.
+    /// How long requests came that had to wait for longer than `bound_ns`. One that the load ended
+    /// with is taken to have been in its middle then.
     pub fn beyond_ns(&self, bound_ns: u64) -> u64 {
         let whole_ns = if self.ended { self.length_ns } else { self.length_ns.saturating_mul(2) };
         whole_ns.saturating_sub(bound_ns).min(self.length_ns)
@@ -30,17 +30,20 @@ impl Stall {
 const TICKS_MIN: usize = 1;
 /// So many answers at least were missing: a server that answers seldom is not silent.
 const MISSED_MIN: f64 = 5.0;
-/// A silence in which a worker of ours wanted a core, and had none, for this share of the time is not the server's.
+/// A silence in which a worker of ours wanted a core, and had none, for this share of the time is
+/// not the server's.
 const WITHOUT_CORE_MAX: f64 = 0.5;
 
-/// The stalls in the ticks of a load, each `tick_ns` long. Where answers take so long anyhow, the first of them come after a
-/// silence, too: whoever knows how long an answer takes must leave those out.
+/// The stalls in the ticks of a load, each `tick_ns` long. Where answers take so long anyhow, the
+/// first of them come after a silence, too: whoever knows how long an answer takes must leave those
+/// out.
 pub(crate) fn of(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let asked: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = asked as f64 / series.len().max(1) as f64;
-    // Who began to wait in the silence, or shortly before it (Little's law). Others were passed over by those that came after them and
-    // were answered: of them the server has lost sight, or it leaves them hanging; it is not silent.
+    // Who began to wait in the silence, or shortly before it (Little's law). Others were passed
+    // over by those that came after them and were answered: of them the server has lost sight, or
+    // it leaves them hanging; it is not silent.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
@@ -93,7 +96,8 @@ mod tests {
     #[test]
     fn silence_with_requests_waiting_is_a_stall() {
         const TICK: u64 = 100_000_000;
-        // (scheduled, answered, slowest in ms, in flight) for each tick; (start in ticks, length in ms) of each stall.
+        // (scheduled, answered, slowest in ms, in flight) for each tick; (start in ticks, length in
+        // ms) of each stall.
         let check = |ticks: &[(u64, u64, u64, u64)], expect: &[(u64, u64)]| {
             let seen: Vec<TickFigures> = ticks
                 .iter()
@@ -116,7 +120,8 @@ mod tests {
         // One that the load ended with, and one that it began with.
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 0, 0, 150)], &[(2, 300)]);
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 400, 5), calm, calm, calm, calm], &[(0, 400)]);
-        // At the limit, where what waited since is never made up for: each answer is as late as the first.
+        // At the limit, where what waited since is never made up for: each answer is as late as the
+        // first.
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[(0, 250)]);
         // Some are never answered: whoever is left at the end was passed over by all the others.
         check(
@@ -153,8 +158,8 @@ mod tests {
             slowest_service_ns: service_ms * 1_000_000,
             ..calm
         };
-        // (ms without a core in each silent tick, longest service time at the end) and whether it is a stall of requests
-        // that had left.
+        // (ms without a core in each silent tick, longest service time at the end) and whether it
+        // is a stall of requests that had left.
         for (without_core_ms, service_ms, expect) in
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {

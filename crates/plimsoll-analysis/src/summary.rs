@@ -22,18 +22,20 @@ pub const SENT_SHARE_MIN: f64 = 0.995;
 const LAG_SHARE_MAX: f64 = 0.1;
 /// ... and up to this many ns in any case.
 const LAG_FLOOR_NS: u64 = MS;
-/// Replies may wait for this share of the response time before they are read, at the median and at p99 each, before it is said...
+/// Replies may wait for this share of the response time before they are read, at the median and at
+/// p99 each, before it is said...
 const READ_WAIT_SHARE_SAID: f64 = 0.1;
 /// ... and up to this many ns in any case: about ten requests of a busy worker.
 const READ_WAIT_FLOOR_NS: u64 = 100_000;
-/// From this share of the median response time on that is such waiting, a closed load is the generator's more than the server's.
+/// From this share of the median response time on that is such waiting, a closed load is the
+/// generator's more than the server's.
 const READ_WAIT_SHARE_MAX: f64 = 0.5;
-/// A worker that works for this share of the time is said to be busy: what comes waits for nine requests before it, if they come at
-/// random (M/D/1).
+/// A worker that works for this share of the time is said to be busy: what comes waits for nine
+/// requests before it, if they come at random (M/D/1).
 const WORK_SHARE_SAID: f64 = 0.9;
 
-/// The usual figures of a distribution of times, all in ns; 0 when there is no value. Those with a name of their own are of the
-/// times that were measured; what is stated are the `quantiles`.
+/// The usual figures of a distribution of times, all in ns; 0 when there is no value. Those with a
+/// name of their own are of the times that were measured; what is stated are the `quantiles`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Latency {
@@ -72,8 +74,8 @@ impl Latency {
         }
     }
 
-    /// The highest usual quantile that may be stated, up to p99, in words: `p99 12.5 ms`; where p99 has too few requests beyond it,
-    /// `max 20.1 ms of 17`.
+    /// The highest usual quantile that may be stated, up to p99, in words: `p99 12.5 ms`; where p99
+    /// has too few requests beyond it, `max 20.1 ms of 17`.
     pub fn tail(&self) -> String {
         match self.quantiles.p99 {
             Quantile::Few => format!("max {} of {}", format::duration(self.max_ns as f64), format::count(self.count)),
@@ -127,11 +129,13 @@ pub struct Summary {
     pub success_rate: f64,
     /// Successes a second inside the measured window, whenever they were scheduled.
     pub throughput_rps: f64,
-    /// Requests in flight on average over the window, from their intended starts; `None` without a window.
+    /// Requests in flight on average over the window, from their intended starts; `None` without a
+    /// window.
     pub in_flight_mean: Option<f64>,
     /// Bytes received and sent a second inside the window, on the wire.
     pub bytes_per_s: [f64; 2],
-    /// Requests that a session asked on average; 1 where a load has none. What is offered is sessions then.
+    /// Requests that a session asked on average; 1 where a load has none. What is offered is
+    /// sessions then.
     pub requests_each: f64,
     /// What was counted for the load; of gauges, the most.
     pub load: LoadFigures<Latency>,
@@ -159,12 +163,14 @@ impl Summary {
         Summary::with_bound(run, None)
     }
 
-    /// The figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag is held against 10 % of that.
+    /// The figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag is held
+    /// against 10 % of that.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
         Summary::beside(run, bound_ns, Others::of(run))
     }
 
-    /// The same with what others did meanwhile, which `run` itself does not tell where it is made of several.
+    /// The same with what others did meanwhile, which `run` itself does not tell where it is made
+    /// of several.
     pub fn beside(run: &Run, bound_ns: Option<u64>, others: Others) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::of(times));
@@ -220,12 +226,14 @@ impl Summary {
         }
     }
 
-    /// Successes a second in the unit in which a load is offered: of sessions, as many as such requests make.
+    /// Successes a second in the unit in which a load is offered: of sessions, as many as such
+    /// requests make.
     pub fn offered_unit_rps(&self) -> f64 {
         self.throughput_rps / self.requests_each
     }
 
-    /// Where connections with this address number went. An address that is not in the plan was resolved later.
+    /// Where connections with this address number went. An address that is not in the plan was
+    /// resolved later.
     pub fn address(&self, number: u16) -> &str {
         self.addresses.get(usize::from(number)).map_or("an address resolved during the load", String::as_str)
     }
@@ -270,11 +278,13 @@ fn surplus(bytes: u64, connections: u64) -> Option<String> {
     ))
 }
 
-/// The error numbers (Linux) of connections that failed for want of something of ours: a local port, an open file.
+/// The error numbers (Linux) of connections that failed for want of something of ours: a local
+/// port, an open file.
 const NO_PORT_LEFT: u16 = 99;
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
-/// Connections that failed because this machine ran out of ports or files: no failure of the server's.
+/// Connections that failed because this machine ran out of ports or files: no failure of the
+/// server's.
 fn ran_out(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
@@ -293,13 +303,14 @@ pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
     LAG_FLOOR_NS.max((bound_ns as f64 * LAG_SHARE_MAX) as u64)
 }
 
-/// Most exchanges under way at the end of any interval. Each has a connection, or waits for the server to accept one: what a
-/// server that stands still does not accept is no fault of ours.
+/// Most exchanges under way at the end of any interval. Each has a connection, or waits for the
+/// server to accept one: what a server that stands still does not accept is no fault of ours.
 fn under_way_max(run: &Run) -> u64 {
     run.intervals.values().map(|interval| interval.whole().in_flight_end).max().unwrap_or(0)
 }
 
-/// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence for it.
+/// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence
+/// for it.
 fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, Sentence)> {
     let open = run.plan.load.shape.is_open();
     if generator.work_share >= WORK_SHARE_MAX {
@@ -333,7 +344,8 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
     None
 }
 
-/// Whether replies wait so long before they are read that a closed load says more of the generator than of the server.
+/// Whether replies wait so long before they are read that a closed load says more of the generator
+/// than of the server.
 fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
     let most = READ_WAIT_SHARE_MAX * response.p50_ns as f64;
     let closed = !run.plan.load.shape.is_open();
@@ -341,7 +353,8 @@ fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(b
     limited.then(|| (true, read_wait_text(generator).into()))
 }
 
-/// What of a closed load's response times is the generator's own, where it is much or a worker was busy.
+/// What of a closed load's response times is the generator's own, where it is much or a worker was
+/// busy.
 fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
@@ -390,7 +403,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, WorkerTime};
 
-    /// A load whose requests all took `response_ns`, of which `wait_ns` to be read, with a worker that was busy for this share.
+    /// A load whose requests all took `response_ns`, of which `wait_ns` to be read, with a worker
+    /// that was busy for this share.
     fn run(is_closed: bool, response_ns: u64, wait_ns: u64, busy: f64) -> Run {
         let level = Curve::constant(4.0);
         let shape = match is_closed {

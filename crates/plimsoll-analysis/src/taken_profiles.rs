@@ -52,7 +52,8 @@ pub struct KindSums {
     pub unit: String,
     /// At low load and at the load in question; none where the profile is missing.
     pub sums: [Option<KindSum>; 2],
-    /// Whether the sum is a stock (memory in use, goroutines), of which a share for each request says nothing.
+    /// Whether the sum is a stock (memory in use, goroutines), of which a share for each request
+    /// says nothing.
     pub stock: bool,
 }
 

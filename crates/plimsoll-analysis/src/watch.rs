@@ -1,7 +1,7 @@
 //! A trial under way: says when its verdict can no longer change ([`Watch`]).
 //!
-//! It counts the same things as [`crate::judge()`], which replays it over a finished run; so a trial that was ended
-//! early is judged from its record alone. Not here: whose fault a failure is.
+//! It counts the same things as [`crate::judge()`], which replays it over a finished run; so a
+//! trial that was ended early is judged from its record alone. Not here: whose fault a failure is.
 
 use crate::format;
 use crate::held_back;
@@ -14,12 +14,14 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// A trial shows at least this much of its window before it is ended, so that it also says how much the server did.
+/// A trial shows at least this much of its window before it is ended, so that it also says how much
+/// the server did.
 const SHOWN_CLIMB_NS: u64 = 600 * MS;
 const SHOWN_LINE_NS: u64 = 1_500 * MS;
 /// And it goes on for this many ticks after the first bad request.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
-/// Clear overload: the backlog grew by at least this share of the arrivals in each of the last ticks.
+/// Clear overload: the backlog grew by at least this share of the arrivals in each of the last
+/// ticks.
 const OVERLOAD_SHARE: f64 = 0.05;
 const OVERLOAD_TICKS_CLIMB: usize = 5;
 const OVERLOAD_TICKS_LINE: usize = 10;
@@ -32,8 +34,8 @@ const CALM_ANSWERS: u64 = 3;
 /// Answers that a first load must show before it is ended.
 const ANSWERS_SHOWN: u64 = 3;
 
-/// Where the judged part of a plan lies in schedule time, ns: the last stage of its curve. Earlier stages and the
-/// warm-up bring the server into the state in which it is judged.
+/// Where the judged part of a plan lies in schedule time, ns: the last stage of its curve. Earlier
+/// stages and the warm-up bring the server into the state in which it is judged.
 pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
     let stages = &plan.load.shape.curve().stages;
     let before: u64 = stages.iter().rev().skip(1).filter_map(|s| s.duration_ns).sum();
@@ -71,7 +73,8 @@ pub(crate) struct TickFigures {
     pub succeeded: u64,
     pub failed: u64,
     pub in_flight_end: u64,
-    /// How many of these wait for nothing but the rest of their answer ([`crate::held_back`]), on average.
+    /// How many of these wait for nothing but the rest of their answer ([`crate::held_back`]), on
+    /// average.
     pub held_back: f64,
     /// The longest response time of an answer, in ns.
     pub slowest_ns: u64,
@@ -115,8 +118,9 @@ struct WatchedBound {
     bunches: Bunches,
 }
 
-/// How bunched events are: counts in pieces of time, each as long as the bound. Requests that are late come in bunches, one for
-/// each time that the queue was long, and a bunch is one observation, not as many as it has requests.
+/// How bunched events are: counts in pieces of time, each as long as the bound. Requests that are
+/// late come in bunches, one for each time that the queue was long, and a bunch is one observation,
+/// not as many as it has requests.
 #[derive(Debug, Clone, Default)]
 struct Bunches {
     ticks_each: usize,
@@ -143,7 +147,8 @@ impl Bunches {
         }
     }
 
-    /// Index of dispersion of the counts (variance over mean), at least 1: how many events make one observation.
+    /// Index of dispersion of the counts (variance over mean), at least 1: how many events make one
+    /// observation.
     fn size(&self) -> f64 {
         if self.pieces < 2 || self.sum <= 0.0 {
             return 1.0;
@@ -248,7 +253,8 @@ impl Watch {
         Watch { until: WatchUntil::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
     }
 
-    /// Takes the next tick, which starts at `start_ns` of schedule time. `Break` holds the reason to end the run now.
+    /// Takes the next tick, which starts at `start_ns` of schedule time. `Break` holds the reason
+    /// to end the run now.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
             WatchUntil::End => return ControlFlow::Continue(()),
@@ -339,7 +345,8 @@ impl Watch {
         self.overload()
     }
 
-    /// Requests known to have broken bound `at`: those that ended so, and those under way for longer already.
+    /// Requests known to have broken bound `at`: those that ended so, and those under way for
+    /// longer already.
     pub(crate) fn bad(&self, at: usize) -> u64 {
         let bound = &self.bounds[at];
         // Which request those are that are under way is not known.
@@ -363,7 +370,8 @@ impl Watch {
         if self.bounds[at].has_own_ledger() { &self.bounds[at].ledger } else { whole }
     }
 
-    /// The bounds, in the order of [`Slo::allowances`]; of requests that are not asked there are none.
+    /// The bounds, in the order of [`Slo::allowances`]; of requests that are not asked there are
+    /// none.
     pub(crate) fn allowances(&self) -> impl Iterator<Item = &Allowance> {
         self.bounds.iter().map(|bound| &bound.allowance)
     }
@@ -373,8 +381,8 @@ impl Watch {
         &self.seen
     }
 
-    /// At least so many requests are under way for longer than `bound_ns`: of those scheduled that long ago, at most as
-    /// many as have ended at all can have ended.
+    /// At least so many requests are under way for longer than `bound_ns`: of those scheduled that
+    /// long ago, at most as many as have ended at all can have ended.
     fn overdue(&self, bound_ns: u64) -> u64 {
         let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
         let old: u64 = self.seen.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
@@ -386,8 +394,8 @@ impl Watch {
         self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response() && late(it))
     }
 
-    /// The sentence for a server that falls further behind in every single tick. A single stall, however long, ends; and
-    /// near the line, where growth is slight, the whole window is shown.
+    /// The sentence for a server that falls further behind in every single tick. A single stall,
+    /// however long, ends; and near the line, where growth is slight, the whole window is shown.
     fn overload(&self) -> Option<String> {
         let ticks = if self.climbing { OVERLOAD_TICKS_CLIMB } else { OVERLOAD_TICKS_LINE };
         let inside = self.seen.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
@@ -440,8 +448,8 @@ impl Watch {
     }
 }
 
-/// Successes in a tick of which this time was longer than `bound_ns`. Timeouts are among response and service times, and are failures
-/// already.
+/// Successes in a tick of which this time was longer than `bound_ns`. Timeouts are among response
+/// and service times, and are failures already.
 fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
     let holds_timeouts = std::ptr::eq(times, &whole.response) || std::ptr::eq(times, &whole.service);
     let timeouts = match holds_timeouts && timeout_ns > bound_ns {

@@ -1,7 +1,7 @@
 //! The search's laws: on simulated servers of known capacity, and on histories made up at random.
 //!
-//! `PLIMSOLL_SEED` shifts the seeds; failures print the seed and the trials. The whole table over 200 seeds is printed
-//! by `examples/truth`.
+//! `PLIMSOLL_SEED` shifts the seeds; failures print the seed and the trials. The whole table over
+//! 200 seeds is printed by `examples/truth`.
 
 use crate::simulator::{self, Kind, Model, Noise, Service};
 use crate::truths::Coverage;
@@ -22,8 +22,8 @@ fn seed() -> u64 {
     std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0)
 }
 
-/// Of `seeds` searches at most `misses_max` may state an interval that does not hold the truth by 1 %, or a line more than 3 % above
-/// it or 10 % below; none outside the budget.
+/// Of `seeds` searches at most `misses_max` may state an interval that does not hold the truth by 1
+/// %, or a line more than 3 % above it or 10 % below; none outside the budget.
 fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
     let model = Model::all(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
@@ -63,7 +63,8 @@ fn disturbed_trials_do_not_move_the_line() {
     }
 }
 
-/// The 90 % intervals hold what queueing theory says, as the whole table of `examples/truth` shows for more seeds, models and rates.
+/// The 90 % intervals hold what queueing theory says, as the whole table of `examples/truth` shows
+/// for more seeds, models and rates.
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
     for (name, kind, capacity, noise) in [
@@ -82,7 +83,8 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     }
 }
 
-/// Others that use the machine all the time: what held in spite of them is stated, and that it is not the whole truth.
+/// Others that use the machine all the time: what held in spite of them is stated, and that it is
+/// not the whole truth.
 #[test]
 fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
@@ -99,7 +101,8 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
     }
 }
 
-/// A capacity that changes during the search is named, and what was before does not count; what falls on has no line.
+/// A capacity that changes during the search is named, and what was before does not count; what
+/// falls on has no line.
 #[test]
 fn a_server_that_changes_has_the_line_that_it_has_now() {
     use simulator::Aging;
@@ -123,7 +126,8 @@ fn a_server_that_changes_has_the_line_that_it_has_now() {
     }
 }
 
-/// Others that come and go: the trials that they spoil are made again, and the bracket holds the line.
+/// Others that come and go: the trials that they spoil are made again, and the bracket holds the
+/// line.
 #[test]
 fn burners_that_come_and_go_do_not_move_the_line() {
     let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
@@ -149,7 +153,8 @@ fn noisy_tails_do_not_move_the_line() {
     check("M/M/1", DISTURBED, 6, 2);
 }
 
-/// Of a server that is another one from trial to trial no narrow line is stated: the interval holds both, or its lower end the slower.
+/// Of a server that is another one from trial to trial no narrow line is stated: the interval holds
+/// both, or its lower end the slower.
 #[test]
 fn of_two_regimes_none_is_taken_for_the_other() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
@@ -165,7 +170,8 @@ fn of_two_regimes_none_is_taken_for_the_other() {
     assert!(above.len() <= 1, "{}", above.join("\n"));
 }
 
-/// A server that has become slower since the climb fails at every load near where that ended: its line lies far below, and is found.
+/// A server that has become slower since the climb fails at every load near where that ended: its
+/// line lies far below, and is found.
 #[test]
 fn a_server_that_becomes_slower_has_a_line() {
     let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
@@ -210,12 +216,13 @@ fn no_line_is_stated_that_stalls_forbid() {
         check_stalling(name, 60, 3, 0);
         check_stalling(name, 20, 20, 1);
     }
-    // Of 20, nine stated a line far above the truth as long as a budget's few trials were taken at their word.
+    // Of 20, nine stated a line far above the truth as long as a budget's few trials were taken at
+    // their word.
     check_stalling("0.1-0.4 s, rand 2 s", 20, 20, 3);
 }
 
-/// What is stated of a server that can do more than plimsoll can make was held by whole trials, too; and stalls forbid a line
-/// of such a server as of any other.
+/// What is stated of a server that can do more than plimsoll can make was held by whole trials,
+/// too; and stalls forbid a line of such a server as of any other.
 #[test]
 fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
     for seed in seed()..seed() + 6 {
@@ -505,7 +512,8 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
-    /// Four threads that sleep, a server that ran out of ports: trials with capacities of 0 ended searches in a panic.
+    /// Four threads that sleep, a server that ran out of ports: trials with capacities of 0 ended
+    /// searches in a panic.
     #[test]
     fn no_history_whatever_makes_a_panic(seed in any::<u64>(), count in 0usize..12, budget_s in 1u64..700) {
         let mut rng = Rng::new(seed);

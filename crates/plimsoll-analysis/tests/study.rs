@@ -1,5 +1,5 @@
-//! What studies do next, on simulated servers: which load a comparison takes, what a sweep measures and measures again, and
-//! that what was recorded alone decides.
+//! What studies do next, on simulated servers: which load a comparison takes, what a sweep measures
+//! and measures again, and that what was recorded alone decides.
 
 use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
 use plimsoll_analysis::levels::measured;
@@ -100,7 +100,8 @@ fn rungs_have_loads_of_their_own() {
     assert!(recorded.trials.iter().all(|trial| matches!(trial.tag.arm, Some(ArmIndex::Rung(_)))));
 }
 
-/// Others at work are no reason to wait: the climb ends within its part of the budget, and blocks follow.
+/// Others at work are no reason to wait: the climb ends within its part of the budget, and blocks
+/// follow.
 #[test]
 fn a_climb_beside_others_ends() {
     let models = [slots(4, 2000.0), slots(4, 2000.0)];
@@ -110,7 +111,8 @@ fn a_climb_beside_others_ends() {
     assert_eq!(users_of(&[block]), [4]);
 }
 
-/// A pool of 2 against one of 20 is compared with users who fill the larger, in loads that hold the answers of the smaller.
+/// A pool of 2 against one of 20 is compared with users who fill the larger, in loads that hold the
+/// answers of the smaller.
 #[test]
 fn what_is_compared_is_filled() {
     // 130 ms each.
@@ -152,8 +154,8 @@ fn experiment(asked: &Asked, recorded: &Recorded) -> Experiment {
     }
 }
 
-/// Levels are visited several times, in rounds; others on the machine make no level void, and their interval is of what
-/// moves between visits.
+/// Levels are visited several times, in rounds; others on the machine make no level void, and their
+/// interval is of what moves between visits.
 #[test]
 fn levels_are_visited_in_turn_and_count_whatever_others_did() {
     let asked = sweep(&[1, 2, 4, 8, 16], 30);
@@ -198,7 +200,8 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
     }
 }
 
-/// The interval of a level covers its long-run goodput where what the server can do wanders between visits.
+/// The interval of a level covers its long-run goodput where what the server can do wanders between
+/// visits.
 #[test]
 fn intervals_of_levels_cover_what_wanders() {
     let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..slots(4, 2000.0) }];
@@ -232,7 +235,8 @@ fn what_there_is_no_time_for_is_said() {
     assert!(!unheld.is_empty() && unheld.contains(&11), "{unheld:?}");
 }
 
-/// A study that is taken up from its record goes on as it did: nothing but what was recorded decides.
+/// A study that is taken up from its record goes on as it did: nothing but what was recorded
+/// decides.
 #[test]
 fn any_beginning_of_a_recording_goes_on_as_it_did() {
     let find = Asked::Find(FindAsked { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
@@ -260,7 +264,8 @@ fn any_beginning_of_a_recording_goes_on_as_it_did() {
     }
 }
 
-/// After the steady loads: one without a change, each change once, one without; all within the budget.
+/// After the steady loads: one without a change, each change once, one without; all within the
+/// budget.
 #[test]
 fn what_is_changed_lies_between_two_loads_without_a_change() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
@@ -296,13 +301,15 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
     let last = recorded.trials.iter().rposition(|trial| Intervention::of(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
-    // What somebody gave a flag for is tried in little time, too, with steady loads that are shorter for it.
+    // What somebody gave a flag for is tried in little time, too, with steady loads that are
+    // shorter for it.
     let Asked::Explain(mut short) = asked(vec![Intervention::Identities], 30) else { panic!("an explanation") };
     short.varied.clear();
     let recorded = simulator::conduct(&Asked::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
-    // Nothing is changed where nothing may be, or where there is no time for it; what a flag asked for is told then.
+    // Nothing is changed where nothing may be, or where there is no time for it; what a flag asked
+    // for is told then.
     for (may, budget_s, untried) in [
         (vec![], 120, vec![]),
         (all.to_vec(), 12, vec![]),
@@ -331,7 +338,8 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     }
 }
 
-/// Where others are at work all the time each load is tried again, the low one after what went too far: the first ones tell.
+/// Where others are at work all the time each load is tried again, the low one after what went too
+/// far: the first ones tell.
 #[test]
 fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
     use plimsoll_analysis::study::explain::{HoldLevel, loads};
@@ -365,7 +373,8 @@ fn headroom_is_measured_below_the_line() {
     assert!(needed.instances_min <= needed.instances);
 }
 
-/// A soak says for how long the line held, and in which manner it broke; a line that the soak refutes at once is withdrawn.
+/// A soak says for how long the line held, and in which manner it broke; a line that the soak
+/// refutes at once is withdrawn.
 #[test]
 fn a_soak_says_for_how_long_the_line_holds() {
     use plimsoll_analysis::find::SoakBreakManner as Manner;
@@ -404,7 +413,8 @@ fn single(kind: Kind) -> Model {
     Model { kind, ..slots(1, 1000.0) }
 }
 
-/// A search, then one load in steps of the line it found, within the budget; what becomes of servers past their line is named.
+/// A search, then one load in steps of the line it found, within the budget; what becomes of
+/// servers past their line is named.
 #[test]
 fn overload_goes_past_the_line_and_back() {
     use plimsoll_analysis::overload::{FACTORS, OverloadVerdict};

@@ -1,8 +1,9 @@
-//! Flags as Go's package reads them: one dash or two, `-flag value` or `-flag=value`, until the first word that is none; and times as
-//! Go writes them. Not here: which flags there are.
+//! Flags as Go's package reads them: one dash or two, `-flag value` or `-flag=value`, until the
+//! first word that is none; and times as Go writes them. Not here: which flags there are.
 
-/// Hands flags over with their values; `each` says whether it knows one. `switches` have no value unless it is behind an
-/// equals sign. Returns what stands behind the flags; `None` where help is asked for.
+/// Hands flags over with their values; `each` says whether it knows one. `switches` have no value
+/// unless it is behind an equals sign. Returns what stands behind the flags; `None` where help is
+/// asked for.
 pub fn go_flags(
     command: &str,
     switches: &[&str],

@@ -1,6 +1,8 @@
-//! Redirects as Go's client follows them, whose requests are those of hey and vegeta: what is asked where an answer leads.
+//! Redirects as Go's client follows them, whose requests are those of hey and vegeta: what is asked
+//! where an answer leads.
 //!
-//! Not here: where in an origin a `Location` leads (`plimsoll_wire::redirect`), how often it may, and how a request is written.
+//! Not here: where in an origin a `Location` leads (`plimsoll_wire::redirect`), how often it may,
+//! and how a request is written.
 
 use crate::go_request::canonical;
 use plimsoll_model::Origin;
@@ -54,7 +56,8 @@ impl GoHop {
         GoHop { count: 0, method, path, host, is_bare: false, url, before: None }
     }
 
-    /// Where the answer leads from here. `body`: whether the request has one, and whether it can be sent once more.
+    /// Where the answer leads from here. `body`: whether the request has one, and whether it can be
+    /// sent once more.
     pub fn after(&self, answer: &HeardAnswer, origin: &Origin, body: (bool, bool)) -> GoStep {
         let Some(location) = location(answer) else { return GoStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);

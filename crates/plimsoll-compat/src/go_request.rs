@@ -1,4 +1,5 @@
-//! Requests as Go's client writes them over HTTP/1.1, to the byte: those of hey and vegeta. Not here: which fields there are.
+//! Requests as Go's client writes them over HTTP/1.1, to the byte: those of hey and vegeta. Not
+//! here: which fields there are.
 
 /// A request to be written. Its parts have no control characters: whoever reads them sees to that.
 pub struct GoRequest<'a> {

@@ -2,7 +2,8 @@
 //!
 //! Not here: the parsers.
 
-/// Words that somebody may have written, made of these and of what no flag is; a function of `seed`.
+/// Words that somebody may have written, made of these and of what no flag is; a function of
+/// `seed`.
 pub fn mangled(seed: u64, of: &[&str]) -> Vec<String> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = |below: usize| {

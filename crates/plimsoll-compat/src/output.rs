@@ -1,6 +1,7 @@
 //! Text to standard output and standard error, of which no character steers a terminal.
 //!
-//! Not here: what becomes of what could not be written (`plimsoll_sys::stdout`), and how anything looks.
+//! Not here: what becomes of what could not be written (`plimsoll_sys::stdout`), and how anything
+//! looks.
 
 use plimsoll_model::steering::lines;
 pub use plimsoll_sys::stdout::print_as_it_is;

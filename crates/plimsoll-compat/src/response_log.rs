@@ -1,5 +1,6 @@
-//! What became of each request, for tools that send the same one again and again and tell more of it than a run keeps: lengths of
-//! answers, a line for each request. The worker asks and measures; here it is only counted.
+//! What became of each request, for tools that send the same one again and again and tell more of
+//! it than a run keeps: lengths of answers, a line for each request. The worker asks and measures;
+//! here it is only counted.
 //!
 //! Not here: how another tool prints it.
 
@@ -96,8 +97,8 @@ pub struct ResponseTally {
     pub content_bytes: u64,
     /// Answers whose content is not as long as that of the first.
     pub other_lengths: u64,
-    /// Requests that were redirected more often than is followed, with what is said of the first; and answers that redirect to
-    /// where nobody asks.
+    /// Requests that were redirected more often than is followed, with what is said of the first;
+    /// and answers that redirect to where nobody asks.
     pub led_on: (u64, String),
     pub led_away: u64,
     /// Answers that say how long they are and that the connection stays.

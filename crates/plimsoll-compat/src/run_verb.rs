@@ -29,7 +29,8 @@ pub trait RunVerb {
     fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String;
 }
 
-/// Prints plimsoll's own results: as JSON or as text; in full, or only what was not shown during the load.
+/// Prints plimsoll's own results: as JSON or as text; in full, or only what was not shown during
+/// the load.
 pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
 /// A load that was carried out.
@@ -55,7 +56,8 @@ pub trait WrkScript {
     /// Writes out what the script has printed so far.
     fn flush(&self);
 
-    /// Calls the script's `done` with these figures. Returns what went wrong in the script, in the load or in `done`.
+    /// Calls the script's `done` with these figures. Returns what went wrong in the script, in the
+    /// load or in `done`.
     fn done(&self, figures: &RunFigures) -> Option<ScriptError>;
 
     /// The script as the author of a load's requests.

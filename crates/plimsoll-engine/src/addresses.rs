@@ -1,7 +1,9 @@
-//! Where a worker's next connection goes, and from which local address: every address in turn, from every source.
+//! Where a worker's next connection goes, and from which local address: every address in turn, from
+//! every source.
 //!
-//! Names may be resolved again while the load lasts ([`Resolved`]): a thread asks, workers look once a tick whether there
-//! is news. Addresses keep their number for the whole run, so that failures can be counted by it.
+//! Names may be resolved again while the load lasts ([`Resolved`]): a thread asks, workers look
+//! once a tick whether there is news. Addresses keep their number for the whole run, so that
+//! failures can be counted by it.
 
 use crate::net::Peer;
 use plimsoll_model::addresses::is_private;
@@ -31,7 +33,8 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The addresses of `carriage`, reached from `sources`, for the worker whose number among all is `number`: workers begin at different addresses.
+    /// The addresses of `carriage`, reached from `sources`, for the worker whose number among all
+    /// is `number`: workers begin at different addresses.
     pub fn new(
         carriage: &Carriage,
         sources: &[AddressRange],
@@ -64,7 +67,8 @@ impl Addresses {
         self.way(at, round)
     }
 
-    /// The other end for a connection that the address with this number has failed: the address after it.
+    /// The other end for a connection that the address with this number has failed: the address
+    /// after it.
     pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
         self.way(at % self.choices(), self.next / self.choices())
@@ -147,7 +151,8 @@ impl Resolved {
         }
     }
 
-    /// Asks again and again until the returned sender is dropped. The thread is not waited for: a resolver may take long.
+    /// Asks again and again until the returned sender is dropped. The thread is not waited for: a
+    /// resolver may take long.
     pub fn keep_up(self: Arc<Resolved>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
         let (done, wait) = mpsc::channel();
         std::thread::Builder::new().name("resolver".into()).spawn(move || {

@@ -1,8 +1,8 @@
-//! What answers say, for those routes that want to know: their heads and contents, kept while they come, and looked through at their
-//! end for what is expected and for what is to be taken.
+//! What answers say, for those routes that want to know: their heads and contents, kept while they
+//! come, and looked through at their end for what is expected and for what is to be taken.
 //!
-//! Nobody else's answer is kept or looked at. The room for one belongs to its exchange and is used again. Not here: statuses, and
-//! what becomes of what was taken.
+//! Nobody else's answer is kept or looked at. The room for one belongs to its exchange and is used
+//! again. Not here: statuses, and what becomes of what was taken.
 
 use crate::content_coding::{self, AnswerRoom, Undecoded, is_coded};
 use crate::json_find;
@@ -34,7 +34,8 @@ pub struct AnswerText {
     content_bytes: u64,
     bare: bool,
     head_only: bool,
-    /// What it has of the room that all share: what goes beyond the room that an exchange keeps anyway.
+    /// What it has of the room that all share: what goes beyond the room that an exchange keeps
+    /// anyway.
     taken: TakenRoom,
     /// There was no more of that room for its content.
     is_crowded: bool,
@@ -43,7 +44,8 @@ pub struct AnswerText {
 /// Answers that found no room.
 static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 
-/// How many answers of this process were not looked at since all that were under way took as much memory as they may.
+/// How many answers of this process were not looked at since all that were under way took as much
+/// memory as they may.
 pub fn crowded_out() -> u64 {
     CROWDED_OUT.load(Ordering::Relaxed)
 }
@@ -65,7 +67,8 @@ impl Drop for TakenRoom {
 }
 
 impl AnswerText {
-    /// The first bytes of an answer have come; over HTTP/2 its `fields` are told apart from them. Its content may be left out.
+    /// The first bytes of an answer have come; over HTTP/2 its `fields` are told apart from them.
+    /// Its content may be left out.
     pub fn begin(&mut self, fields: Option<&[u8]>, head_only: bool) {
         self.end();
         (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
@@ -343,8 +346,8 @@ impl AnswerChecks {
         }
     }
 
-    /// The first thing that an answer misses, which was whole so long after the intended start of its request; else what was to be
-    /// taken from it is handed to `taken`, by number.
+    /// The first thing that an answer misses, which was whole so long after the intended start of
+    /// its request; else what was to be taken from it is handed to `taken`, by number.
     pub fn judge(&mut self, answer: &AnswerText, took_ns: u64, taken: &mut dyn FnMut(usize, &[u8])) -> Option<Miss> {
         self.is_text = false;
         let expects = self.body.is_some() || !self.json.is_empty();

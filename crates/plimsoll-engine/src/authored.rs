@@ -1,7 +1,9 @@
-//! Requests that an author writes as the load goes on (a script): the worker asks it for each batch, and hands it the answers if it
-//! hears them. Only this arm of a source knows that there is somebody to ask; what the author is, it does not know either.
+//! Requests that an author writes as the load goes on (a script): the worker asks it for each
+//! batch, and hands it the answers if it hears them. Only this arm of a source knows that there is
+//! somebody to ask; what the author is, it does not know either.
 //!
-//! Not here: how a batch is sent and its answers told apart (`plimsoll_wire`), and what becomes of the load when an author has failed.
+//! Not here: how a batch is sent and its answers told apart (`plimsoll_wire`), and what becomes of
+//! the load when an author has failed.
 
 use crate::answers::AnswerText;
 use plimsoll_model::RequestFailure;
@@ -53,8 +55,8 @@ impl Authored {
         }
     }
 
-    /// How long a user that begins is to wait, ns; `None`: nothing more is asked. A delay is asked for before each request, also the
-    /// first.
+    /// How long a user that begins is to wait, ns; `None`: nothing more is asked. A delay is asked
+    /// for before each request, also the first.
     pub(crate) fn wait_ns(&mut self) -> Option<u64> {
         match self.halted {
             Some(_) => None,
@@ -112,8 +114,9 @@ impl Authored {
         self.heard[exchange as usize].add(piece);
     }
 
-    /// One of the exchange's answers is whole: its author hears it, or has the exchange ask on where it redirects to; returns that.
-    /// `is_last`: no more of its exchange are to come. `may_ask_on`: there is time for that.
+    /// One of the exchange's answers is whole: its author hears it, or has the exchange ask on
+    /// where it redirects to; returns that. `is_last`: no more of its exchange are to come.
+    /// `may_ask_on`: there is time for that.
     pub(crate) fn hear(
         &mut self,
         exchange: u32,
@@ -151,7 +154,8 @@ impl Authored {
         self.author.stands(agreed);
     }
 
-    /// The exchange has ended without an answer that was heard: its author is told, also after it has halted.
+    /// The exchange has ended without an answer that was heard: its author is told, also after it
+    /// has halted.
     pub(crate) fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
             self.author.miss(&LostAnswer { mark, failure, times });

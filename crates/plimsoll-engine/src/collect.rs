@@ -1,6 +1,7 @@
-//! The ticks of a load's parts become one run: the same tick of all parts is summed, shown to the caller and kept. A part is
-//! whoever makes a share of the load and counts it: a worker thread of this process, or a whole other process, whose ticks are
-//! sums of its workers already. Parts are told apart by their number only.
+//! The ticks of a load's parts become one run: the same tick of all parts is summed, shown to the
+//! caller and kept. A part is whoever makes a share of the load and counts it: a worker thread of
+//! this process, or a whole other process, whose ticks are sums of its workers already. Parts are
+//! told apart by their number only.
 //!
 //! Not here: how parts are started, how what they report comes here, and how they are told to stop.
 
@@ -51,7 +52,8 @@ pub enum Reported {
     Tick {
         /// Which part.
         part: usize,
-        /// Number of the tick, from the beginning of the schedule. A part reports its ticks in order.
+        /// Number of the tick, from the beginning of the schedule. A part reports its ticks in
+        /// order.
         index: u64,
         /// What happened.
         interval: Interval,
@@ -67,7 +69,8 @@ pub enum Reported {
         /// It ended before its time since there was nothing more to ask.
         used_up: bool,
     },
-    /// It is gone, and reports no more. Where it was not done, the load ends: what is left of it is not what was asked for.
+    /// It is gone, and reports no more. Where it was not done, the load ends: what is left of it is
+    /// not what was asked for.
     Lost {
         /// Which part.
         part: usize,
@@ -104,7 +107,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Of a load that so many parts make: workers of one machine, or one for each of several `injectors`.
+    /// Of a load that so many parts make: workers of one machine, or one for each of several
+    /// `injectors`.
     pub fn new(plan: PlanRecord, injectors: Vec<Injector>, parts: usize, schedule: &Schedule) -> Collector {
         Collector {
             run: Run { injectors, ..Run::new(plan) },
@@ -125,15 +129,17 @@ impl Collector {
         self.origin_ns = origin_ns;
     }
 
-    /// Lets the caller look while nothing is measured yet. `Break`: all parts are to be told to stop.
+    /// Lets the caller look while nothing is measured yet. `Break`: all parts are to be told to
+    /// stop.
     pub fn idle_tick(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
         self.look(&tick, on_tick)
     }
 
-    /// Takes what a part reports, and shows every tick that is now complete. `Break`: all parts are to be told to stop, by
-    /// whoever started them; they report what they still have, and that is taken, too.
+    /// Takes what a part reports, and shows every tick that is now complete. `Break`: all parts are
+    /// to be told to stop, by whoever started them; they report what they still have, and that is
+    /// taken, too.
     pub fn take(&mut self, reported: Reported, on_tick: &mut TickListener) -> ControlFlow<()> {
         match reported {
             Reported::Tick { part, index, interval } => {
@@ -168,7 +174,8 @@ impl Collector {
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
             // Whether it was stopped is told of all ticks together, below.
             let _ = self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
-            // Shown first, and never copied: what was summed over its routes for that is in the record then.
+            // Shown first, and never copied: what was summed over its routes for that is in the
+            // record then.
             self.run.push(start_ns, interval);
         }
         self.is_stopped()
@@ -188,7 +195,8 @@ impl Collector {
         self.stopped.get_or_insert(why);
     }
 
-    /// Every tick is shown, also what comes after the run was ended: it belongs to the record. The first reason counts.
+    /// Every tick is shown, also what comes after the run was ended: it belongs to the record. The
+    /// first reason counts.
     fn look(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
         if let ControlFlow::Break(reason) = on_tick(tick)
             && self.stopped.is_none()
@@ -228,7 +236,8 @@ mod tests {
         Reported::Tick { part, index, interval }
     }
 
-    /// A part that is gone holds nobody up: the load ends with the reason, every tick is shown, and the ledger closes.
+    /// A part that is gone holds nobody up: the load ends with the reason, every tick is shown, and
+    /// the ledger closes.
     #[test]
     fn a_part_that_is_lost_ends_the_load() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(2.0) });
@@ -241,7 +250,8 @@ mod tests {
             failed_answers: Vec::new(),
             used_up: false,
         };
-        // What is told of the load after the second part was lost; when its window ends, in ticks; and how it ended.
+        // What is told of the load after the second part was lost; when its window ends, in ticks;
+        // and how it ended.
         for (after, window_ticks, ending) in [
             (vec![tick(0, 2, 0, 1), done(0, 3)], 3, Ending::Stopped(why())),
             // Both are lost: the first reason counts.

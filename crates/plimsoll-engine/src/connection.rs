@@ -1,4 +1,5 @@
-//! One connection slot: its socket, how far it is, and what it is ready for. What travels over it is `plimsoll_wire`'s to say.
+//! One connection slot: its socket, how far it is, and what it is ready for. What travels over it
+//! is `plimsoll_wire`'s to say.
 
 use crate::exchanges::WaitingLine;
 use crate::net::Ready;
@@ -26,8 +27,8 @@ pub struct Readiness {
     pub writable: bool,
     /// See [`Ready::hangup`].
     pub hangup: bool,
-    /// Sending has found it broken. What it may still hold is read first: an answer that came before the whole request
-    /// was taken (such as 413) counts.
+    /// Sending has found it broken. What it may still hold is read first: an answer that came
+    /// before the whole request was taken (such as 413) counts.
     pub broken: bool,
 }
 
@@ -69,7 +70,8 @@ pub struct Connection<S> {
     pub listed: bool,
     /// It is one user's for as long as its session lasts (open loads): no other looks for it.
     pub owned: bool,
-    /// The slot that carries what would wait for this one's connection while the server leaves it (closed loads).
+    /// The slot that carries what would wait for this one's connection while the server leaves it
+    /// (closed loads).
     pub stand_in: Option<u32>,
     /// Some other slot's stand-in is this one.
     pub stands_in: bool,

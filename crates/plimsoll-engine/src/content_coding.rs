@@ -1,6 +1,8 @@
-//! Content that came under a content coding (`content-encoding: gzip`), as what it stands for, up to a stated size.
+//! Content that came under a content coding (`content-encoding: gzip`), as what it stands for, up
+//! to a stated size.
 //!
-//! Only what is looked through is decoded; the bytes that are counted are those that came. Not here: who asks for a coding.
+//! Only what is looked through is decoded; the bytes that are counted are those that came. Not
+//! here: who asks for a coding.
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use plimsoll_model::foreign;
@@ -12,7 +14,8 @@ const CODINGS_MAX: usize = 3;
 /// What is read of a brotli stream at a time.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// The room that the contents of all answers under way share, in bytes: each may be long, and there are as many as connections.
+/// The room that the contents of all answers under way share, in bytes: each may be long, and there
+/// are as many as connections.
 #[derive(Debug)]
 pub struct AnswerRoom(AtomicUsize);
 
@@ -67,7 +70,8 @@ impl Undecoded {
     }
 }
 
-/// The codings that fields name, in the order in which they were applied; none where the content is as it is.
+/// The codings that fields name, in the order in which they were applied; none where the content is
+/// as it is.
 fn codings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     let names = fields.flat_map(|field| field.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))

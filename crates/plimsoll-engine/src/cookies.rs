@@ -1,5 +1,6 @@
-//! The cookies of one user, as a browser keeps them for one host ([RFC 6265](https://www.rfc-editor.org/rfc/rfc6265)): set by answers, sent
-//! with requests whose path they are for, gone when their time is over.
+//! The cookies of one user, as a browser keeps them for one host ([RFC
+//! 6265](https://www.rfc-editor.org/rfc/rfc6265)): set by answers, sent with requests whose path
+//! they are for, gone when their time is over.
 //!
 //! Not here: other hosts, since a load asks one only; what scripts do with cookies.
 
@@ -44,7 +45,8 @@ impl CookieScope<'_> {
 }
 
 impl CookieJar {
-    /// Takes the value of a `Set-Cookie` field of an answer; what is no cookie, or for somebody else, is left out.
+    /// Takes the value of a `Set-Cookie` field of an answer; what is no cookie, or for somebody
+    /// else, is left out.
     pub fn set(&mut self, field: &[u8], scope: CookieScope) {
         let Ok(field) = std::str::from_utf8(field) else { return };
         let mut parts = field.split(';');
@@ -99,7 +101,8 @@ impl CookieJar {
         }
     }
 
-    /// Writes the value of the field `Cookie` of a request; nothing where there is none for it. Longer paths go first.
+    /// Writes the value of the field `Cookie` of a request; nothing where there is none for it.
+    /// Longer paths go first.
     pub fn write(&self, scope: CookieScope, out: &mut String) {
         let path = scope.path();
         let is_sent = |cookie: &&Cookie| {

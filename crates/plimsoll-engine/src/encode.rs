@@ -1,4 +1,5 @@
-//! What connections of a plan need that is made once, before any: requests as bytes, and the set-up of TLS.
+//! What connections of a plan need that is made once, before any: requests as bytes, and the set-up
+//! of TLS.
 
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{Carriage, HttpChoice, Plan, Request};
@@ -16,7 +17,8 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
         keep_alive: plan.carriage.keep_alive,
     };
     let encoded = EncodedRequest::new(&parts)?;
-    // In HTTP/2 only where a connection may come to speak it: what is filled in is written anew each time.
+    // In HTTP/2 only where a connection may come to speak it: what is filled in is written anew
+    // each time.
     let Carriage { http, tls, .. } = &plan.carriage;
     let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
     Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })

@@ -1,4 +1,5 @@
-//! A route of a plan as it goes on the wire: encoded once, or filled in anew for each exchange, and what its answers are looked at for.
+//! A route of a plan as it goes on the wire: encoded once, or filled in anew for each exchange, and
+//! what its answers are looked at for.
 //!
 //! Not here: which route is asked next.
 
@@ -103,8 +104,8 @@ impl RouteForm {
         h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
     }
 
-    /// Makes the body into messages, of a call. Returns whether it stands for any: else there are none, and it is the server that
-    /// says so.
+    /// Makes the body into messages, of a call. Returns whether it stands for any: else there are
+    /// none, and it is the server that says so.
     fn make_messages(&mut self) -> bool {
         let Some(FilledMessages { text, content }) = &mut self.messages else { return true };
         content.clear();
@@ -147,7 +148,8 @@ pub(crate) struct RouteCompiler<'a, 'p> {
 }
 
 impl EncodedRoute {
-    /// Answers are messages with this text, and so is a body that is filled in, which is to fit as it is for the first.
+    /// Answers are messages with this text, and so is a body that is filled in, which is to fit as
+    /// it is for the first.
     pub fn translate(&mut self, plan: &Plan, text: &Arc<dyn MessageText>) -> Result<(), SourceError> {
         if let Some(checks) = &mut self.checks {
             checks.read_by(Arc::clone(text));
@@ -248,7 +250,8 @@ impl FilledRoutes {
         FilledRoutes { routes, values, filled: Vec::new(), unix_offset_ns }
     }
 
-    /// Fills in the request of an exchange for `route`, which has a form. `cookies` writes those for a path and query.
+    /// Fills in the request of an exchange for `route`, which has a form. `cookies` writes those
+    /// for a path and query.
     pub fn fill(
         &mut self,
         exchange: u32,
@@ -276,8 +279,9 @@ impl FilledRoutes {
         }
     }
 
-    /// Has an exchange for `route` ask where the answer redirects to: what it asked at its beginning, of another path. Redirects are
-    /// few against requests: what they need may be allocated.
+    /// Has an exchange for `route` ask where the answer redirects to: what it asked at its
+    /// beginning, of another path. Redirects are few against requests: what they need may be
+    /// allocated.
     pub fn redirect(
         &mut self,
         exchange: u32,

@@ -1,9 +1,10 @@
-//! Exchanges under way: a request and its answer each, whatever carries them, in the order of their deadlines. Their places
-//! are used again; nothing is allocated once there were as many at a time.
+//! Exchanges under way: a request and its answer each, whatever carries them, in the order of their
+//! deadlines. Their places are used again; nothing is allocated once there were as many at a time.
 //!
-//! Of those with one timeout the order of deadlines is the order of starts: a doubly linked list through the exchanges, with
-//! everything at constant cost. There is one list for each timeout (a lane); a load has as many as its routes have different
-//! ones, and the earliest deadline is the earliest of the lanes' firsts.
+//! Of those with one timeout the order of deadlines is the order of starts: a doubly linked list
+//! through the exchanges, with everything at constant cost. There is one list for each timeout (a
+//! lane); a load has as many as its routes have different ones, and the earliest deadline is the
+//! earliest of the lanes' firsts.
 
 use crate::source::Source;
 use plimsoll_model::RouteNumber;
@@ -129,7 +130,8 @@ impl Exchanges {
     }
 
     /// Begins one; its timeout counts from `now_ns`, which never goes back. Returns its number.
-    // Always, here and below: once a request, and the call with its copies costs as much as the work.
+    // Always, here and below: once a request, and the call with its copies costs as much as the
+    // work.
     #[inline(always)]
     pub fn begin(&mut self, mut exchange: Exchange, now_ns: u64) -> u32 {
         let lane = &mut self.lanes[self.lane_of[usize::from(exchange.route)] as usize];

@@ -1,8 +1,10 @@
-//! The first failed answer of each kind, as its bytes come: its beginning is kept until the load is over.
+//! The first failed answer of each kind, as its bytes come: its beginning is kept until the load is
+//! over.
 //!
-//! An answer that is there in one piece costs nothing here unless it fails, and then a look at a short list; only the first of
-//! a kind is copied. Of an answer that comes in pieces the first piece says whether it will fail; where that piece is too
-//! short to say, it is kept until the next tells. Not here: which answers fail, and what is shown of them
+//! An answer that is there in one piece costs nothing here unless it fails, and then a look at a
+//! short list; only the first of a kind is copied. Of an answer that comes in pieces the first
+//! piece says whether it will fail; where that piece is too short to say, it is kept until the next
+//! tells. Not here: which answers fail, and what is shown of them
 //! (`plimsoll_model::failed_answer`).
 
 use crate::answers::AnswerText;
@@ -33,7 +35,8 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// As readers have it: every breach of the protocol is of one kind, and calls are counted by how they ended, whoever said it.
+    /// As readers have it: every breach of the protocol is of one kind, and calls are counted by
+    /// how they ended, whoever said it.
     fn is_like(self, other: AnswerKind) -> bool {
         match (self, other) {
             (AnswerKind::Protocol(_), AnswerKind::Protocol(_)) => true,
@@ -150,8 +153,9 @@ impl FailedAnswers {
             kept.add(piece.bytes);
             return Some(at);
         }
-        // Of the content of an answer whose beginning was not kept nothing is shown, unless that is what is wrong. What answers a call
-        // without a status of gRPC's was not known to fail before its end: what came last of it tells who answered.
+        // Of the content of an answer whose beginning was not kept nothing is shown, unless that is
+        // what is wrong. What answers a call without a status of gRPC's was not known to fail
+        // before its end: what came last of it tells who answered.
         let shown = piece.first || matches!(kind, AnswerKind::Protocol(_) | AnswerKind::Call { .. });
         if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
@@ -183,7 +187,8 @@ impl FailedAnswers {
     }
 }
 
-/// What the first piece of an answer says of its status, where its head is not whole yet; interim answers say nothing.
+/// What the first piece of an answer says of its status, where its head is not whole yet; interim
+/// answers say nothing.
 pub fn status_of(bytes: &[u8]) -> Option<u16> {
     let line = bytes.trim_ascii_start();
     let digits = line.strip_prefix(b"HTTP/1.")?.get(2..5)?;
@@ -205,7 +210,8 @@ mod tests {
     #[test]
     fn the_first_of_each_kind_is_kept_whole_whatever_comes_between() {
         let mut failed = FailedAnswers::default();
-        // In pieces, the first too short to tell; another of the same kind comes between, and one that succeeds.
+        // In pieces, the first too short to tell; another of the same kind comes between, and one
+        // that succeeds.
         failed.begun(AnswerKind::Unknown, piece(1, true, b"HTT"));
         failed.begun(AnswerKind::Unknown, piece(2, true, b"HT"));
         failed.begun(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));

@@ -1,7 +1,9 @@
-//! Requests that are filled in anew each time: templates compiled once, and written into buffers that are used again.
+//! Requests that are filled in anew each time: templates compiled once, and written into buffers
+//! that are used again.
 //!
-//! What is drawn is a function of the seed and of the number of the request or session, so that it is the same whatever the
-//! number of threads and machines. Nothing is allocated once the buffers have grown to what is written into them.
+//! What is drawn is a function of the seed and of the number of the request or session, so that it
+//! is the same whatever the number of threads and machines. Nothing is allocated once the buffers
+//! have grown to what is written into them.
 
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::rng::{Rng, mix};
@@ -64,7 +66,8 @@ pub struct RequestForm {
 #[derive(Debug, Clone)]
 pub struct FormText(Vec<FormPiece>);
 
-/// The names of a plan that forms are compiled with, found at first need: each use of a name is one look-up.
+/// The names of a plan that forms are compiled with, found at first need: each use of a name is one
+/// look-up.
 #[derive(Debug)]
 pub struct FormNames<'p> {
     plan: &'p Plan,
@@ -471,7 +474,8 @@ fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
     }
 }
 
-/// Makes a path and query of what was filled in from its beginning on, which may be a whole URL or nothing.
+/// Makes a path and query of what was filled in from its beginning on, which may be a whole URL or
+/// nothing.
 fn as_target(target: &mut String) {
     if target.starts_with('/') {
         return;

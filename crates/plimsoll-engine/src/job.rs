@@ -1,4 +1,5 @@
-//! What one worker is to do: its share of a plan, taken apart once, so that nothing is looked up for a request.
+//! What one worker is to do: its share of a plan, taken apart once, so that nothing is looked up
+//! for a request.
 
 use crate::addresses::{Addresses, Resolved};
 use crate::source::Source;
@@ -6,7 +7,8 @@ use plimsoll_model::{HttpChoice, Injector, Load, Plan, Redact, Schedule, Spin, S
 use plimsoll_wire::tls;
 use std::sync::Arc;
 
-/// Connections opened a second by all workers while making ready: what a server on the same two cores can accept.
+/// Connections opened a second by all workers while making ready: what a server on the same two
+/// cores can accept.
 const OPENED_PER_S_MAX: u64 = 20_000;
 
 /// What the workers of a load start from, beside its plan.
@@ -33,7 +35,8 @@ pub struct Job {
     pub tls: Option<tls::Client>,
     /// Whether connections without TLS speak HTTP/2.
     pub plain_h2: bool,
-    /// Exchanges at a time on a connection that can have several; of a closed load so many users share one.
+    /// Exchanges at a time on a connection that can have several; of a closed load so many users
+    /// share one.
     pub streams_max: u32,
     pub schedule: Arc<Schedule>,
     pub stripe: Stripe,

@@ -1,5 +1,6 @@
-//! Values in the bytes of a JSON document, found by their paths without a tree of it: what is not on the way is skipped, nothing is
-//! allocated. The document is somebody else's: it may be cut, nested without end or no JSON at all; then nothing is found.
+//! Values in the bytes of a JSON document, found by their paths without a tree of it: what is not
+//! on the way is skipped, nothing is allocated. The document is somebody else's: it may be cut,
+//! nested without end or no JSON at all; then nothing is found.
 //!
 //! Not here: paths as text (`plimsoll_model::json_path`), and what is made of a value.
 
@@ -15,8 +16,8 @@ pub fn find<'a>(document: &'a [u8], path: &JsonPath) -> Option<&'a [u8]> {
     reader.find(path.steps()).ok().flatten()
 }
 
-/// Writes what a value says: a text without quotation marks and escapes, anything else as it stands. Of a text with half a surrogate
-/// pair that half is left out.
+/// Writes what a value says: a text without quotation marks and escapes, anything else as it
+/// stands. Of a text with half a surrogate pair that half is left out.
 pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     let Some(inside) = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         out.extend_from_slice(value);
@@ -91,7 +92,8 @@ struct JsonWalker<'a> {
 }
 
 impl<'a> JsonWalker<'a> {
-    /// The value that the steps lead to from the one here. Where there is none, the one here was passed over.
+    /// The value that the steps lead to from the one here. Where there is none, the one here was
+    /// passed over.
     fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
         let Some((step, later)) = steps.split_first() else {
             self.peek()?;

@@ -1,10 +1,13 @@
-//! Carries a plan out on this machine, fast and honestly. One public entry: [`prepare`], whose load is then run.
+//! Carries a plan out on this machine, fast and honestly. One public entry: [`prepare`], whose load
+//! is then run.
 //!
-//! Each worker thread owns an event loop, its connections and its recorder; workers share nothing but the wish to stop.
-//! Every 100 ms each hands over what it counted; the caller sees the sum and may end the run.
+//! Each worker thread owns an event loop, its connections and its recorder; workers share nothing
+//! but the wish to stop. Every 100 ms each hands over what it counted; the caller sees the sum and
+//! may end the run.
 //!
-//! This crate knows no command line, no reports or analyses, no probes and no async runtime. Requests that fail are
-//! data; only what keeps a plan from being carried out at all is an [`Error`].
+//! This crate knows no command line, no reports or analyses, no probes and no async runtime.
+//! Requests that fail are data; only what keeps a plan from being carried out at all is an
+//! [`Error`].
 
 #![forbid(unsafe_code)]
 
@@ -81,7 +84,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// The request of a route as the first session would send it. `texts`: of calls' messages, as in [`Aids`].
+/// The request of a route as the first session would send it. `texts`: of calls' messages, as in
+/// [`Aids`].
 pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> Result<EncodedRequest, Error> {
     Ok(Source::compile(plan)?.translated(plan, texts)?.route(route).request.clone())
 }
@@ -102,7 +106,8 @@ impl<'p> RouteCheck<'p> {
         RouteCheck { plan, names, values, patterns: PatternCache::default() }
     }
 
-    /// Whether a route can be asked, whatever is filled in. `text`: of its messages, if it is a call.
+    /// Whether a route can be asked, whatever is filled in. `text`: of its messages, if it is a
+    /// call.
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
         let RouteCheck { plan, names, values, patterns } = self;
         let plan = *plan;
@@ -117,7 +122,8 @@ impl<'p> RouteCheck<'p> {
     }
 }
 
-/// Which route each arrival of a stripe of an open load asks first: for whoever counts arrivals that nobody sends any more.
+/// Which route each arrival of a stripe of an open load asks first: for whoever counts arrivals
+/// that nobody sends any more.
 #[derive(Debug)]
 pub struct ArrivalRoutes(Source);
 
@@ -127,7 +133,8 @@ impl ArrivalRoutes {
         Ok(ArrivalRoutes(Source::compile(plan)?.for_worker(stripe, None)))
     }
 
-    /// The route that arrival number `arrival` asks first; `None`: there is nothing more to ask. Arrivals come in order.
+    /// The route that arrival number `arrival` asks first; `None`: there is nothing more to ask.
+    /// Arrivals come in order.
     pub fn first(&mut self, arrival: u64) -> Option<RouteNumber> {
         match self.0.next(arrival, None) {
             Next::Send(route) | Next::Wait(_, route) => Some(route),
@@ -145,7 +152,8 @@ pub struct FirstRequest {
     pub wait_ns: u64,
     /// What it asks.
     pub route: RouteNumber,
-    /// As it goes on the wire, over HTTP/2 with its head in lines; what would be captured before stands in it by its name.
+    /// As it goes on the wire, over HTTP/2 with its head in lines; what would be captured before
+    /// stands in it by its name.
     pub bytes: Vec<u8>,
 }
 

@@ -1,5 +1,6 @@
-//! What a worker needs of the world: a clock, connections, and to be told when one is ready. [`real`] is this machine;
-//! the simulated twin stands in the tests, so that the whole engine runs on simulated time.
+//! What a worker needs of the world: a clock, connections, and to be told when one is ready.
+//! [`real`] is this machine; the simulated twin stands in the tests, so that the whole engine runs
+//! on simulated time.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -72,8 +73,8 @@ pub trait Net {
     fn now_ns(&mut self) -> u64;
     /// CPU time of the calling thread in ns.
     fn cpu_ns(&mut self) -> u64;
-    /// Begins to open a connection; a writable event with `token` follows. True: it stands already, as connections on one
-    /// machine do when they are accepted into a queue.
+    /// Begins to open a connection; a writable event with `token` follows. True: it stands already,
+    /// as connections on one machine do when they are accepted into a queue.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
     /// Whether an opening connection stands, after its writable event.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;

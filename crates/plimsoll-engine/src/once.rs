@@ -1,5 +1,5 @@
-//! Requests that are asked once, beside a load: filled in like those of the load, and their answers looked at like those, for what
-//! they are to be and what they leave behind.
+//! Requests that are asked once, beside a load: filled in like those of the load, and their answers
+//! looked at like those, for what they are to be and what they leave behind.
 //!
 //! Not here: who sends them, and when.
 
@@ -78,8 +78,8 @@ impl OnceRequest {
         self.filled.request(0, 0)
     }
 
-    /// As it goes on the wire where an answer of this status redirects to. `None`: it is not followed, as nobody asked for that or
-    /// it is no redirect.
+    /// As it goes on the wire where an answer of this status redirects to. `None`: it is not
+    /// followed, as nobody asked for that or it is no redirect.
     ///
     /// # Errors
     /// Why it cannot be followed.

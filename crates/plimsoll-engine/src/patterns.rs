@@ -1,4 +1,5 @@
-//! The regular expressions of a plan, compiled: each text once, however many requests have it, and all within one budget.
+//! The regular expressions of a plan, compiled: each text once, however many requests have it, and
+//! all within one budget.
 //!
 //! Not here: what they are looked for in.
 

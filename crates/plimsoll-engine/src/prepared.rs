@@ -1,5 +1,5 @@
-//! A load of this machine: made ready ([`prepare`]), then run from a given moment on ([`Prepared::run`]), so that several
-//! machines can begin together.
+//! A load of this machine: made ready ([`prepare`]), then run from a given moment on
+//! ([`Prepared::run`]), so that several machines can begin together.
 
 use crate::Error;
 use crate::addresses::{Addresses, Resolved};
@@ -38,7 +38,8 @@ pub struct Aids {
     pub texts: MessageTexts,
 }
 
-/// Says of a worker that panics that it is gone: else nobody would hear of another tick until the others are done.
+/// Says of a worker that panics that it is gone: else nobody would hear of another tick until the
+/// others are done.
 struct PanicWatch<'a> {
     part: usize,
     sender: &'a mpsc::Sender<Message>,
@@ -53,7 +54,8 @@ impl Drop for PanicWatch<'_> {
     }
 }
 
-/// A load whose connections stand, and whose workers wait for its beginning. Dropped, it is given up.
+/// A load whose connections stand, and whose workers wait for its beginning. Dropped, it is given
+/// up.
 pub struct Prepared {
     collector: Collector,
     receiver: mpsc::Receiver<Message>,
@@ -74,8 +76,8 @@ struct Workers {
     abandoned: Vec<usize>,
 }
 
-/// Makes one stripe of `plan` ready on this machine, which is `injector`: workers, and the connections that are to stand
-/// before the schedule begins.
+/// Makes one stripe of `plan` ready on this machine, which is `injector`: workers, and the
+/// connections that are to stand before the schedule begins.
 ///
 /// `on_tick` is called about every 100 ms; `Break(reason)` ends the load as soon as it begins.
 pub fn prepare(
@@ -153,8 +155,9 @@ pub fn prepare_aided(
         let thread =
             std::thread::Builder::new().name(format!("worker-{index}")).stack_size(512 << 10).spawn(move || {
                 plimsoll_sys::clock::set_timer_slack_ns(1);
-                // Each worker may have as many connections as the limit of open files allows a process. Where the system
-                // has no such tables the workers share one, and the limit with it.
+                // Each worker may have as many connections as the limit of open files allows a
+                // process. Where the system has no such tables the workers share one, and the limit
+                // with it.
                 let _ = plimsoll_sys::process::own_file_table(None);
                 let net = match RealNet::new(close_reset) {
                     Ok(net) => net,
@@ -194,7 +197,8 @@ impl Prepared {
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     self.workers.heed(self.collector.idle_tick(on_tick));
-                    // A worker that ends before the start has panicked: the others are let go, and its panic is passed on.
+                    // A worker that ends before the start has panicked: the others are let go, and
+                    // its panic is passed on.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
                         self.workers.join();
                     }
@@ -208,12 +212,13 @@ impl Prepared {
         Ok(())
     }
 
-    /// Runs the load, whose schedule begins at `origin_ns` of the monotonic clock: a moment from now, so that every worker is at
-    /// its loop by then.
+    /// Runs the load, whose schedule begins at `origin_ns` of the monotonic clock: a moment from
+    /// now, so that every worker is at its loop by then.
     ///
-    /// `on_tick` is called about every 100 ms, during the load and in the grace period; `Break(reason)` ends the run within
-    /// a tick: what was under way counts as in flight. The ticks that workers still hand over after that are shown as well,
-    /// so that whoever records them holds the whole run; what is returned then changes nothing.
+    /// `on_tick` is called about every 100 ms, during the load and in the grace period;
+    /// `Break(reason)` ends the run within a tick: what was under way counts as in flight. The
+    /// ticks that workers still hand over after that are shown as well, so that whoever records
+    /// them holds the whole run; what is returned then changes nothing.
     pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
         self.collector.begin(origin_ns);
         for start in &self.workers.starts {
@@ -304,8 +309,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Two machines with half of a plan each begin together, at the moment that they are given, and their runs add up: tick by
-    /// tick while they last, and afterwards, to the same.
+    /// Two machines with half of a plan each begin together, at the moment that they are given, and
+    /// their runs add up: tick by tick while they last, and afterwards, to the same.
     #[test]
     fn parts_begin_together_and_add_up() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -31,18 +31,21 @@ pub struct Recorder {
     /// What it counts for the load; bytes are added where they come and go.
     pub load: LoadFigures<CountingHistogram>,
     routes: Vec<RouteFigures<CountingHistogram>>,
-    /// By route, the times of successes that were sent when they were to start and whose answer came at once: one number for three
-    /// figures, which are most of what counting costs where many routes share the near cache.
+    /// By route, the times of successes that were sent when they were to start and whose answer
+    /// came at once: one number for three figures, which are most of what counting costs where many
+    /// routes share the near cache.
     at_once: Vec<CountingHistogram>,
     pub work_ns: u64,
-    /// Requests in flight, the sum of their intended starts, and the time already finished ones took since the last flush.
+    /// Requests in flight, the sum of their intended starts, and the time already finished ones
+    /// took since the last flush.
     in_flight: u64,
     in_flight_starts_ns: u128,
     in_flight_closed_ns: i128,
     flushed_ns: u64,
     cpu_flushed_ns: u64,
     worker: u32,
-    /// Start and end of the measured window (absolute): what completes in it is throughput, whenever it was scheduled.
+    /// Start and end of the measured window (absolute): what completes in it is throughput,
+    /// whenever it was scheduled.
     window_ns: (u64, u64),
 }
 
@@ -64,8 +67,8 @@ impl Recorder {
         }
     }
 
-    /// The schedule begins now: what preparations cost is forgotten. `window_ns`: start and end of the measured window,
-    /// absolute (an end of u64::MAX if only a count ends it).
+    /// The schedule begins now: what preparations cost is forgotten. `window_ns`: start and end of
+    /// the measured window, absolute (an end of u64::MAX if only a count ends it).
     pub fn begin(&mut self, origin_ns: u64, window_ns: (u64, u64), cpu_ns: u64) {
         self.flushed_ns = origin_ns;
         self.cpu_flushed_ns = cpu_ns;
@@ -189,8 +192,8 @@ impl Recorder {
         self.load.surplus_connections += 1;
     }
 
-    /// A measured call for `route` was answered, and ended like this; because of what is wrong with its messages, if anything is.
-    /// `is_large`: one of them is longer than usual clients take.
+    /// A measured call for `route` was answered, and ended like this; because of what is wrong with
+    /// its messages, if anything is. `is_large`: one of them is longer than usual clients take.
     #[inline]
     pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, fault: Option<CallFault>, is_large: bool) {
         let figures = &mut self.routes[usize::from(route)];
@@ -207,8 +210,8 @@ impl Recorder {
         self.routes[usize::from(route)].grpc_messages += u64::from(count);
     }
 
-    /// The same of a stream, all at one moment: so long after the last one of the same answer or, if there was none
-    /// (`is_first`), after the first byte was sent.
+    /// The same of a stream, all at one moment: so long after the last one of the same answer or,
+    /// if there was none (`is_first`), after the first byte was sent.
     pub fn stream_messages_came(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
         let figures = &mut self.routes[usize::from(route)];
         if is_first {
@@ -228,7 +231,8 @@ impl Recorder {
         let in_window = self.in_window(sample.done_ns);
         let figures = &mut self.routes[usize::from(sample.route)];
         figures.in_flight_end -= 1;
-        // Two accounts: throughput is what completes in the window, the ledger is of what was scheduled in it.
+        // Two accounts: throughput is what completes in the window, the ledger is of what was
+        // scheduled in it.
         figures.succeeded_in_window += u64::from(in_window && sample.outcome == Outcome::Success);
         if !measured {
             return;
@@ -254,7 +258,8 @@ impl Recorder {
                 figures.ledger.failed[failure as usize] += 1;
                 if failure == RequestFailure::Timeout {
                     figures.response.record(response_ns.max(sample.timeout_ns));
-                    // Sent late after a slow connect it was watched for less, but it had not been answered for that long.
+                    // Sent late after a slow connect it was watched for less, but it had not been
+                    // answered for that long.
                     if sample.sent_ns != 0 {
                         figures.service.record((sample.done_ns - sample.sent_ns).max(sample.timeout_ns));
                     }
@@ -265,7 +270,8 @@ impl Recorder {
         }
     }
 
-    /// A measured request for `route` was answered with another status than in the log that is replayed.
+    /// A measured request for `route` was answered with another status than in the log that is
+    /// replayed.
     pub fn status_changed(&mut self, route: RouteNumber) {
         self.routes[usize::from(route)].status_changed += 1;
     }
@@ -280,7 +286,8 @@ impl Recorder {
         self.load.sessions_started += 1;
     }
 
-    /// A session that counts has come to its end, so long after its intended start; `None`: a request of it has failed.
+    /// A session that counts has come to its end, so long after its intended start; `None`: a
+    /// request of it has failed.
     pub fn session_ended(&mut self, took_ns: Option<u64>) {
         match took_ns {
             Some(took_ns) => {
@@ -310,10 +317,12 @@ impl Recorder {
 
     /// Hands over everything counted since the last flush, as the interval up to `at_ns`.
     pub fn flush(&mut self, at_ns: u64, cpu_ns: u64, connections_open: u64) -> Interval {
-        // The integral of the number in flight: finished requests took their time, those under way up to now; less what
-        // was handed over already (which began the balance anew at the last flush).
+        // The integral of the number in flight: finished requests took their time, those under way
+        // up to now; less what was handed over already (which began the balance anew at the last
+        // flush).
         let open_ns = i128::from(self.in_flight) * i128::from(at_ns) - self.in_flight_starts_ns as i128;
-        // Starts after `at_ns` can bring it below 0: that is carried over, so that the sum stays exact.
+        // Starts after `at_ns` can bring it below 0: that is carried over, so that the sum stays
+        // exact.
         let balance_ns = self.in_flight_closed_ns + open_ns;
         let in_flight_ns = balance_ns.max(0) as u64;
         self.in_flight_closed_ns = balance_ns.min(0) - open_ns;
@@ -441,7 +450,8 @@ mod tests {
 
     #[test]
     fn throughput_is_by_completion_and_the_ledger_by_arrival() {
-        // (measured, done, outcome) -> counted in (throughput, ledger), with a window from 100 to 200.
+        // (measured, done, outcome) -> counted in (throughput, ledger), with a window from 100 to
+        // 200.
         let failed = Outcome::Failed(RequestFailure::Status);
         for (measured, done_ns, outcome, expect) in [
             (false, 99, Outcome::Success, (0, 0)),
@@ -510,8 +520,9 @@ mod tests {
             let mut recorder = Recorder::new(worker, 200);
             for tick in 1..=20 {
                 for _ in 0..50_000 {
-                    // Each route has a latency of its own, from 0.1 ms to 100 ms, which spreads about that: twelve times as long
-                    // as the shortest is not rare. Some fail, and some time out.
+                    // Each route has a latency of its own, from 0.1 ms to 100 ms, which spreads
+                    // about that: twelve times as long as the shortest is not rare. Some fail, and
+                    // some time out.
                     let route = rng.below(200) as RouteNumber;
                     let middle_ns = 100_000.0 * 1_000f64.powf(f64::from(route) / 200.0);
                     let spread: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;

@@ -1,6 +1,7 @@
-//! Requests that are asked one by one, as they stand in a log: entry n is what arrival n asks. An entry is a number of eight bytes,
-//! its path stands in an arena of distinct ones, and the rest of the request is its route's; all of it is written into a buffer of
-//! its exchange when it is asked, so that tens of millions of requests take the memory of their paths. Nothing is allocated once
+//! Requests that are asked one by one, as they stand in a log: entry n is what arrival n asks. An
+//! entry is a number of eight bytes, its path stands in an arena of distinct ones, and the rest of
+//! the request is its route's; all of it is written into a buffer of its exchange when it is asked,
+//! so that tens of millions of requests take the memory of their paths. Nothing is allocated once
 //! the buffers have grown.
 //!
 //! Not here: when a request is asked, and how a log becomes a list ([`plimsoll_model::listed`]).
@@ -20,7 +21,8 @@ pub struct Replayed {
     host: Arc<str>,
     keep_alive: bool,
     listed: Arc<Listed>,
-    /// Who asks: arrival n entry n. Users of a closed load go through the list together, each of such loads from a place of its own.
+    /// Who asks: arrival n entry n. Users of a closed load go through the list together, each of
+    /// such loads from a place of its own.
     users: UserNumbers,
     begins_at: u64,
     /// The requests that are under way, by the number of their exchange.

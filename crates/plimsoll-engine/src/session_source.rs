@@ -1,4 +1,5 @@
-//! Users who go through scenarios: what each asks next, filled in with what its session has captured, and what its answers leave behind.
+//! Users who go through scenarios: what each asks next, filled in with what its session has
+//! captured, and what its answers leave behind.
 //!
 //! Not here: the program of a session ([`crate::sessions`]), when one begins, and counting.
 
@@ -181,7 +182,8 @@ impl SessionSource {
         }
     }
 
-    /// Fills in the request of an exchange that `user` begins. Returns whether there was anything to fill in.
+    /// Fills in the request of an exchange that `user` begins. Returns whether there was anything
+    /// to fill in.
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
         let unique = self.users.unique(user);
@@ -200,7 +202,8 @@ impl SessionSource {
         true
     }
 
-    /// Has an exchange of `user` ask where the answer redirects to, with the user's cookies for that.
+    /// Has an exchange of `user` ask where the answer redirects to, with the user's cookies for
+    /// that.
     pub fn redirect(
         &mut self,
         (exchange, user): (u32, u64),

@@ -1,8 +1,10 @@
-//! Sessions: where each user is in the program of its scenario, and what it has captured on the way.
+//! Sessions: where each user is in the program of its scenario, and what it has captured on the
+//! way.
 //!
-//! A user of a closed load has a session after the other, and keeps its cookies and what it has captured from one to the next; an
-//! arrival of an open load has one, and is gone after it. What is drawn is a function of the seed and the number of the session.
-//! Not here: what is written into requests ([`crate::fill`]), sockets, clocks, counting.
+//! A user of a closed load has a session after the other, and keeps its cookies and what it has
+//! captured from one to the next; an arrival of an open load has one, and is gone after it. What is
+//! drawn is a function of the seed and the number of the session. Not here: what is written into
+//! requests ([`crate::fill`]), sockets, clocks, counting.
 
 use crate::cookies::CookieJar;
 use plimsoll_model::RouteNumber;
@@ -13,7 +15,8 @@ use std::collections::HashMap;
 /// Sets the choice of a scenario, and think times, apart from what else follows from the same seed.
 const SEED_OF_SCENARIOS: u64 = 0x5343_454e_4152_494f;
 const SEED_OF_THOUGHT: u64 = 0x0054_4849_4e4b_5321;
-/// Operations between two requests after which no repetition goes back any more: one in which nothing is asked changes nothing.
+/// Operations between two requests after which no repetition goes back any more: one in which
+/// nothing is asked changes nothing.
 const OPS_BETWEEN_MAX: u32 = 100_000;
 /// Bytes of one captured value, at most: a longer one is cut.
 pub const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -136,8 +139,8 @@ impl UserSessions {
         self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.under_way)
     }
 
-    /// What the session of `user` does after its last request, which went well or not. `is_empty` says whether the text of the
-    /// condition at this place of this scenario comes to nothing.
+    /// What the session of `user` does after its last request, which went well or not. `is_empty`
+    /// says whether the text of the condition at this place of this scenario comes to nothing.
     pub fn next(
         &mut self,
         user: u64,

@@ -1,8 +1,10 @@
-//! What is asked next: the requests of a load as bytes, and the rule by which a user goes from one to the other.
+//! What is asked next: the requests of a load as bytes, and the rule by which a user goes from one
+//! to the other.
 //!
-//! A user asks one thing after the other, from its first request to [`Next::End`]; then an arrival of an open load is done,
-//! and a user of a closed load begins anew. Every source is an arm of [`Source`], so that one URL costs a branch. Not here:
-//! when a user begins, and over what its requests travel.
+//! A user asks one thing after the other, from its first request to [`Next::End`]; then an arrival
+//! of an open load is done, and a user of a closed load begins anew. Every source is an arm of
+//! [`Source`], so that one URL costs a branch. Not here: when a user begins, and over what its
+//! requests travel.
 
 use crate::answers::{AnswerText, Miss};
 use crate::authored::Authored;
@@ -73,7 +75,8 @@ impl Source {
         })
     }
 
-    /// The same with the texts of calls' messages, for those who look into answers or fill bodies in.
+    /// The same with the texts of calls' messages, for those who look into answers or fill bodies
+    /// in.
     pub fn translated(mut self, plan: &Plan, texts: &MessageTexts) -> Result<Source, SourceError> {
         let routes = match &mut self {
             Source::Single(routes) => &mut routes[..],
@@ -90,7 +93,8 @@ impl Source {
         Ok(self)
     }
 
-    /// The same for one worker: its part of the load, of which there are so many users, if they are always the same ones.
+    /// The same for one worker: its part of the load, of which there are so many users, if they are
+    /// always the same ones.
     pub fn for_worker(&self, stripe: Stripe, users: Option<u64>) -> Source {
         match self {
             Source::Single(routes) => Source::Single(routes.clone()),
@@ -145,7 +149,8 @@ impl Source {
         &self.routes()[usize::from(number)]
     }
 
-    /// Whether there is something to ask, now that it is to be asked: it is made if need be, which takes time.
+    /// Whether there is something to ask, now that it is to be asked: it is made if need be, which
+    /// takes time.
     #[inline]
     pub fn ready(&mut self) -> bool {
         match self {
@@ -203,8 +208,8 @@ impl Source {
         }
     }
 
-    /// An answer is whole, for those who hear; `ends`: whether no more of its exchange are to come, and whether it may ask on instead.
-    /// Returns whether it does.
+    /// An answer is whole, for those who hear; `ends`: whether no more of its exchange are to come,
+    /// and whether it may ask on instead. Returns whether it does.
     #[inline(never)]
     pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, ends: (bool, bool)) -> bool {
         match self {
@@ -213,7 +218,8 @@ impl Source {
         }
     }
 
-    /// Fills in the request of an exchange that `user` begins. Returns whether there was anything to fill in, which takes time.
+    /// Fills in the request of an exchange that `user` begins. Returns whether there was anything
+    /// to fill in, which takes time.
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {

@@ -1,8 +1,9 @@
 //! Whether to sleep or to look again at once.
 //!
-//! A thread that sleeps is woken some 50 us after its reply came, and a client that sleeps would sell that as the
-//! server's latency. So with a core to spare the worker looks again instead, bounded in time; and it gives the core up
-//! as soon as somebody else needs it, which shows as a look that took far longer than a system call.
+//! A thread that sleeps is woken some 50 us after its reply came, and a client that sleeps would
+//! sell that as the server's latency. So with a core to spare the worker looks again instead,
+//! bounded in time; and it gives the core up as soon as somebody else needs it, which shows as a
+//! look that took far longer than a system call.
 
 use crate::net::Wait;
 use plimsoll_model::Spin;
@@ -15,8 +16,8 @@ const WAKE_EARLY_NS: u64 = 120_000;
 const LOOK_NS_MAX: u64 = 20_000;
 /// Within a window of this length...
 const WINDOW_NS: u64 = 10_000_000;
-/// ... so much time given away means that the core is needed: a fifth. The odd interrupt, or a machine that is itself
-/// virtual, takes less.
+/// ... so much time given away means that the core is needed: a fifth. The odd interrupt, or a
+/// machine that is itself virtual, takes less.
 const STOLEN_NS_MAX: u64 = WINDOW_NS / 5;
 const BACKOFF_MIN_NS: u64 = 20_000_000;
 const BACKOFF_MAX_NS: u64 = 640_000_000;
@@ -46,7 +47,8 @@ impl Spinner {
         }
     }
 
-    /// How to wait at `now_ns` when the next thing known is due at `due_ns`; `expecting`: replies are under way.
+    /// How to wait at `now_ns` when the next thing known is due at `due_ns`; `expecting`: replies
+    /// are under way.
     #[inline]
     pub fn decide(&self, now_ns: u64, due_ns: u64, expecting: bool) -> Wait {
         if due_ns <= now_ns {
@@ -67,8 +69,8 @@ impl Spinner {
         }
     }
 
-    /// Learns from a wait: when it began and ended, whether it brought events. Gives whether it was a look in vain, for the
-    /// time of which nobody else wanted the core.
+    /// Learns from a wait: when it began and ended, whether it brought events. Gives whether it was
+    /// a look in vain, for the time of which nobody else wanted the core.
     #[inline]
     pub fn observe(&mut self, wait: Wait, began_ns: u64, ended_ns: u64, events: bool) -> bool {
         if events {

@@ -1,5 +1,6 @@
-//! Users as a source sees them: how the last request of one ended, what it does next, and the number of what it is at in the whole
-//! load, so that what is drawn for it does not depend on how the load is divided.
+//! Users as a source sees them: how the last request of one ended, what it does next, and the
+//! number of what it is at in the whole load, so that what is drawn for it does not depend on how
+//! the load is divided.
 //!
 //! Not here: when a user begins, and what is asked.
 
@@ -27,13 +28,15 @@ pub enum Next {
     End,
 }
 
-/// The users of a worker: how often each has begun, and which rows it has of those that are used once.
+/// The users of a worker: how often each has begun, and which rows it has of those that are used
+/// once.
 #[derive(Debug, Clone)]
 pub struct UserNumbers {
     stripe: Stripe,
     /// Users of the whole load, if they are always the same ones.
     users: u64,
-    /// How often each user of a closed load has begun; empty for an open load, of which each arrival is a user of its own.
+    /// How often each user of a closed load has begun; empty for an open load, of which each
+    /// arrival is a user of its own.
     begun: Vec<u64>,
     /// How many rows there are to be used once each, if there are any of that kind.
     rows: Option<u64>,
@@ -44,7 +47,8 @@ pub struct UserNumbers {
 }
 
 impl UserNumbers {
-    /// Of one worker: its part of the load, of which there are so many users, if they are always the same ones.
+    /// Of one worker: its part of the load, of which there are so many users, if they are always
+    /// the same ones.
     pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> UserNumbers {
         let begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
         let unique = vec![0; begun.len() * usize::from(rows.is_some())];

@@ -1,4 +1,5 @@
-//! Routes that are drawn by weight: a function of the seed, of who asks, and of how often it has asked.
+//! Routes that are drawn by weight: a function of the seed, of who asks, and of how often it has
+//! asked.
 
 use crate::encoded_route::FilledRoutes;
 use crate::fill::FormTurn;
@@ -20,9 +21,10 @@ pub struct Weighted {
     origin: Origin,
 }
 
-/// Which route a draw falls on. A draw is as likely to lie anywhere among the routes, so that a search by halves goes wrong at every
-/// other step; where it may begin is therefore noted for as many places as there are routes, or twice as many, and from there the
-/// next route most often is the right one.
+/// Which route a draw falls on. A draw is as likely to lie anywhere among the routes, so that a
+/// search by halves goes wrong at every other step; where it may begin is therefore noted for as
+/// many places as there are routes, or twice as many, and from there the next route most often is
+/// the right one.
 #[derive(Debug, Clone)]
 struct ByWeight {
     /// The sum of the weights up to and with each route.
@@ -112,7 +114,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    /// However weights are spread, each route has exactly as much of the total as its weight, in order.
+    /// However weights are spread, each route has exactly as much of the total as its weight, in
+    /// order.
     #[test]
     fn a_route_has_its_weight_of_the_total() {
         let first =

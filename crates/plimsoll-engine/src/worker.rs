@@ -1,8 +1,10 @@
-//! One worker: a loop that starts requests when they are due, carries them over its connections, and counts.
+//! One worker: a loop that starts requests when they are due, carries them over its connections,
+//! and counts.
 //!
-//! Everything it touches is its own, and stands in [`state`]. Here is the loop and its end; who starts the next request is in [`starts`], how it is
-//! carried in [`exchange`], what it is carried over in [`connect`], what is made ready before the load in [`prepare`], and how
-//! the loop's time is shared in [`turns`]. Closed and open loads differ in `starts` only.
+//! Everything it touches is its own, and stands in [`state`]. Here is the loop and its end; who
+//! starts the next request is in [`starts`], how it is carried in [`exchange`], what it is carried
+//! over in [`connect`], what is made ready before the load in [`prepare`], and how the loop's time
+//! is shared in [`turns`]. Closed and open loads differ in `starts` only.
 
 mod connect;
 mod exchange;
@@ -67,7 +69,8 @@ impl<N: Net> Worker<N> {
         self.recorder.flush(at_ns, cpu_ns, self.connections_open)
     }
 
-    /// One turn of the loop: wait, handle what is ready, start what is due. Returns whether the run is over.
+    /// One turn of the loop: wait, handle what is ready, start what is due. Returns whether the run
+    /// is over.
     fn turn(&mut self) -> bool {
         let began_ns = self.now_ns;
         let due_ns = self.next_due_ns();
@@ -77,8 +80,8 @@ impl<N: Net> Worker<N> {
         let events = self.has_ready();
         let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            // A worker that sleeps until an arrival is due sees the stop no sooner: that arrival came after the load's end, and
-            // so did the replies that woke it.
+            // A worker that sleeps until an arrival is due sees the stop no sooner: that arrival
+            // came after the load's end, and so did the replies that woke it.
             self.stopped_ns = Some(began_ns);
             self.recorder.end_window(began_ns);
         }

@@ -28,8 +28,8 @@ struct ClockSample {
 }
 
 impl ClockOffset {
-    /// A question left at `sent_ns` and its answer came at `came_ns`, both by our clock; the other's
-    /// showed `there_ns` between.
+    /// A question left at `sent_ns` and its answer came at `came_ns`, both by our clock; the
+    /// other's showed `there_ns` between.
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
         let round_trip_ns = came_ns.saturating_sub(sent_ns);
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;

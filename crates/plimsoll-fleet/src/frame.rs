@@ -6,7 +6,8 @@
 //! body   = 1: a message as JSON
 //!          2: length of head (u32 LE)  a task as JSON  its plan as bytes
 //!          3: epoch (u64 LE)  sequence (u64 LE)  an interval as a frame of a run file
-//!          4: sample (u32 LE)  thousandths of a core (u32 LE; all ones: not seen)  readings as frames of a run file
+//!          4: sample (u32 LE)  thousandths of a core (u32 LE; all ones: not seen)
+//!             readings as frames of a run file
 //! ```
 //!
 //! A reader holds no more memory than came. Any bytes are a message that can be, or an error. Not

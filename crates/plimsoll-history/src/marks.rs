@@ -1,5 +1,5 @@
-//! Marks of a run that were given after it was made ([`RunMarks`]): tags, and a pin. They stand in a
-//! small file beside the run file, which is never changed; so a copy of the run file has none.
+//! Marks of a run that were given after it was made ([`RunMarks`]): tags, and a pin. They stand in
+//! a small file beside the run file, which is never changed; so a copy of the run file has none.
 //!
 //! Not here: tags that a run was made with, which stand in the run file.
 

@@ -1,4 +1,5 @@
-//! Addresses as data: ranges of local ones and their reading from text, and which may be loaded without being asked for.
+//! Addresses as data: ranges of local ones and their reading from text, and which may be loaded
+//! without being asked for.
 //!
 //! Not here: names (they are resolved before there is a plan) and sockets.
 
@@ -25,13 +26,14 @@ fn number(address: IpAddr) -> u128 {
 }
 
 impl AddressRange {
-    /// The addresses from `first` to `last`; `None` when they are of two families or in the wrong order.
+    /// The addresses from `first` to `last`; `None` when they are of two families or in the wrong
+    /// order.
     pub fn new(first: IpAddr, last: IpAddr) -> Option<AddressRange> {
         (first.is_ipv4() == last.is_ipv4() && first <= last).then_some(AddressRange { first, last })
     }
 
-    /// Reads an address, `FIRST-LAST`, `ADDRESS/BITS`, or a list of these. Of a network with room for hosts its own
-    /// address and (IPv4) the broadcast address are left out.
+    /// Reads an address, `FIRST-LAST`, `ADDRESS/BITS`, or a list of these. Of a network with room
+    /// for hosts its own address and (IPv4) the broadcast address are left out.
     pub fn parse_list(text: &str) -> Result<Vec<AddressRange>, AddressRangeError> {
         text.split(',').map(|part| AddressRange::parse(part.trim())).collect()
     }
@@ -68,7 +70,8 @@ impl AddressRange {
         }
     }
 
-    /// Whether an address is one of these; an IPv4 address in the clothes of IPv6 is the IPv4 address.
+    /// Whether an address is one of these; an IPv4 address in the clothes of IPv6 is the IPv4
+    /// address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.is_ipv4() && self.first <= address && address <= self.last
@@ -122,8 +125,8 @@ const METADATA_V6: [Ipv6Addr; 6] = [
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
-/// Whether an address is one at which clouds offer keys and configuration to the machine itself: link-local over IPv4, a few
-/// known ones over IPv6. It is private, and yet nobody's API.
+/// Whether an address is one at which clouds offer keys and configuration to the machine itself:
+/// link-local over IPv4, a few known ones over IPv6. It is private, and yet nobody's API.
 pub fn is_metadata(address: &IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_link_local(),
@@ -131,8 +134,8 @@ pub fn is_metadata(address: &IpAddr) -> bool {
     }
 }
 
-/// Whether load may go to an address without being asked for: this machine, private or link-local, and not where a cloud
-/// offers its keys.
+/// Whether load may go to an address without being asked for: this machine, private or link-local,
+/// and not where a cloud offers its keys.
 pub fn is_private(address: &IpAddr) -> bool {
     if is_metadata(address) {
         return false;

@@ -1,9 +1,9 @@
-//! What an experiment was asked to find out ([`Asked`]): all from which, with what was measured so far, its next load and its
-//! finding follow. A run file begins with it. Its plans are complete where it is to be carried out, and records where it was:
-//! `Asked<Plan>` and `Asked`.
+//! What an experiment was asked to find out ([`Asked`]): all from which, with what was measured so
+//! far, its next load and its finding follow. A run file begins with it. Its plans are complete
+//! where it is to be carried out, and records where it was: `Asked<Plan>` and `Asked`.
 //!
-//! Not here: what the next load is (the studies of `plimsoll-analysis`), how people ask (the command line), and what they say
-//! besides ([`crate::terms`]).
+//! Not here: what the next load is (the studies of `plimsoll-analysis`), how people ask (the
+//! command line), and what they say besides ([`crate::terms`]).
 
 use crate::intervention::Intervention;
 use crate::load::Arrivals;
@@ -143,7 +143,8 @@ pub struct OverloadAsked<P = PlanRecord> {
     /// How often a request comes again that fails; 0: never.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// Another target that meets the same load afterwards, such as a proxy that is to protect the first.
+    /// Another target that meets the same load afterwards, such as a proxy that is to protect the
+    /// first.
     #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
     pub against: Option<P>,
 }
@@ -184,7 +185,8 @@ pub struct BlocksAsked<P = PlanRecord> {
     pub arms: Vec<Arm<P>>,
     /// Users of every load; `None`: as many as fill the arm.
     pub users: Option<u64>,
-    /// Rate of every load where the criterion is taken at one, 1/s; `None`: what the slower arm easily holds.
+    /// Rate of every load where the criterion is taken at one, 1/s; `None`: what the slower arm
+    /// easily holds.
     pub rate: Option<f64>,
     /// Spacing of arrivals at a fixed rate.
     pub arrivals: Arrivals,
@@ -367,7 +369,8 @@ impl Asked {
         Self::WORDS[place]
     }
 
-    /// The plan that all loads share, but for what each sets itself; of several targets that of the first.
+    /// The plan that all loads share, but for what each sets itself; of several targets that of the
+    /// first.
     pub fn base(&self) -> Option<&PlanRecord> {
         match self {
             Asked::Run(run) => Some(&run.plan),
@@ -406,7 +409,8 @@ impl Asked {
         }
     }
 
-    /// What a profile is of, in a word that may stand in a file's name: `low`, `line`, `load`; `a1`, `b2` of a side.
+    /// What a profile is of, in a word that may stand in a file's name: `low`, `line`, `load`;
+    /// `a1`, `b2` of a side.
     pub fn profile_name(&self, tag: &Tag) -> String {
         debug_assert_eq!(tag.purpose, Purpose::Profile);
         match (self, tag.arm, tag.turn) {

@@ -1,6 +1,6 @@
-//! How large the numbers of a run file may be. A frame can be whole, with a right checksum, and say that a load lasted for 292
-//! years: whoever makes a list of its intervals then asks for all memory. What no writer writes is taken for damage, so that
-//! nobody after this needs to ask.
+//! How large the numbers of a run file may be. A frame can be whole, with a right checksum, and say
+//! that a load lasted for 292 years: whoever makes a list of its intervals then asks for all
+//! memory. What no writer writes is taken for damage, so that nobody after this needs to ask.
 //!
 //! Not here: whether the numbers agree with each other.
 
@@ -38,7 +38,8 @@ const WORKERS_MAX: u32 = 1 << 20;
 pub const WORKERS_ASKED_MAX: u32 = 1 << 10;
 /// Largest level of a load: users, or requests a second.
 const LEVEL_MAX: f64 = 1e9;
-/// Most of anything that is counted one by one in an interval; sums over all intervals of all kinds fit a u64.
+/// Most of anything that is counted one by one in an interval; sums over all intervals of all kinds
+/// fit a u64.
 const COUNT_MAX: u64 = 1 << 36;
 /// Most of what is measured in an interval: bytes, requests x ns.
 const AMOUNT_MAX: u64 = 1 << 60;
@@ -174,7 +175,8 @@ fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
 }
 
 impl Plan {
-    /// Whether every number lies where that of a plan can lie, and it asks for anything; see [`crate::bounds`].
+    /// Whether every number lies where that of a plan can lie, and it asks for anything; see
+    /// [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
         self.load.is_bounded()
@@ -185,7 +187,8 @@ impl Plan {
     }
 }
 
-/// Whether there is a list where one is asked, and nowhere else; of given moments each has its entry.
+/// Whether there is a list where one is asked, and nowhere else; of given moments each has its
+/// entry.
 fn is_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
         LoadShape::Given { arrivals } if !arrivals.is_whole() => return false,
@@ -234,7 +237,8 @@ impl PlanRecord {
 }
 
 impl Injector {
-    /// Whether these can be the machines of one load: as many as there can be, each with as many workers.
+    /// Whether these can be the machines of one load: as many as there can be, each with as many
+    /// workers.
     pub fn are_bounded(injectors: &[Injector]) -> bool {
         injectors.len() <= INJECTORS_MAX && injectors.iter().all(|injector| injector.workers <= WORKERS_MAX)
     }

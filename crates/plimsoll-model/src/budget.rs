@@ -1,13 +1,16 @@
-//! How much may be made of an input that somebody else wrote: references, variables and compression unfold, and a few bytes can stand
-//! for very many. One type for every reader, so that all are bounded alike: in proportion to the input, and as a whole.
+//! How much may be made of an input that somebody else wrote: references, variables and compression
+//! unfold, and a few bytes can stand for very many. One type for every reader, so that all are
+//! bounded alike: in proportion to the input, and as a whole.
 //!
-//! Not here: how many bytes are read of a file at all, and what a reader says where an input goes beyond its budget.
+//! Not here: how many bytes are read of a file at all, and what a reader says where an input goes
+//! beyond its budget.
 
 use thiserror::Error;
 
 /// What any input may unfold to, however small it is, in bytes.
 pub const UNFOLDED_BYTES_MIN: usize = 4 << 20;
-/// What a larger one may unfold to, in times its own length: real descriptions repeat themselves less than ten times.
+/// What a larger one may unfold to, in times its own length: real descriptions repeat themselves
+/// less than ten times.
 pub const UNFOLDED_TIMES: usize = 16;
 /// What no input unfolds beyond, in bytes.
 pub const UNFOLDED_BYTES_MAX: usize = 256 << 20;
@@ -57,7 +60,8 @@ impl Budget {
         }
     }
 
-    /// An error once more was taken than there was, for readers that cannot stop where that happens.
+    /// An error once more was taken than there was, for readers that cannot stop where that
+    /// happens.
     pub fn held(&self) -> Result<(), Unfolded> {
         if self.is_over { Err(self.unfolded()) } else { Ok(()) }
     }

@@ -1,7 +1,8 @@
-//! Over what requests travel: how connections are opened, secured and closed, and how many there may be.
+//! Over what requests travel: how connections are opened, secured and closed, and how many there
+//! may be.
 //!
-//! Plain data. Not here: what is asked ([`crate::traffic`]), from which local addresses (that is one machine's,
-//! [`crate::injector`]), sockets, TLS itself.
+//! Plain data. Not here: what is asked ([`crate::traffic`]), from which local addresses (that is
+//! one machine's, [`crate::injector`]), sockets, TLS itself.
 
 use crate::tls::TlsSpec;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,8 @@ pub struct Carriage {
     pub tls: Option<TlsSpec>,
     /// Which HTTP is spoken.
     pub http: HttpChoice,
-    /// Over HTTP/2, at most so many requests at a time on a connection; over HTTP/1.1 it is one. At least 1.
+    /// Over HTTP/2, at most so many requests at a time on a connection; over HTTP/1.1 it is one. At
+    /// least 1.
     pub streams_max: u32,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,

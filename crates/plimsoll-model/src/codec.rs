@@ -5,10 +5,10 @@
 //! frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
 //! ```
 //!
-//! Small, rare frames are JSON; intervals are tagged fields of variable-length integers, because they are many. A reader takes
-//! whole frames until the first that is cut or damaged, and says what it left; kinds of frames and figures that it does not know
-//! it passes over, and counts.
-//! Reading and writing of files is for those who have files: this module turns values into bytes and back.
+//! Small, rare frames are JSON; intervals are tagged fields of variable-length integers, because
+//! they are many. A reader takes whole frames until the first that is cut or damaged, and says what
+//! it left; kinds of frames and figures that it does not know it passes over, and counts. Reading
+//! and writing of files is for those who have files: this module turns values into bytes and back.
 
 use crate::agent_account::AgentAccount;
 use crate::asked::Asked;
@@ -66,9 +66,11 @@ pub enum Frame {
         /// What happened.
         interval: Box<Interval>,
     },
-    /// A part of what was seen of the target during the latest load; parts add up by [`Probes::merge`].
+    /// A part of what was seen of the target during the latest load; parts add up by
+    /// [`Probes::merge`].
     Probes(Box<Probes>),
-    /// A part of the functions that were sampled meanwhile; parts add up by [`SampledFunctions::merge`].
+    /// A part of the functions that were sampled meanwhile; parts add up by
+    /// [`SampledFunctions::merge`].
     Sampled(Box<SampledFunctions>),
     /// What each agent of a fleet did in the latest load.
     Agents(Vec<AgentAccount>),
@@ -78,8 +80,8 @@ pub enum Frame {
         ending: Ending,
         /// See [`Run::window_ns`].
         window_ns: (u64, u64),
-        /// When its schedule began, since the experiment's start, ns: later than was known when the load began, as
-        /// connections were made ready first.
+        /// When its schedule began, since the experiment's start, ns: later than was known when the
+        /// load began, as connections were made ready first.
         start_ns: u64,
         /// The addresses of the host, with those found during the load.
         addresses: Vec<SocketAddr>,
@@ -294,7 +296,8 @@ pub fn is_run_file(bytes: &[u8]) -> bool {
     bytes.len() >= MAGIC.len() && bytes[..7] == MAGIC[..7]
 }
 
-/// Reads a run file. A cut or damaged tail is left out and told; only a file of which nothing can be read is an error.
+/// Reads a run file. A cut or damaged tail is left out and told; only a file of which nothing can
+/// be read is an error.
 pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     if !is_run_file(bytes) {
         return Err(FileError::NotARunFile);
@@ -317,7 +320,8 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
                 figures_unknown += unknown;
             }
             (None, _) if kind > KIND_MAX => frames_unknown += 1,
-            // A whole frame in a place or of a content that no writer makes: what follows cannot be trusted.
+            // A whole frame in a place or of a content that no writer makes: what follows cannot be
+            // trusted.
             _ => break,
         }
         at = next;
@@ -341,7 +345,8 @@ impl Header {
 /// Bytes at the beginning of a run file that tell how long its head is.
 pub const HEAD_BYTES_MIN: usize = MAGIC.len() + HEAD;
 
-/// How many bytes the head of a run file takes, by its first [`HEAD_BYTES_MIN`] bytes. Nothing behind the head is needed to read it.
+/// How many bytes the head of a run file takes, by its first [`HEAD_BYTES_MIN`] bytes. Nothing
+/// behind the head is needed to read it.
 pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
     if !is_run_file(first) {
         return Err(FileError::NotARunFile);
@@ -375,8 +380,9 @@ pub struct FileEnd {
     pub summary: Option<Box<StudySummary>>,
 }
 
-/// The end of a run file, by its last bytes; `None`: the experiment is under way, broke off or was cut off. A frame is found from
-/// behind: its length leads to the end of the file, and its checksum is right.
+/// The end of a run file, by its last bytes; `None`: the experiment is under way, broke off or was
+/// cut off. A frame is found from behind: its length leads to the end of the file, and its checksum
+/// is right.
 pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
     let last = tail.len().checked_sub(HEAD + TAIL)?;
     let ends_there = |at: &usize| {
@@ -411,8 +417,8 @@ fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
 #[error("damaged, or of another version")]
 pub struct NotAFrame;
 
-/// The first frame of bytes that come piece by piece, and how long it is; `None`: it is not whole yet. Numbers in it lie where those of a
-/// load can lie ([`crate::bounds`]).
+/// The first frame of bytes that come piece by piece, and how long it is; `None`: it is not whole
+/// yet. Numbers in it lie where those of a load can lie ([`crate::bounds`]).
 pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
     let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -460,7 +466,8 @@ fn begin(header: Header) -> Experiment {
     }
 }
 
-/// Adds a frame to the experiment; false if it does not fit there, or says what none can ([`crate::bounds`]).
+/// Adds a frame to the experiment; false if it does not fit there, or says what none can
+/// ([`crate::bounds`]).
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     if let (Frame::TrialEnd { start_ns, .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
         && *start_ns <= TIME_NS_MAX

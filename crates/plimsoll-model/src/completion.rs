@@ -1,6 +1,6 @@
-//! From a record back to what can be carried out: what was left out of it ([`missing`]), and the record with that put in again
-//! ([`complete`]). What is given must leave the same record; what nobody asked for is refused, so that a repetition is what was
-//! recorded, or is none.
+//! From a record back to what can be carried out: what was left out of it ([`missing`]), and the
+//! record with that put in again ([`complete`]). What is given must leave the same record; what
+//! nobody asked for is refused, so that a repetition is what was recorded, or is none.
 //!
 //! Not here: what is left out ([`Plan::record`], [`Terms::record`]), flags, files.
 
@@ -96,7 +96,8 @@ impl RouteRecord {
         format!("[{} bytes{}]", self.body_bytes, digest.unwrap_or_default())
     }
 
-    /// The route with what is given in place of what was left out; `url`: the whole of its path and query.
+    /// The route with what is given in place of what was left out; `url`: the whole of its path and
+    /// query.
     fn complete(&self, how: Redact, url: Option<String>, secrets: &mut Secrets) -> Result<Route, Incomplete> {
         let mut headers = Vec::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
@@ -359,7 +360,8 @@ pub struct FromFile {
     pub arrivals: Option<GivenArrivals>,
 }
 
-/// What was asked, and on what terms, as it can be carried out again. `of_file`: reads what a file, or logs, ask of each target.
+/// What was asked, and on what terms, as it can be carried out again. `of_file`: reads what a file,
+/// or logs, ask of each target.
 pub fn complete(
     asked: &Asked,
     terms: &Terms<Redacted>,
@@ -468,7 +470,8 @@ pub fn complete(
         return Err(Incomplete::Superfluous(TextKind::Url));
     }
     let user_info: Vec<bool> = terms.targets.iter().map(|target| target.user_info).collect();
-    // What differed then must differ now, and what was one must be one: else A would be compared with A.
+    // What differed then must differ now, and what was one must be one: else A would be compared
+    // with A.
     if !terms.demo && targets(asked.plans(), &user_info) != terms.targets {
         return Err(Incomplete::Alike);
     }

@@ -1,4 +1,5 @@
-//! A level over time ([`Curve`]): users, or requests a second, stage by stage, as the command line writes it.
+//! A level over time ([`Curve`]): users, or requests a second, stage by stage, as the command line
+//! writes it.
 //!
 //! Not here: what it is the level of ([`crate::load`]).
 

@@ -1,5 +1,5 @@
-//! Rows that requests are filled in with, and how one is chosen for each session. A table of text, held once however many requests
-//! use it.
+//! Rows that requests are filled in with, and how one is chosen for each session. A table of text,
+//! held once however many requests use it.
 //!
 //! Not here: the files that rows come from.
 
@@ -51,7 +51,8 @@ impl Data {
         Data { name, columns, pick, each_use, text: String::new(), ends: Vec::new(), crc: 0 }
     }
 
-    /// Adds a row with as many cells as there are columns; `None`: it has another number, or there is no room left.
+    /// Adds a row with as many cells as there are columns; `None`: it has another number, or there
+    /// is no room left.
     #[must_use]
     pub fn push<'a>(&mut self, cells: impl ExactSizeIterator<Item = &'a str>) -> Option<()> {
         if cells.len() != self.columns.len() {

@@ -1,11 +1,14 @@
-//! Sessions of a log, drawn anew ([`ListedSessions`]): a load of any rate and length that asks as the log does. It is a look of that
-//! length at a world in which sessions like those of the log begin at any time, more or fewer of them: each stands where it was caught,
-//! with its requests as far apart as they were. So the mix of requests and what happens within a session are the log's, and many
-//! visitors arrive independently of each other: how the log's rate changed over hours is not in it.
+//! Sessions of a log, drawn anew ([`ListedSessions`]): a load of any rate and length that asks as
+//! the log does. It is a look of that length at a world in which sessions like those of the log
+//! begin at any time, more or fewer of them: each stands where it was caught, with its requests as
+//! far apart as they were. So the mix of requests and what happens within a session are the log's,
+//! and many visitors arrive independently of each other: how the log's rate changed over hours is
+//! not in it.
 //!
-//! What is drawn is a function of the load (its seed, rate and length) and the list: a record of the load says which requests came when,
-//! and never the list. Not here: how a log becomes a list (`plimsoll-traffic`), a list that is asked as it stands
-//! ([`crate::given`]), and what a plan makes of it ([`crate::Plan::drawn`]).
+//! What is drawn is a function of the load (its seed, rate and length) and the list: a record of
+//! the load says which requests came when, and never the list. Not here: how a log becomes a list
+//! (`plimsoll-traffic`), a list that is asked as it stands ([`crate::given`]), and what a plan
+//! makes of it ([`crate::Plan::drawn`]).
 
 use crate::curve::Stage;
 use crate::load::Load;
@@ -15,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 /// Sets what is drawn here apart from what else follows from the same seed.
 const SEED_OF_DRAWN: u64 = 0x0044_5241_574e_2121;
-/// A stage whose level changes is drawn in pieces that are no longer than this, each at its mean level, ns.
+/// A stage whose level changes is drawn in pieces that are no longer than this, each at its mean
+/// level, ns.
 const PIECE_NS: u64 = 100_000_000;
 
 /// What of a log is drawn from: when each entry of a list came, and which are one session.
@@ -36,14 +40,16 @@ pub struct SessionsFacts {
     pub sessions: u64,
     /// How long the log lasts, ns.
     pub span_ns: u64,
-    /// Requests in its busiest minute, and in its busiest second, both by the clock; of a shorter log in all of it.
+    /// Requests in its busiest minute, and in its busiest second, both by the clock; of a shorter
+    /// log in all of it.
     pub busiest_minute: u64,
     /// The same of a second.
     pub busiest_second: u64,
 }
 
 impl ListedSessions {
-    /// Sessions of entries that came at these moments, in order. `None` where these are not sessions of them.
+    /// Sessions of entries that came at these moments, in order. `None` where these are not
+    /// sessions of them.
     pub fn new(starts_ns: Vec<u64>, by_session: Vec<u32>, ends: Vec<u32>) -> Option<ListedSessions> {
         let count = starts_ns.len();
         let mut seen = vec![false; count];
@@ -92,9 +98,10 @@ impl ListedSessions {
 
     /// `count` requests in `length_ns`: when each comes, ns, and its entry; not in order.
     ///
-    /// A request is drawn and put anywhere in that time, and with it come those of its session that then lie in it, too. Sessions with
-    /// several would be met more often for it, by just that number: so often they are passed over. Of the last one only as many stay as
-    /// the rate has room for.
+    /// A request is drawn and put anywhere in that time, and with it come those of its session that
+    /// then lie in it, too. Sessions with several would be met more often for it, by just that
+    /// number: so often they are passed over. Of the last one only as many stay as the rate has
+    /// room for.
     fn look(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
@@ -161,7 +168,8 @@ mod tests {
     use crate::load::{Arrivals, LoadShape};
     use crate::units::{MS, SECOND};
 
-    /// A hundred visitors who ask for three things, each 200 ms after the one before, and then once more after a minute.
+    /// A hundred visitors who ask for three things, each 200 ms after the one before, and then once
+    /// more after a minute.
     fn sessions() -> ListedSessions {
         let mut starts: Vec<(u64, u32)> = Vec::new();
         for visitor in 0..100u32 {
@@ -202,7 +210,8 @@ mod tests {
         }
     }
 
-    /// What is in a look is as likely as in the log, and stands as it stood: three requests, 200 ms apart, and one alone.
+    /// What is in a look is as likely as in the log, and stands as it stood: three requests, 200 ms
+    /// apart, and one alone.
     #[test]
     fn sessions_are_as_they_were() {
         let (sessions, load) = (sessions(), load("40000@2s", 9));
@@ -215,7 +224,8 @@ mod tests {
         let mut steps = [0u32; 4];
         drawn.iter().for_each(|(_, entry)| steps[place[*entry as usize] as usize] += 1);
         assert!(steps.iter().all(|count| (19_000..=21_000).contains(count)), "{steps:?}");
-        // Of one visitor, whose requests are drawn hundreds of times: a second step follows each first one, but at the end.
+        // Of one visitor, whose requests are drawn hundreds of times: a second step follows each
+        // first one, but at the end.
         let of = |step: u32| -> Vec<u64> {
             let entry = sessions.by_session[(40 + step) as usize];
             drawn.iter().filter(|(_, other)| *other == entry).map(|(start, _)| *start).collect()

@@ -1,8 +1,8 @@
 //! What an answer is to be beside its status, and what is taken from it for later requests.
 //!
-//! An answer with a status that counts as success, but that misses any of this, has failed all the same
-//! ([`RequestFailure::Expectation`], [`RequestFailure::Capture`]). Not here: statuses ([`crate::traffic`]), and how an answer is looked through
-//! (the engine).
+//! An answer with a status that counts as success, but that misses any of this, has failed all the
+//! same ([`RequestFailure::Expectation`], [`RequestFailure::Capture`]). Not here: statuses
+//! ([`crate::traffic`]), and how an answer is looked through (the engine).
 //!
 //! [`RequestFailure::Expectation`]: crate::RequestFailure::Expectation
 //! [`RequestFailure::Capture`]: crate::RequestFailure::Capture
@@ -61,13 +61,16 @@ pub struct AnswerCapture {
 /// Where something is in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureFrom {
-    /// In its content, which is JSON: a text without its quotation marks, anything else as it is written.
+    /// In its content, which is JSON: a text without its quotation marks, anything else as it is
+    /// written.
     Json(JsonPath),
-    /// In its content: the first group of the first match of this regular expression, or the whole match if it has no group.
+    /// In its content: the first group of the first match of this regular expression, or the whole
+    /// match if it has no group.
     Regex(String),
     /// The value of a field of its head.
     Header(String),
-    /// In the values of the fields of this name: the first group of the first match, or the whole match if there is no group.
+    /// In the values of the fields of this name: the first group of the first match, or the whole
+    /// match if there is no group.
     HeaderRegex(String, String),
     /// The value of a cookie that it sets.
     Cookie(String),

@@ -1,7 +1,8 @@
-//! What a failed answer said: of each kind the first, its status line, type, length and the beginning of its content, as a reader may
-//! have them. Bytes become text here and nowhere else, so that nothing is recorded or shown that was not redacted: an answer that
-//! fails may hold what was asked with (keys, codes, passphrases), and only plain short words of it are kept unless the user wants it
-//! as it came.
+//! What a failed answer said: of each kind the first, its status line, type, length and the
+//! beginning of its content, as a reader may have them. Bytes become text here and nowhere else, so
+//! that nothing is recorded or shown that was not redacted: an answer that fails may hold what was
+//! asked with (keys, codes, passphrases), and only plain short words of it are kept unless the user
+//! wants it as it came.
 //!
 //! Not here: which answers fail, and how their bytes are come by (the engine).
 
@@ -21,7 +22,8 @@ const SHOWN_CHARS: usize = 200;
 /// The first failed answer of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedAnswer {
-    /// Its status: that is its kind, unless it misses something else. 0 where what came is no answer in HTTP.
+    /// Its status: that is its kind, unless it misses something else. 0 where what came is no
+    /// answer in HTTP.
     pub status: u16,
     /// What it misses although its status counts as success: then that is its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +63,8 @@ pub struct AnswerMiss {
 }
 
 impl FailedAnswer {
-    /// The reason where a call's end is what its status in HTTP stands for: a proxy answers, or a server that speaks no gRPC.
+    /// The reason where a call's end is what its status in HTTP stands for: a proxy answers, or a
+    /// server that speaks no gRPC.
     pub const UNSAID: &str = "the response has no grpc-status";
 
     /// What answers of its kind have in common.
@@ -70,7 +73,8 @@ impl FailedAnswer {
         (if self.missed.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.missed)
     }
 
-    /// An answer that misses something although its status counts as success, by its status line and the beginning of its content.
+    /// An answer that misses something although its status counts as success, by its status line
+    /// and the beginning of its content.
     pub fn missing(
         status: u16,
         missed: AnswerMiss,
@@ -124,8 +128,9 @@ impl FailedAnswer {
         FailedAnswer { retry_after, content_type, content_bytes, ..answer }
     }
 
-    /// The same as the answer to a call that ended so, because of what is wrong with its messages, if anything is. `is_said`: the
-    /// answer says how it ended; else that is concluded from its status in HTTP.
+    /// The same as the answer to a call that ended so, because of what is wrong with its messages,
+    /// if anything is. `is_said`: the answer says how it ended; else that is concluded from its
+    /// status in HTTP.
     pub fn of_call(mut self, ended: GrpcStatus, is_said: bool, fault: Option<CallFault>) -> FailedAnswer {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
@@ -143,7 +148,8 @@ impl FailedAnswer {
         FailedAnswer { reason: reason.to_owned(), ..answer }
     }
 
-    /// In words: `HTTP/1.1 503 Busy, "try later"`. Where something of it was left out, also what it is and how long.
+    /// In words: `HTTP/1.1 503 Busy, "try later"`. Where something of it was left out, also what it
+    /// is and how long.
     pub fn text(&self) -> String {
         let shape = || {
             let bytes = self.content_bytes.map(|bytes| format!("{bytes} bytes"));
@@ -162,7 +168,8 @@ impl FailedAnswer {
     }
 }
 
-/// Adds others to the first failed answers of each kind, ascending by kind: of each the earlier stays.
+/// Adds others to the first failed answers of each kind, ascending by kind: of each the earlier
+/// stays.
 pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
     mine.extend_from_slice(theirs);
     mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
@@ -171,7 +178,8 @@ pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
 }
 
 fn head_and_content(bytes: &[u8]) -> (&[u8], &[u8]) {
-    // The first empty line; lines may end with a bare line feed. Empty lines may come before a head.
+    // The first empty line; lines may end with a bare line feed. Empty lines may come before a
+    // head.
     let begin = bytes.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or(bytes.len());
     let after = |at: usize| match &bytes[at + 1..] {
         [b'\n', ..] => Some(at + 2),

@@ -1,4 +1,5 @@
-//! Why a command ends without its result, and with which exit code: one sentence that names the flag or file and the way out.
+//! Why a command ends without its result, and with which exit code: one sentence that names the
+//! flag or file and the way out.
 //!
 //! Not here: the sentences (they are made where something fails), and how a terminal shows them.
 
@@ -12,7 +13,8 @@ pub mod exit {
     pub const CROSSED: u8 = 1;
     /// Bad use, or cannot start.
     pub const USAGE: u8 = 2;
-    /// What was asked could not be told: no verdict, or a gate that could not decide. The answer says what would tell.
+    /// What was asked could not be told: no verdict, or a gate that could not decide. The answer
+    /// says what would tell.
     pub const UNKNOWN: u8 = 3;
     /// Interrupted, after reporting.
     pub const INTERRUPTED: u8 = 130;

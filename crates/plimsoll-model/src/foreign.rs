@@ -1,8 +1,8 @@
-//! The boundary around libraries that read what somebody else wrote: where one panics on an input, that is an error of the input,
-//! said in a sentence, and not the end of the program.
+//! The boundary around libraries that read what somebody else wrote: where one panics on an input,
+//! that is an error of the input, said in a sentence, and not the end of the program.
 //!
-//! Not here: what ends a process at once (memory that is not there, a stack that is full). Inputs are bounded before they are handed
-//! over ([`Budget`](crate::budget::Budget)).
+//! Not here: what ends a process at once (memory that is not there, a stack that is full). Inputs
+//! are bounded before they are handed over ([`Budget`](crate::budget::Budget)).
 
 use std::any::Any;
 use std::cell::Cell;
@@ -63,8 +63,8 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }
 
-/// What `read` gives, or that it has panicked. `what` names what is read, as in "the library that reads ...". What `read` changes of
-/// its surroundings must be of no use once it has panicked.
+/// What `read` gives, or that it has panicked. `what` names what is read, as in "the library that
+/// reads ...". What `read` changes of its surroundings must be of no use once it has panicked.
 pub fn call<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
     quiet_hook();
     let inside = Inside::begin();

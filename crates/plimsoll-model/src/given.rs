@@ -1,5 +1,6 @@
-//! Moments at which requests are to start, one by one ([`GivenArrivals`]): those of a log. A load that is to be carried out has all
-//! of them; its record has their number, the time they cover and a digest, and never the list.
+//! Moments at which requests are to start, one by one ([`GivenArrivals`]): those of a log. A load
+//! that is to be carried out has all of them; its record has their number, the time they cover and
+//! a digest, and never the list.
 //!
 //! Not here: where they come from, and what is asked at each ([`crate::listed`]).
 
@@ -23,8 +24,9 @@ pub struct GivenArrivals {
 }
 
 impl GivenArrivals {
-    /// Requests that start at these moments of schedule time; those from `measured_from_ns` up to `end_ns` are measured. `None` where
-    /// they are not in order, there are none to be measured, or no time.
+    /// Requests that start at these moments of schedule time; those from `measured_from_ns` up to
+    /// `end_ns` are measured. `None` where they are not in order, there are none to be measured, or
+    /// no time.
     pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<GivenArrivals> {
         let before = |ns: u64| starts_ns.partition_point(|start| *start < ns) as u64;
         let measured = before(end_ns).saturating_sub(before(measured_from_ns));

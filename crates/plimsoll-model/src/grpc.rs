@@ -1,7 +1,9 @@
 //! gRPC as data: how calls end, and which of these ends count as success.
 //!
-//! A call is a request over HTTP/2 whose content is messages, each with a length before it, and whose answer says in its trailers how
-//! it ended ([the protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). Not here: what messages hold, bytes.
+//! A call is a request over HTTP/2 whose content is messages, each with a length before it, and
+//! whose answer says in its trailers how it ended ([the
+//! protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). Not here: what
+//! messages hold, bytes.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -52,12 +54,14 @@ impl GrpcStatus {
         GrpcStatus::Unauthenticated,
     ];
 
-    /// The status with this code; one that the standard does not have is unknown, as the standard wants it.
+    /// The status with this code; one that the standard does not have is unknown, as the standard
+    /// wants it.
     pub fn of_code(code: u32) -> GrpcStatus {
         GrpcStatus::ALL.get(code as usize).copied().unwrap_or(GrpcStatus::Unknown)
     }
 
-    /// What an answer without a status of its own stands for, by that of HTTP: a proxy's, or that of a server that speaks no gRPC.
+    /// What an answer without a status of its own stands for, by that of HTTP: a proxy's, or that
+    /// of a server that speaks no gRPC.
     pub fn of_http(status: u16) -> GrpcStatus {
         match status {
             400 => GrpcStatus::Internal,
@@ -92,14 +96,16 @@ impl GrpcStatus {
         }
     }
 
-    /// Whether a server says by it that it takes no more for now: what a limiter answers, or one that is overloaded.
+    /// Whether a server says by it that it takes no more for now: what a limiter answers, or one
+    /// that is overloaded.
     pub fn is_refusal(self) -> bool {
         matches!(self, GrpcStatus::ResourceExhausted | GrpcStatus::Unavailable)
     }
 }
 
-/// What is wrong with the messages of an answer that ends with `OK`: clients of gRPC make a failure of it all the same
-/// ([cardinality and framing](https://github.com/grpc/grpc/blob/master/doc/statuscodes.md)).
+/// What is wrong with the messages of an answer that ends with `OK`: clients of gRPC make a failure
+/// of it all the same ([cardinality and
+/// framing](https://github.com/grpc/grpc/blob/master/doc/statuscodes.md)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
@@ -110,7 +116,8 @@ pub enum CallFault {
     SeveralMessages = 1,
     /// The last one is cut short.
     Cut = 2,
-    /// What stands before a message is no gRPC: whether it is compressed is said by something else than 0 or 1.
+    /// What stands before a message is no gRPC: whether it is compressed is said by something else
+    /// than 0 or 1.
     Prefix = 3,
     /// One is compressed, and the head does not say how.
     Compressed = 4,
@@ -174,15 +181,17 @@ impl CallFault {
 pub struct GrpcCall {
     /// The ends that are success.
     pub ok: GrpcStatusSet,
-    /// The messages that the body, which is JSON, stands for, each with its length before it; `None` until somebody who knows their
-    /// types has made them.
+    /// The messages that the body, which is JSON, stands for, each with its length before it;
+    /// `None` until somebody who knows their types has made them.
     pub content: Option<Vec<u8>>,
-    /// What messages are described by (a `FileDescriptorSet` of protobuf's), where somebody looks into answers, or the body is
-    /// filled in and made into messages anew each time.
+    /// What messages are described by (a `FileDescriptorSet` of protobuf's), where somebody looks
+    /// into answers, or the body is filled in and made into messages anew each time.
     pub types: Option<Arc<[u8]>>,
-    /// The method gives a stream of messages: each has a time of its own. Known once the messages are made.
+    /// The method gives a stream of messages: each has a time of its own. Known once the messages
+    /// are made.
     pub gives_stream: bool,
-    /// Each message is sent when the one before it was answered, where the method gives a stream; else all are sent in one go.
+    /// Each message is sent when the one before it was answered, where the method gives a stream;
+    /// else all are sent in one go.
     pub in_turn: bool,
 }
 
@@ -244,7 +253,8 @@ impl From<GrpcStatusSet> for String {
     }
 }
 
-/// What a server says with a status (`grpc-message`), out of its percent-encoding; what is not well encoded stays as it is.
+/// What a server says with a status (`grpc-message`), out of its percent-encoding; what is not well
+/// encoded stays as it is.
 pub fn message_bytes(encoded: &[u8]) -> Vec<u8> {
     let digit = |byte: &u8| (*byte as char).to_digit(16).map(|digit| digit as u8);
     let mut bytes = Vec::with_capacity(encoded.len());
@@ -268,7 +278,8 @@ pub fn message_bytes(encoded: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// How a deadline of so many ns is told to a server (`grpc-timeout`): at most eight digits and a unit, never longer than it is.
+/// How a deadline of so many ns is told to a server (`grpc-timeout`): at most eight digits and a
+/// unit, never longer than it is.
 pub fn timeout_text(ns: u64) -> String {
     const DIGITS: u64 = 99_999_999;
     let units = [(1, 'n'), (1_000, 'u'), (1_000_000, 'm'), (1_000_000_000, 'S'), (60_000_000_000, 'M')];

@@ -1,5 +1,6 @@
-//! Messages of gRPC calls as they stand in content: each with a byte that says whether it is compressed, and its length in four
-//! more. Not here: what messages hold (whoever knows their types is a [`MessageText`]), how compression is done.
+//! Messages of gRPC calls as they stand in content: each with a byte that says whether it is
+//! compressed, and its length in four more. Not here: what messages hold (whoever knows their types
+//! is a [`MessageText`]), how compression is done.
 
 use std::sync::Arc;
 
@@ -19,11 +20,12 @@ pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
 
 /// The messages of one method as JSON, for those who look into answers and fill in what is asked.
 pub trait MessageText: Send + Sync + std::fmt::Debug {
-    /// Writes the content of an answer behind `json`: an object, or a list of them where the method gives several. False: it is no
-    /// such content.
+    /// Writes the content of an answer behind `json`: an object, or a list of them where the method
+    /// gives several. False: it is no such content.
     fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool;
 
-    /// Writes the messages that a body stands for behind `content`. False: it stands for none; nothing is written then.
+    /// Writes the messages that a body stands for behind `content`. False: it stands for none;
+    /// nothing is written then.
     fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool;
 }
 

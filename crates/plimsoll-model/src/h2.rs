@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An error code of HTTP/2 ([RFC 9113, 7](https://www.rfc-editor.org/rfc/rfc9113#section-7)). The discriminant is the code, and what
-/// stands in records.
+/// An error code of HTTP/2 ([RFC 9113, 7](https://www.rfc-editor.org/rfc/rfc9113#section-7)). The
+/// discriminant is the code, and what stands in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]

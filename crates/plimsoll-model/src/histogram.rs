@@ -1,12 +1,14 @@
 //! Latency histograms with one fixed geometry, so that any two can be added exactly.
 //!
-//! The geometry is HdrHistogram's for three significant digits: 1 024 buckets to an octave, from 1 ns to
-//! [`HIGHEST_NS`] (one hour). Three digits hold from 1 us up; values below 2 048 ns are exact. Longer values are
-//! counted in the last bucket; minimum, maximum and sum are kept exactly beside the buckets.
+//! The geometry is HdrHistogram's for three significant digits: 1 024 buckets to an octave, from 1
+//! ns to [`HIGHEST_NS`] (one hour). Three digits hold from 1 us up; values below 2 048 ns are
+//! exact. Longer values are counted in the last bucket; minimum, maximum and sum are kept exactly
+//! beside the buckets.
 //!
-//! [`CountingHistogram`] is made for recording (a shift, a look for the page, an add) and emptied often; [`SparseHistogram`] is the
-//! same data at rest; [`Histogram`] sums many of them up and tells their quantiles.
-//! Not here: corrections for coordinated omission. Those who record pass the intended start instead.
+//! [`CountingHistogram`] is made for recording (a shift, a look for the page, an add) and emptied
+//! often; [`SparseHistogram`] is the same data at rest; [`Histogram`] sums many of them up and
+//! tells their quantiles. Not here: corrections for coordinated omission. Those who record pass the
+//! intended start instead.
 
 mod geometry;
 mod pages;
@@ -18,8 +20,8 @@ pub use sparse::SparseHistogram;
 use geometry::Exact;
 use pages::Pages;
 
-/// A histogram of times in ns that are being counted: as [`Histogram`], but its counts are of 32 bits, since it is emptied
-/// long before any of them is full.
+/// A histogram of times in ns that are being counted: as [`Histogram`], but its counts are of 32
+/// bits, since it is emptied long before any of them is full.
 #[derive(Clone)]
 pub struct CountingHistogram {
     pages: Pages<u32>,
@@ -40,7 +42,8 @@ impl CountingHistogram {
         self.exact.add(value_ns, 1);
     }
 
-    /// Takes the content out and leaves this one empty; touches only the occupied span, and keeps its memory.
+    /// Takes the content out and leaves this one empty; touches only the occupied span, and keeps
+    /// its memory.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, Exact::EMPTY) }
@@ -84,7 +87,8 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram (about 2 KiB; 2 KiB more for each quarter of an octave in which values fall).
+    /// An empty histogram (about 2 KiB; 2 KiB more for each quarter of an octave in which values
+    /// fall).
     pub fn new() -> Self {
         Histogram { pages: Pages::new(), exact: Exact::EMPTY }
     }
@@ -140,8 +144,8 @@ impl Histogram {
         (squares / self.exact.count as f64).sqrt()
     }
 
-    /// The value below or at which a share `q` (0..=1) of the values lies: the upper end of the bucket that holds the
-    /// value of rank ceil(q n), never beyond the exact maximum. 0 when empty.
+    /// The value below or at which a share `q` (0..=1) of the values lies: the upper end of the
+    /// bucket that holds the value of rank ceil(q n), never beyond the exact maximum. 0 when empty.
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let [quantile_ns] = self.quantiles_ns([q]);
         quantile_ns
@@ -165,7 +169,8 @@ impl Histogram {
         })
     }
 
-    /// How many values lie above `bound_ns`, as bucketed: values in the bound's own bucket count as within it.
+    /// How many values lie above `bound_ns`, as bucketed: values in the bound's own bucket count as
+    /// within it.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         if bound_ns >= self.exact.max_ns {
             return 0;
@@ -194,7 +199,8 @@ impl Histogram {
         self.exact.merge(&other.exact);
     }
 
-    /// Takes the content out as a [`SparseHistogram`] and leaves this one empty; touches only the occupied span.
+    /// Takes the content out as a [`SparseHistogram`] and leaves this one empty; touches only the
+    /// occupied span.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, Exact::EMPTY) }

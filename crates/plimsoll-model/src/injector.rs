@@ -1,4 +1,5 @@
-//! What belongs to one machine that makes load, and not to the load: a plan that several carry out has one of these each.
+//! What belongs to one machine that makes load, and not to the load: a plan that several carry out
+//! has one of these each.
 
 use crate::addresses::AddressRange;
 use serde::{Deserialize, Serialize};
@@ -25,14 +26,15 @@ pub struct Injector {
     pub spin: Spin,
     /// Local addresses, taken in turn; empty: the system chooses.
     pub sources: Vec<AddressRange>,
-    /// How many local addresses the loads of an experiment have come from until this one, those of this one with them; `None`: that
-    /// was not counted, as in files of before.
+    /// How many local addresses the loads of an experiment have come from until this one, those of
+    /// this one with them; `None`: that was not counted, as in files of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources_so_far: Option<u64>,
 }
 
 impl Injector {
-    /// How many local addresses loads have come from until this one; `None` where that cannot be told.
+    /// How many local addresses loads have come from until this one; `None` where that cannot be
+    /// told.
     pub fn sources_so_far(&self) -> Option<u64> {
         // Where nothing says otherwise, the system has one.
         self.sources_so_far.or(self.sources.is_empty().then_some(1))

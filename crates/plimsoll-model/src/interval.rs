@@ -1,5 +1,6 @@
-//! What happened in a stretch of a run: the figures of the load and of each route, which add up over time, workers and
-//! machines. Which figures there are, says the table of measures ([`crate::measures`]).
+//! What happened in a stretch of a run: the figures of the load and of each route, which add up
+//! over time, workers and machines. Which figures there are, says the table of measures
+//! ([`crate::measures`]).
 
 use crate::histogram::Histogram;
 use crate::measures::{LoadFigures, RouteFigures};
@@ -81,7 +82,8 @@ impl Routes {
         self.whole.take();
     }
 
-    /// Adds what follows in time: of a route where nothing happened later, nothing is under way either.
+    /// Adds what follows in time: of a route where nothing happened later, nothing is under way
+    /// either.
     fn merge_after(&mut self, later: &Routes) {
         self.whole.take();
         let nothing = RouteFigures::default();
@@ -102,7 +104,8 @@ impl Routes {
             [] => &NOTHING,
             [(_, only)] => only,
             several => self.whole.get_or_init(|| {
-                // One place for each bucket: adding lists of buckets to each other would copy what is there for every route.
+                // One place for each bucket: adding lists of buckets to each other would copy what
+                // is there for every route.
                 let mut sum = RouteFigures::<Histogram>::default();
                 several.iter().for_each(|(_, figures)| sum.sum_beside(figures));
                 Box::new(sum.take(Histogram::drain))

@@ -1,12 +1,13 @@
-//! The bytes of an [`Interval`] in a run file, as tagged fields. Which figures there are, and their tags, says the table of
-//! measures alone.
+//! The bytes of an [`Interval`] in a run file, as tagged fields. Which figures there are, and their
+//! tags, says the table of measures alone.
 //!
 //! ```text
 //! interval  = 1: number  2: figures of the load  3: route, for each, ascending
 //! route     = number (varint)  figures
 //! figures   = field of each figure that is not empty, by its tag
 //! counter   = gauge = varint
-//! times     = buckets (varint)  buckets x {step from the one before, count}  min  max  sum (low, high)   (all varint)
+//! times     = buckets (varint)  buckets x {step from the one before, count}  min  max
+//!             sum (low, high)   (all varint)
 //! tally     = {key, count}*   ascending
 //! ledger    = 1: scheduled  2: succeeded  3: unsent  4: in flight  5: tally of failures by kind
 //! workers   = {worker, work, cpu, wall}*   ascending
@@ -40,7 +41,8 @@ pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval)
     }
 }
 
-/// The interval and its number, and how many figures were passed over that this version does not know.
+/// The interval and its number, and how many figures were passed over that this version does not
+/// know.
 pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
     let (mut index, mut interval, mut unknown) = (0, Interval::default(), 0);
     let mut last: Option<RouteNumber> = None;
@@ -298,7 +300,8 @@ mod tests {
         let bytes = written(5, &full());
         let whole: Vec<usize> =
             (0..bytes.len()).filter(|cut| read_interval(Reader::new(&bytes[..*cut])).is_some()).collect();
-        // Between fields of the outermost message only: before and after the load, and after each route but the last.
+        // Between fields of the outermost message only: before and after the load, and after each
+        // route but the last.
         assert_eq!(whole.len(), 5, "{whole:?}");
         let mut twice = Vec::new();
         (0..2).for_each(|_| field(&mut twice, ROUTE, |out| varint(out, 4)));

@@ -1,7 +1,8 @@
-//! What can be changed for a load to see what follows ([`Intervention`]): everything else stays as it is, so that what differs
-//! is its doing.
+//! What can be changed for a load to see what follows ([`Intervention`]): everything else stays as
+//! it is, so that what differs is its doing.
 //!
-//! Not here: what causes predict of it and which of them are made (`plimsoll-analysis`), and how a plan is changed (the binary).
+//! Not here: what causes predict of it and which of them are made (`plimsoll-analysis`), and how a
+//! plan is changed (the binary).
 
 use crate::plan::{Purpose, Tag};
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,8 @@ pub enum Intervention {
     SmallerAnswer,
     /// What is behind the server is stopped a part of the time ([`STOP_NS`]).
     Stopped,
-    /// Twice as many requests at once as the server serves at a time, then none until all are answered.
+    /// Twice as many requests at once as the server serves at a time, then none until all are
+    /// answered.
     Together,
     /// As many at once as it serves at a time.
     Abreast,

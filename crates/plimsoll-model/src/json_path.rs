@@ -1,9 +1,11 @@
-//! Where in a JSON document something stands: the part of JSONPath ([RFC 9535](https://www.rfc-editor.org/rfc/rfc9535)) that names
-//! values, and no filters. `$.token`, `$.items[0].id`, `$['a b']`, `$.items[*].id`, `$..id`; of several matches the first counts.
+//! Where in a JSON document something stands: the part of JSONPath ([RFC
+//! 9535](https://www.rfc-editor.org/rfc/rfc9535)) that names values, and no filters. `$.token`,
+//! `$.items[0].id`, `$['a b']`, `$.items[*].id`, `$..id`; of several matches the first counts.
 //!
 //! Not here: documents, and how one is looked through (the engine).
 
-/// Steps of a path, at most, and those of them that go to any depth: each of these looks through all that is below.
+/// Steps of a path, at most, and those of them that go to any depth: each of these looks through
+/// all that is below.
 const STEPS_MAX: usize = 32;
 const DEEP_STEPS_MAX: usize = 2;
 

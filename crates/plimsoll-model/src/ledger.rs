@@ -23,7 +23,8 @@ pub enum RequestFailure {
     Tls = 6,
     /// The server reset the request's stream (HTTP/2).
     StreamReset = 7,
-    /// The server went away with the request under way, or did not take it again and again (HTTP/2).
+    /// The server went away with the request under way, or did not take it again and again
+    /// (HTTP/2).
     Goaway = 8,
     /// The answer's status counts as success, but something else about it is not as expected.
     Expectation = 9,
@@ -108,7 +109,8 @@ impl Ledger {
         self.succeeded + failed.iter().map(|kind| self.failed[*kind as usize]).sum::<u64>()
     }
 
-    /// The identity that every finished run obeys: scheduled = succeeded + failed + unsent + in flight.
+    /// The identity that every finished run obeys: scheduled = succeeded + failed + unsent + in
+    /// flight.
     pub fn closes(&self) -> bool {
         self.scheduled == self.requests() + self.unsent + self.in_flight
     }
@@ -119,7 +121,8 @@ impl Ledger {
         self.scheduled.saturating_sub(known)
     }
 
-    /// Succeeded / scheduled: failed, unsent and unanswered requests all count against it. 1 when nothing was scheduled.
+    /// Succeeded / scheduled: failed, unsent and unanswered requests all count against it. 1 when
+    /// nothing was scheduled.
     pub fn success_rate(&self) -> f64 {
         if self.scheduled == 0 { 1.0 } else { self.succeeded as f64 / self.scheduled as f64 }
     }

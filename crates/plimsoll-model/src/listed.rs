@@ -1,6 +1,6 @@
-//! Requests that are asked one by one ([`Listed`]): arrival n asks what entry n says, a route with a path of its own. Those of a log,
-//! tens of millions of them, eight bytes each beside the distinct paths. A record has what was made of the log and a digest, and
-//! never the list.
+//! Requests that are asked one by one ([`Listed`]): arrival n asks what entry n says, a route with
+//! a path of its own. Those of a log, tens of millions of them, eight bytes each beside the
+//! distinct paths. A record has what was made of the log and a digest, and never the list.
 //!
 //! Not here: when they are asked ([`crate::given`]), and how they are found in a log.
 
@@ -139,8 +139,9 @@ impl Listed {
         }
     }
 
-    /// Whether an answer is what it was then, as far as that is known. A log does not hold the conditions of a request: what was
-    /// answered with "not modified" or in part is answered in full.
+    /// Whether an answer is what it was then, as far as that is known. A log does not hold the
+    /// conditions of a request: what was answered with "not modified" or in part is answered in
+    /// full.
     #[inline]
     pub fn is_as_then(&self, number: u64, status: u16) -> bool {
         match self.entries.get(number as usize).map_or(0, |entry| entry.status) {
@@ -150,7 +151,8 @@ impl Listed {
         }
     }
 
-    /// Whether an answer that is no success elsewhere is what is to be expected here: then it was the same, and no fault of the server.
+    /// Whether an answer that is no success elsewhere is what is to be expected here: then it was
+    /// the same, and no fault of the server.
     #[inline]
     pub fn expects(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)

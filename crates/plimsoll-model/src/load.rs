@@ -1,6 +1,8 @@
-//! When a load asks, and by whom, as data: a [`LoadShape`] says who asks and how often, a [`Load`] when it begins and ends.
+//! When a load asks, and by whom, as data: a [`LoadShape`] says who asks and how often, a [`Load`]
+//! when it begins and ends.
 //!
-//! Not here: how a level changes over time ([`crate::curve`]), what is asked ([`crate::traffic`]), the moments that follow ([`crate::schedule`]).
+//! Not here: how a level changes over time ([`crate::curve`]), what is asked ([`crate::traffic`]),
+//! the moments that follow ([`crate::schedule`]).
 
 use crate::curve::Curve;
 use crate::given::GivenArrivals;
@@ -20,8 +22,8 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// Index of dispersion of the arrivals (variance over mean of their counts): 0 evenly spaced, 1 for a Poisson process. Those of a
-    /// log are taken for independent sessions.
+    /// Index of dispersion of the arrivals (variance over mean of their counts): 0 evenly spaced, 1
+    /// for a Poisson process. Those of a log are taken for independent sessions.
     pub fn dispersion(self) -> f64 {
         match self {
             Arrivals::Constant => 0.0,
@@ -60,7 +62,8 @@ pub enum LoadShape {
         /// Their spacing.
         arrivals: Arrivals,
     },
-    /// Requests that start at moments which were given one by one, whether or not earlier ones were answered.
+    /// Requests that start at moments which were given one by one, whether or not earlier ones were
+    /// answered.
     Given {
         /// The moments, warm-up included.
         arrivals: GivenArrivals,
@@ -77,7 +80,8 @@ impl LoadShape {
         }
     }
 
-    /// Requests a second over time, where they start whether or not earlier ones were answered: an open load.
+    /// Requests a second over time, where they start whether or not earlier ones were answered: an
+    /// open load.
     pub fn rate(&self) -> Option<&Curve> {
         match self {
             LoadShape::Closed { .. } => None,
@@ -119,11 +123,13 @@ pub struct Load {
     pub warmup_ns: u64,
     /// How long to wait after the schedule's end for answers under way, ns.
     pub grace_ns: u64,
-    /// Connections opened before the schedule begins, so that opening them is not measured; none where they are not kept.
+    /// Connections opened before the schedule begins, so that opening them is not measured; none
+    /// where they are not kept.
     pub connections_ready: u32,
     /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,
-    /// Whether each session of a closed load is that of a new user, as an arrival's is: it has nothing of the session before it.
+    /// Whether each session of a closed load is that of a new user, as an arrival's is: it has
+    /// nothing of the session before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub newcomers: bool,
 }
@@ -169,7 +175,8 @@ impl Load {
 }
 
 impl Load {
-    /// The same load where each arrival is a batch of so many requests: as many requests, in fewer arrivals.
+    /// The same load where each arrival is a batch of so many requests: as many requests, in fewer
+    /// arrivals.
     pub fn in_batches_of(&self, requests: u32) -> Load {
         let mut load = self.clone();
         let requests = requests.max(1);

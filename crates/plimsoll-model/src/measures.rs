@@ -1,9 +1,11 @@
-//! The table of measures: every figure of a run, declared once, with its kind, its unit, and where it is shown. From it come
-//! what intervals hold and recorders count, how it merges, its bytes in a run file ([`crate::codec`]), its bounds, and its
-//! names in CSV and JSON. A new figure is a line here, and its recording.
+//! The table of measures: every figure of a run, declared once, with its kind, its unit, and where
+//! it is shown. From it come what intervals hold and recorders count, how it merges, its bytes in a
+//! run file ([`crate::codec`]), its bounds, and its names in CSV and JSON. A new figure is a line
+//! here, and its recording.
 //!
-//! [`LoadFigures`] are counted for a load as a whole, [`RouteFigures`] for each of its routes. Both take the form in which
-//! times are held as a parameter: [`CountingHistogram`] while they are counted, [`SparseHistogram`] at rest, [`Histogram`] as sums.
+//! [`LoadFigures`] are counted for a load as a whole, [`RouteFigures`] for each of its routes. Both
+//! take the form in which times are held as a parameter: [`CountingHistogram`] while they are
+//! counted, [`SparseHistogram`] at rest, [`Histogram`] as sums.
 //!
 //! Not here: what is made of several figures (rates, shares), and what they mean.
 //!
@@ -18,8 +20,8 @@ use crate::tally::Tally;
 pub enum Kind {
     /// What has happened so often: adds up over time, over workers and over machines.
     Counter,
-    /// A state at the end of an interval: adds up over workers and machines; over time the later one holds, and of a whole run
-    /// the largest.
+    /// A state at the end of an interval: adds up over workers and machines; over time the later
+    /// one holds, and of a whole run the largest.
     Gauge,
     /// A histogram of times.
     Times,
@@ -96,7 +98,8 @@ pub struct Figure {
     pub csv: Option<(&'static str, &'static [Column])>,
 }
 
-/// A figure of either table that holds times and that users see in the JSON of a load: what an SLO or a condition may bound.
+/// A figure of either table that holds times and that users see in the JSON of a load: what an SLO
+/// or a condition may bound.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeMeasure {
     figure: &'static Figure,
@@ -193,7 +196,8 @@ impl WorkerTime {
     }
 }
 
-/// The kinds, each with the type that holds it, how it is looked at, changed, and taken out of what is being counted.
+/// The kinds, each with the type that holds it, how it is looked at, changed, and taken out of what
+/// is being counted.
 #[rustfmt::skip]
 macro_rules! of_kind {
     (type Counter $h:ident) => { u64 };
@@ -325,15 +329,17 @@ macro_rules! table {
 }
 
 table! {
-    /// What is counted for each route of a load. Only measured requests are in it, but for those in flight and for
-    /// what completes in the measured window.
+    /// What is counted for each route of a load. Only measured requests are in it, but for those in
+    /// flight and for what completes in the measured window.
     RouteFigures
-    /// Where requests ended. Scheduled requests count where their intended start lies, finished ones where they finished.
+    /// Where requests ended. Scheduled requests count where their intended start lies, finished
+    /// ones where they finished.
     1 ledger: Ledger of Requests, json "ledger", csv "" [Column::Value];
     /// Requests in flight at the end of the interval, measured or not.
     2 in_flight_end: Gauge of Requests, csv "in_flight" [Column::Value];
-    /// Successes that finished inside the measured window (not in the grace period after it), whenever they were scheduled:
-    /// this is throughput, and not a part of the ledger. Older run files lack those that were scheduled in the warm-up.
+    /// Successes that finished inside the measured window (not in the grace period after it),
+    /// whenever they were scheduled: this is throughput, and not a part of the ledger. Older run
+    /// files lack those that were scheduled in the warm-up.
     3 succeeded_in_window: Counter of Requests;
     /// From the intended start to the last byte: successes and timeouts.
     4 response: Times of Ns,
@@ -346,8 +352,9 @@ table! {
     7 failed: Times of Ns, json "failed_time_ns";
     /// Answers by status code.
     8 statuses: Tally(Status) of Requests, json "statuses";
-    /// Bytes of answers, as far as they came and without what TLS wraps round them: over HTTP/1.1 heads and framing included, over
-    /// HTTP/2 content alone. What is counted of a load is more: encrypted, with what belongs to no request, and warm-up.
+    /// Bytes of answers, as far as they came and without what TLS wraps round them: over HTTP/1.1
+    /// heads and framing included, over HTTP/2 content alone. What is counted of a load is more:
+    /// encrypted, with what belongs to no request, and warm-up.
     9 answers_bytes: Counter of Bytes;
     /// Calls of gRPC's by how they ended ([`crate::GrpcStatus`]), where their server has said so.
     10 grpc_statuses: Tally(GrpcStatus) of Requests, json "grpc_statuses";
@@ -355,23 +362,29 @@ table! {
     11 grpc_messages: Counter of Messages, json "grpc_messages";
     /// Answers with another status than the log has that is replayed.
     12 status_changed: Counter of Requests;
-    /// From the first byte sent to the first whole message of the answer: calls of methods that give a stream, however they end.
+    /// From the first byte sent to the first whole message of the answer: calls of methods that
+    /// give a stream, however they end.
     13 first_message: Times of Ns, json "first_message_ns";
-    /// From one message of such an answer to the next, by the moments at which they were read: those read together are 0 apart.
+    /// From one message of such an answer to the next, by the moments at which they were read:
+    /// those read together are 0 apart.
     14 message_gap: Times of Ns, json "message_gap_ns";
-    /// Calls whose server said `OK` and whose messages were wrong ([`crate::CallFault`]); they count as `INTERNAL`.
+    /// Calls whose server said `OK` and whose messages were wrong ([`crate::CallFault`]); they
+    /// count as `INTERNAL`.
     15 grpc_faults: Tally(CallFault) of Requests, json "grpc_faults";
     /// Calls that were answered with a message that usual clients refuse for its length
     /// ([`crate::grpc_message::MESSAGE_BYTES_USUAL`]).
     16 grpc_large_answers: Counter of Requests, json "grpc_large_answers";
-    /// The bytes of `answers_bytes` that came inside the measured window, also those of answers to requests of the warm-up.
+    /// The bytes of `answers_bytes` that came inside the measured window, also those of answers to
+    /// requests of the warm-up.
     17 answers_bytes_in_window: Counter of Bytes;
 }
 
 table! {
-    /// What is counted for a load as a whole, whatever its routes; warm-up and what comes before the load included.
+    /// What is counted for a load as a whole, whatever its routes; warm-up and what comes before
+    /// the load included.
     LoadFigures
-    /// How late measured requests were started against their intended start, by the generator itself.
+    /// How late measured requests were started against their intended start, by the generator
+    /// itself.
     1 lag: Times of Ns, csv "lag" [Column::Quantile(990)];
     /// Bytes received, heads included.
     2 bytes_in: Counter of Bytes, json "bytes_in", csv "bytes_in" [Column::Value];
@@ -387,30 +400,35 @@ table! {
     7 handshake: Times of Ns, json "handshake_ns";
     /// Handshakes that took up an earlier session.
     8 handshakes_resumed: Counter of Handshakes, json "handshakes_resumed";
-    /// Connections that could not be opened, by the system's error number; those before the load included.
+    /// Connections that could not be opened, by the system's error number; those before the load
+    /// included.
     9 connect_errors: Tally(SystemError) of Connections, json "connect_errors";
     /// Connections that could not be opened, by the number of their address in the plan.
     10 address_errors: Tally(Address) of Connections, json "address_errors";
     /// Failures of TLS, by the number of their reason ([`crate::TlsFailure`]).
     11 tls_errors: Tally(TlsFailure) of Connections, json "tls_errors";
-    /// Bytes received that belong to no answer: beyond the end of one, or on a connection that asked for nothing. As far
-    /// as they were read: such a connection is closed at once.
+    /// Bytes received that belong to no answer: beyond the end of one, or on a connection that
+    /// asked for nothing. As far as they were read: such a connection is closed at once.
     12 surplus_bytes: Counter of Bytes, json "surplus_bytes";
     /// Connections that brought such bytes.
     13 surplus_connections: Counter of Connections, json "surplus_connections";
-    /// Integral of the number of requests in flight over the interval, in requests x ns. From the intended start.
+    /// Integral of the number of requests in flight over the interval, in requests x ns. From the
+    /// intended start.
     14 in_flight_ns: Counter of RequestNs;
     /// The workers' times, ascending by worker.
     15 workers: Workers of Ns;
     /// Connections opened that speak HTTP/2.
     16 h2_connections: Counter of Connections;
-    /// Requests that waited on a connection over HTTP/2 because all of its streams were taken: for us, not for the server.
+    /// Requests that waited on a connection over HTTP/2 because all of its streams were taken: for
+    /// us, not for the server.
     17 stream_waits: Counter of Requests, json "stream_waits";
-    /// Requests sent again because the server said that it had not taken them (a refused stream, or GOAWAY).
+    /// Requests sent again because the server said that it had not taken them (a refused stream, or
+    /// GOAWAY).
     18 resent: Counter of Requests, json "resent";
     /// Streams that the server reset, by the code of its reason ([`crate::H2Error`]).
     19 stream_resets: Tally(H2Error) of Requests, json "stream_resets";
-    /// Connections that the server has announced the end of (GOAWAY), by the code of its reason ([`crate::H2Error`]).
+    /// Connections that the server has announced the end of (GOAWAY), by the code of its reason
+    /// ([`crate::H2Error`]).
     20 goaways: Tally(H2Error) of Connections, json "goaways";
     /// Sessions begun whose intended start is measured.
     21 sessions_started: Counter of Sessions, csv "sessions_started" [Column::Value];
@@ -423,18 +441,20 @@ table! {
     /// From the intended start of a session to the last answer: those that came to their end.
     25 session_time: Times of Ns,
         csv "session_time" [Column::Quantile(500), Column::Quantile(990), Column::Max];
-    /// Times that a server over HTTP/2 had no room left for a frame in a window of ours (of an answer, or of its connection): it
-    /// waited for us.
+    /// Times that a server over HTTP/2 had no room left for a frame in a window of ours (of an
+    /// answer, or of its connection): it waited for us.
     26 windows_empty: Counter of Requests, json "windows_empty";
     /// Redirects that were followed: the request asked once more, as part of the same one.
     27 redirects: Counter of Requests, json "redirects";
     /// Answers to measured requests, by the worker that they came to (its number modulo 65 536).
     28 worker_answers: Tally(Worker) of Requests;
-    /// Time in which workers looked around for replies in vain and nobody took their core meanwhile. Other CPU time of theirs is not to
-    /// spare: going to sleep and being woken costs the system, too.
+    /// Time in which workers looked around for replies in vain and nobody took their core
+    /// meanwhile. Other CPU time of theirs is not to spare: going to sleep and being woken costs
+    /// the system, too.
     29 looked_ns: Counter of Ns;
-    /// How long replies were readable before they were read, inside the measured window: the client's own part of a response time.
-    /// Of those that came while a worker was busy it is known only when it looked next; they count from the middle of that time on.
+    /// How long replies were readable before they were read, inside the measured window: the
+    /// client's own part of a response time. Of those that came while a worker was busy it is known
+    /// only when it looked next; they count from the middle of that time on.
     30 read_wait: Times of Ns;
 }
 

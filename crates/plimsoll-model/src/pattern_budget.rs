@@ -1,12 +1,15 @@
-//! How much memory the regular expressions of one input may take together, compiled: a few bytes of a pattern can stand for megabytes.
+//! How much memory the regular expressions of one input may take together, compiled: a few bytes of
+//! a pattern can stand for megabytes.
 //!
-//! Not here: the library that compiles them. Readers and engine hand it over as a function, so that all have the same bounds.
+//! Not here: the library that compiles them. Readers and engine hand it over as a function, so that
+//! all have the same bounds.
 
 use crate::budget::Budget;
 
 /// What one regular expression may take, compiled.
 pub const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// Sizes that a pattern is compiled with, one after the other: it is charged with the first that it fits into.
+/// Sizes that a pattern is compiled with, one after the other: it is charged with the first that it
+/// fits into.
 const TIERS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
 /// What all patterns of an input may take: those of real plans take a tenth of it.
 pub const PATTERNS_BYTES_MAX: usize = 64 << 20;
@@ -39,7 +42,8 @@ impl Default for PatternBudget {
 }
 
 impl PatternBudget {
-    /// Compiles a pattern with `build`, which takes the bytes that it may have; `None` of it: that is not enough.
+    /// Compiles a pattern with `build`, which takes the bytes that it may have; `None` of it: that
+    /// is not enough.
     pub fn build<R, E>(&mut self, build: impl Fn(usize) -> Result<Option<R>, E>) -> Result<R, PatternRefusal<E>> {
         for bytes in TIERS_BYTES {
             // Each attempt takes time in proportion, and so counts.

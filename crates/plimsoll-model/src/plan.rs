@@ -1,5 +1,6 @@
-//! Everything that one load will do, resolved and seeded: a [`Plan`] needs nothing more from outside to be carried out, by
-//! one machine or by several; what each of them brings is its own ([`crate::injector`]).
+//! Everything that one load will do, resolved and seeded: a [`Plan`] needs nothing more from
+//! outside to be carried out, by one machine or by several; what each of them brings is its own
+//! ([`crate::injector`]).
 
 use crate::carriage::Carriage;
 use crate::given::GivenArrivals;
@@ -21,7 +22,8 @@ pub enum Purpose {
     Level,
     /// A closed-loop trial on the way to the peak.
     Peak,
-    /// A closed-loop trial with more users than the server can serve at once: its queue never empties.
+    /// A closed-loop trial with more users than the server can serve at once: its queue never
+    /// empties.
     Saturate,
     /// An open-loop trial while climbing.
     Climb,
@@ -78,7 +80,8 @@ pub struct Tag {
     /// On which of several targets; `None` where there is one.
     #[serde(flatten)]
     pub arm: Option<ArmIndex>,
-    /// Which level, block or profile it belongs to, from 0; several loads of one turn are attempts at the same.
+    /// Which level, block or profile it belongs to, from 0; several loads of one turn are attempts
+    /// at the same.
     #[serde(default)]
     pub turn: u32,
 }
@@ -105,7 +108,8 @@ impl Plan {
     /// How often a run looks up.
     pub const TICK_NS: u64 = Load::TICK_NS;
 
-    /// `GET /` of a host over plain HTTP at the given addresses, with the usual defaults: 10 s, timeout 30 s, grace 5 s.
+    /// `GET /` of a host over plain HTTP at the given addresses, with the usual defaults: 10 s,
+    /// timeout 30 s, grace 5 s.
     pub fn get(host: &str, port: u16, addresses: Vec<SocketAddr>, shape: LoadShape) -> Plan {
         let origin = Origin { scheme: "http".into(), host: host.into(), port };
         Plan {
@@ -115,8 +119,9 @@ impl Plan {
         }
     }
 
-    /// The plan as it is carried out: where its arrivals are drawn from a log ([`Arrivals::Replayed`]), with the moments and requests
-    /// that are drawn. `None` where there is nothing to draw from.
+    /// The plan as it is carried out: where its arrivals are drawn from a log
+    /// ([`Arrivals::Replayed`]), with the moments and requests that are drawn. `None` where there
+    /// is nothing to draw from.
     pub fn drawn(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {
             return Some(Cow::Borrowed(self));

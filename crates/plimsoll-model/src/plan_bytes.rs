@@ -1,8 +1,10 @@
-//! A complete plan as bytes, for another machine to carry out: bodies, keys and trust included, nothing left out.
+//! A complete plan as bytes, for another machine to carry out: bodies, keys and trust included,
+//! nothing left out.
 //!
-//! Tagged fields ([`crate::tagged`]), but unlike figures of a run, a field that a reader does not know is refused: a plan that
-//! is understood in part would be another load. Only what is plainly a plan comes back ([`Plan::from_bytes`]); what it takes in
-//! memory is bounded by the length of the bytes. Not here: the record of a plan in a run file (`codec`), which holds no secret.
+//! Tagged fields ([`crate::tagged`]), but unlike figures of a run, a field that a reader does not
+//! know is refused: a plan that is understood in part would be another load. Only what is plainly a
+//! plan comes back ([`Plan::from_bytes`]); what it takes in memory is bounded by the length of the
+//! bytes. Not here: the record of a plan in a run file (`codec`), which holds no secret.
 
 mod carriage;
 mod fields;

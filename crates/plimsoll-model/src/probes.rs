@@ -44,7 +44,8 @@ pub struct Gap {
 pub struct Series {
     /// How to read the values.
     pub kind: SeriesKind,
-    /// Unit of the values: `ns` of CPU time, `ns waiting`, `bytes`, `cores`, `share`, `hz`, or empty for a plain count.
+    /// Unit of the values: `ns` of CPU time, `ns waiting`, `bytes`, `cores`, `share`, `hz`, or
+    /// empty for a plain count.
     pub unit: String,
     /// Readings, by time.
     pub samples: Vec<SeriesSample>,
@@ -65,8 +66,8 @@ pub struct ServerSeen {
     pub found_by: String,
 }
 
-/// All that was seen of the target during one load, and what the looking cost. Merging is associative and commutative,
-/// so that parts written one after the other add up to the whole.
+/// All that was seen of the target during one load, and what the looking cost. Merging is
+/// associative and commutative, so that parts written one after the other add up to the whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Probes {
     /// The machine on which the server was watched, by the name under which it is logged in to;
@@ -106,8 +107,9 @@ impl Series {
         join(&mut self.gaps);
     }
 
-    /// The value at `at_ns`, between readings by a straight line; `None` without a reading on either side. Before the
-    /// first reading and after the last, the nearest one counts if it is at most `reach_ns` away.
+    /// The value at `at_ns`, between readings by a straight line; `None` without a reading on
+    /// either side. Before the first reading and after the last, the nearest one counts if it is at
+    /// most `reach_ns` away.
     pub fn value_at(&self, at_ns: i64, reach_ns: i64) -> Option<f64> {
         let next = self.samples.partition_point(|sample| sample.at_ns < at_ns);
         let near = |sample: &SeriesSample| (sample.at_ns - at_ns).abs() <= reach_ns;
@@ -129,9 +131,10 @@ impl Series {
         &self.samples[first.min(end)..end]
     }
 
-    /// What can be drawn over time: a gauge's readings as they are; of a counter the change a second, each at the end of
-    /// its step. CPU time in ns becomes cores, time spent waiting how many waited on average. A step of less than half the
-    /// usual one, as at the edges of a load, is part of the next: of so short a time a counter says little.
+    /// What can be drawn over time: a gauge's readings as they are; of a counter the change a
+    /// second, each at the end of its step. CPU time in ns becomes cores, time spent waiting how
+    /// many waited on average. A step of less than half the usual one, as at the edges of a load,
+    /// is part of the next: of so short a time a counter says little.
     pub fn drawn(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
@@ -340,7 +343,8 @@ mod tests {
         let cpu = series(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
         let values: Vec<f64> = cpu.drawn().iter().map(|sample| sample.value).collect();
         assert_eq!((values, cpu.drawn_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
-        // Readings at an edge that stand close by others are part of the next step, and at the end of none.
+        // Readings at an edge that stand close by others are part of the next step, and at the end
+        // of none.
         let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
         let edges = series(SeriesKind::Counter, "ns", &edges).drawn();
         assert_eq!(

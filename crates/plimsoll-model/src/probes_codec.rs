@@ -1,11 +1,14 @@
-//! The bytes of [`Probes`] in a run file: what is rare as JSON, the readings packed, because they are many. Functions that were
-//! sampled are a frame of their own (`codec`), which readers that do not know it pass over.
+//! The bytes of [`Probes`] in a run file: what is rare as JSON, the readings packed, because they
+//! are many. Functions that were sampled are a frame of their own (`codec`), which readers that do
+//! not know it pass over.
 //!
 //! ```text
-//! probes = length of JSON (varint)  JSON {host, servers, unseen, cpu_ns, wall_ns, series[{name, kind, unit, gaps}]}
+//! probes = length of JSON (varint)
+//!          JSON {host, servers, unseen, cpu_ns, wall_ns, series[{name, kind, unit, gaps}]}
 //!          for each series: count (varint), count x reading
-//! reading = step in time since the one before (varint, zigzag)  bits of the value, changed against the one before
-//!           (exclusive or, bytes swapped, varint): a value that stays takes one byte
+//! reading = step in time since the one before (varint, zigzag)
+//!           bits of the value, changed against the one before (exclusive or,
+//!           bytes swapped, varint): a value that stays takes one byte
 //! ```
 
 use crate::bounds::is_reading;

@@ -1,12 +1,13 @@
-//! A profile as data: where a program spent something, as stacks with values. One form for every source: pprof, folded
-//! stacks, `perf script`.
+//! A profile as data: where a program spent something, as stacks with values. One form for every
+//! source: pprof, folded stacks, `perf script`.
 //!
-//! Shape: flat tables that refer to each other by index, because a profile of 50 MB has tens of millions of frames. A
-//! stack is a list of places, leaf first as pprof keeps it; a place is one address with the functions inlined there,
-//! innermost first. Functions are interned **by name**: what pprof calls granularity "functions", on which all
-//! figures stand.
+//! Shape: flat tables that refer to each other by index, because a profile of 50 MB has tens of
+//! millions of frames. A stack is a list of places, leaf first as pprof keeps it; a place is one
+//! address with the functions inlined there, innermost first. Functions are interned **by name**:
+//! what pprof calls granularity "functions", on which all figures stand.
 //!
-//! Not here: reading formats, sums over stacks (`plimsoll-analysis`), line numbers and addresses, which no figure uses.
+//! Not here: reading formats, sums over stacks (`plimsoll-analysis`), line numbers and addresses,
+//! which no figure uses.
 
 use std::collections::HashMap;
 
@@ -32,7 +33,8 @@ pub type FunctionId = u32;
 /// One function, unique by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// As the source spells it, with package and receiver. `[libc.so.6]` or `<unknown>` where there is no symbol.
+    /// As the source spells it, with package and receiver. `[libc.so.6]` or `<unknown>` where there
+    /// is no symbol.
     pub name: String,
     /// Source file, of the first of that name; empty if not known.
     pub file: String,
@@ -105,7 +107,8 @@ impl Profile {
         (0..self.samples.len()).map(|index| Sample { profile: self, index })
     }
 
-    /// The column of that name or number; the default for none. A leading `inuse_` may be more than the profile says.
+    /// The column of that name or number; the default for none. A leading `inuse_` may be more than
+    /// the profile says.
     pub fn sample_type(&self, wanted: Option<&str>) -> Option<usize> {
         let Some(wanted) = wanted else { return Some(self.sample_type_default) };
         if let Ok(number) = wanted.parse::<usize>() {
@@ -140,7 +143,8 @@ impl<'a> Sample<'a> {
         &self.profile.values[self.index * width..][..width]
     }
 
-    /// The functions from the root to the leaf, inlined ones included; empty where the source had no stack.
+    /// The functions from the root to the leaf, inlined ones included; empty where the source had
+    /// no stack.
     pub fn root_first(&self) -> impl Iterator<Item = FunctionId> + use<'a> {
         let profile = self.profile;
         let stack = &profile.stacks[self.start().stack as usize..profile.samples[self.index].stack as usize];
@@ -160,8 +164,8 @@ fn text_bytes(text: &str) -> usize {
     if text.is_empty() { 0 } else { text.len().next_multiple_of(16) + 16 }
 }
 
-/// Puts a profile together: functions, then places made of them, then samples on those. Every id must come from this
-/// builder; others are a bug and panic at the latest when read.
+/// Puts a profile together: functions, then places made of them, then samples on those. Every id
+/// must come from this builder; others are a bug and panic at the latest when read.
 #[derive(Debug)]
 pub struct ProfileBuilder {
     profile: Profile,
@@ -194,8 +198,8 @@ impl ProfileBuilder {
         ProfileBuilder { profile, by_name: HashMap::new(), by_label: HashMap::new(), text_bytes: 0 }
     }
 
-    /// About how much memory it takes, in bytes, and never much less than that: tables may be twice as large as what is in
-    /// them, and are there twice while they grow.
+    /// About how much memory it takes, in bytes, and never much less than that: tables may be twice
+    /// as large as what is in them, and are there twice while they grow.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
         const GROWING: usize = 3;

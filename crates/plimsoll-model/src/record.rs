@@ -1,5 +1,6 @@
-//! What a run file holds of a plan: all of it but its secrets. It is made of a complete plan in one place
-//! ([`Plan::record`]), and is a type of its own, so that what was left out can neither be shown nor sent by mistake.
+//! What a run file holds of a plan: all of it but its secrets. It is made of a complete plan in one
+//! place ([`Plan::record`]), and is a type of its own, so that what was left out can neither be
+//! shown nor sent by mistake.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), and the way back ([`crate::completion`]).
 
@@ -50,7 +51,8 @@ pub struct TrafficRecord {
     /// Names of variables that requests are filled in with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// Enough of what is asked once, before and after the load, to tell other requests by; `None` where there is none.
+    /// Enough of what is asked once, before and after the load, to tell other requests by; `None`
+    /// where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub around_digest: Option<String>,
     /// Requests that are asked one by one; none of them is kept.
@@ -86,7 +88,8 @@ pub struct DataRecord {
     pub pick: Pick,
     /// Whether one is chosen for every use.
     pub each_use: bool,
-    /// Enough of its rows to tell others by; `None` in a record of before, which is of no file any more.
+    /// Enough of its rows to tell others by; `None` in a record of before, which is of no file any
+    /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
@@ -107,11 +110,12 @@ pub struct RouteRecord {
     pub headers: Vec<(String, String)>,
     /// Length of the body.
     pub body_bytes: u64,
-    /// Enough of a digest to tell another body by; `None` where there is none, or in a record of before.
+    /// Enough of a digest to tell another body by; `None` where there is none, or in a record of
+    /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_digest: Option<String>,
-    /// Enough of its templates, and of what it expects of answers and takes from them, to tell others by; `None` where there is
-    /// none of these, or in a record of before.
+    /// Enough of its templates, and of what it expects of answers and takes from them, to tell
+    /// others by; `None` where there is none of these, or in a record of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_digest: Option<String>,
     /// How often, against the weights of the others.
@@ -309,7 +313,8 @@ impl TrafficRecord {
         format!("{}{}", self.origin, self.first().target)
     }
 
-    /// What is asked, to tell targets apart: the URL of what asks one, else where, and what in few words.
+    /// What is asked, to tell targets apart: the URL of what asks one, else where, and what in few
+    /// words.
     pub fn place(&self) -> String {
         if self.comes_again() {
             return self.url();

@@ -1,9 +1,11 @@
-//! What stands in a record, a report or a message where a secret could stand: the one place that decides it.
+//! What stands in a record, a report or a message where a secret could stand: the one place that
+//! decides it.
 //!
-//! It denies by default. Kept is what is plainly no secret: words and numbers, the values of a few harmless headers, a path
-//! of such words. Anything else is left out ([`REDACTED`]) or shortened, since nobody can list what secrets look like. Every
-//! function but [`command`] gives what it gave when it is asked again about its own answer. Not here: which argument of a
-//! command line is what (the binary's table).
+//! It denies by default. Kept is what is plainly no secret: words and numbers, the values of a few
+//! harmless headers, a path of such words. Anything else is left out ([`REDACTED`]) or shortened,
+//! since nobody can list what secrets look like. Every function but [`command`] gives what it gave
+//! when it is asked again about its own answer. Not here: which argument of a command line is what
+//! (the binary's table).
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -107,8 +109,8 @@ fn plain_letters(word: &str) -> bool {
     count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
 }
 
-/// A word or number as people write them: `items`, `42`, `page2`, `10ms`. Letters and digits in any other order are none,
-/// unless there are only so few of them.
+/// A word or number as people write them: `items`, `42`, `page2`, `10ms`. Letters and digits in any
+/// other order are none, unless there are only so few of them.
 fn plain_word(word: &str, mixed_max: usize) -> bool {
     let letter = char::is_alphabetic;
     let digit = |c: char| c.is_ascii_digit();
@@ -128,8 +130,9 @@ fn plain_word(word: &str, mixed_max: usize) -> bool {
     }
 }
 
-/// Whether a text has the form of a code in groups: `A1B2-C3D4-E5F6`. Groups that a person would take for words or numbers are none by
-/// themselves; several of them, of one length or with letters and digits in each, are.
+/// Whether a text has the form of a code in groups: `A1B2-C3D4-E5F6`. Groups that a person would
+/// take for words or numbers are none by themselves; several of them, of one length or with letters
+/// and digits in each, are.
 fn is_grouped_code(text: &str) -> bool {
     let groups: Vec<&str> = text.split(['-', '_', '.', ' ', ':', '+', '~']).filter(|group| !group.is_empty()).collect();
     let is_mixed =
@@ -222,8 +225,8 @@ fn pair(pair: &str, how: Redact) -> String {
     }
 }
 
-/// A path and query: segments that look random shortened, query values left out that are not plain or bear the name of a
-/// secret.
+/// A path and query: segments that look random shortened, query values left out that are not plain
+/// or bear the name of a secret.
 pub fn target(target: &str, how: Redact) -> String {
     let target = target.split('#').next().unwrap_or_default();
     match target.split_once('?') {
@@ -269,7 +272,8 @@ pub fn digest(bytes: &[u8]) -> String {
     whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A command for the shell, of which no part can be told from another: the program's name, and a digest.
+/// A command for the shell, of which no part can be told from another: the program's name, and a
+/// digest.
 pub fn command(text: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let assigned = |word: &'_ str| -> Option<String> {
@@ -294,8 +298,8 @@ pub fn command(text: &str) -> String {
 /// Characters of a command that is shown as it was typed.
 const COMMAND_CHARS_MAX: usize = 160;
 
-/// A command for the shell as it was typed, where every word of it is a plain one and none of them names a secret or holds more
-/// than a word for the shell; else [`command`].
+/// A command for the shell as it was typed, where every word of it is a plain one and none of them
+/// names a secret or holds more than a word for the shell; else [`command`].
 pub fn command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
@@ -318,14 +322,16 @@ enum SecretEnd {
     Delimiter,
 }
 
-/// A line that somebody else wrote, such as the last words of a server or the beginning of an answer: what follows the name
-/// of a secret is left out, what looks random is shortened, control characters are none.
+/// A line that somebody else wrote, such as the last words of a server or the beginning of an
+/// answer: what follows the name of a secret is left out, what looks random is shortened, control
+/// characters are none.
 pub fn line(text: &str) -> String {
     const DELIMITERS: &str = ",;&<>\"'}])|\n\r";
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    // Where the secret ends that is being left out, and whether it was said already that there is one.
+    // Where the secret ends that is being left out, and whether it was said already that there is
+    // one.
     let (mut secret, mut is_said) = (None, false);
     while let Some(first) = rest.chars().next() {
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
@@ -379,8 +385,8 @@ pub fn line(text: &str) -> String {
 /// Characters of a word of others that are shown: longer ones may be keys.
 const OTHERS_WORD_CHARS_MAX: usize = 11;
 
-/// The beginning of something whose whole may hold anything, as a person can still tell what it is: [`line`], of which every word with
-/// letters and digits in it, and every long one, is left out.
+/// The beginning of something whose whole may hold anything, as a person can still tell what it is:
+/// [`line`], of which every word with letters and digits in it, and every long one, is left out.
 pub fn excerpt(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
     let line = line(text);

@@ -1,5 +1,6 @@
-//! Traffic whose requests come again when they fail ([`retried`]), as many clients ask: after a tenth of a second, then after twice as
-//! long each time. What comes again is a route of its own, so that figures by route count it apart.
+//! Traffic whose requests come again when they fail ([`retried`]), as many clients ask: after a
+//! tenth of a second, then after twice as long each time. What comes again is a route of its own,
+//! so that figures by route count it apart.
 //!
 //! Not here: who asks so, and what becomes of the server.
 
@@ -17,7 +18,8 @@ pub const FIRST: RouteNumber = 0;
 /// See [`FIRST`].
 pub const AGAIN: RouteNumber = 1;
 
-/// The same traffic, of which each request that fails comes again up to so often; `None`: it is more than one fixed request.
+/// The same traffic, of which each request that fails comes again up to so often; `None`: it is
+/// more than one fixed request.
 pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     let [route] = traffic.routes.as_slice() else { return None };
     if traffic.choice != Choice::Weighted || route.filled.any() {

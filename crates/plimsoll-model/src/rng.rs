@@ -1,5 +1,5 @@
-//! Seeded random numbers, the same on every machine and in every version: a schedule must come out alike wherever it is
-//! compiled. Not for secrets.
+//! Seeded random numbers, the same on every machine and in every version: a schedule must come out
+//! alike wherever it is compiled. Not for secrets.
 
 /// SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[derive(Debug, Clone)]
@@ -21,7 +21,8 @@ impl Rng {
         Rng { state: seed }
     }
 
-    /// An independent generator for part `stream` of the work under `seed`: random access without a shared sequence.
+    /// An independent generator for part `stream` of the work under `seed`: random access without a
+    /// shared sequence.
     pub fn stream(seed: u64, stream: u64) -> Self {
         Rng { state: mix(seed ^ mix(stream.wrapping_add(0x9E37_79B9_7F4A_7C15))) }
     }
@@ -45,7 +46,8 @@ impl Rng {
         1.0 - self.next_f64()
     }
 
-    /// Uniform in 0..bound (bound > 0), by the multiply-shift method; the bias is below 2^-32 for bounds below 2^32.
+    /// Uniform in 0..bound (bound > 0), by the multiply-shift method; the bias is below 2^-32 for
+    /// bounds below 2^32.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
@@ -57,8 +59,8 @@ impl Rng {
         -self.next_f64_open().ln()
     }
 
-    /// Poisson distributed with the given mean, exactly: the number of unit-rate arrivals before `mean` (counted in
-    /// slices of 16 by Knuth's product method, so that no factor underflows).
+    /// Poisson distributed with the given mean, exactly: the number of unit-rate arrivals before
+    /// `mean` (counted in slices of 16 by Knuth's product method, so that no factor underflows).
     pub fn poisson(&mut self, mean: f64) -> u64 {
         let mut left = mean;
         let mut count = 0;

@@ -42,19 +42,21 @@ pub enum Stop {
     UsedUp,
 }
 
-/// Everything that one load did: its plan and its intervals, by number. Merging is associative and commutative.
+/// Everything that one load did: its plan and its intervals, by number. Merging is associative and
+/// commutative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// What was to happen.
     pub plan: PlanRecord,
     /// The machines that did it, each with its part, in no order that means anything.
     pub injectors: Vec<Injector>,
-    /// What happened: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time; the grace period follows on.
+    /// What happened: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time; the
+    /// grace period follows on.
     pub intervals: BTreeMap<u32, Interval>,
     /// How it ended; `None` while under way or cut off.
     pub ending: Option<Ending>,
-    /// Start and end of the measured window in schedule time, ns. The end is the schedule's, or the moment the run was
-    /// stopped; with a number of requests only, the last answer.
+    /// Start and end of the measured window in schedule time, ns. The end is the schedule's, or the
+    /// moment the run was stopped; with a number of requests only, the last answer.
     pub window_ns: (u64, u64),
     /// What was seen of the target meanwhile.
     pub probes: Probes,
@@ -88,7 +90,8 @@ impl Run {
         }
     }
 
-    /// Adds what happened in the tick that starts at `start_ns` of schedule time, as the next in time.
+    /// Adds what happened in the tick that starts at `start_ns` of schedule time, as the next in
+    /// time.
     pub fn push(&mut self, start_ns: u64, interval: Interval) {
         let index = (start_ns / self.plan.load.interval_ns.max(1)) as u32;
         match self.intervals.entry(index) {
@@ -124,8 +127,9 @@ impl Run {
         }
     }
 
-    /// Several visits of one load as one run: all their warm-ups, then all windows, then what came after these. What was seen of
-    /// the target is left out, since its times are each visit's own. `None` of no visit.
+    /// Several visits of one load as one run: all their warm-ups, then all windows, then what came
+    /// after these. What was seen of the target is left out, since its times are each visit's own.
+    /// `None` of no visit.
     pub fn joined(visits: &[&Run]) -> Option<Run> {
         let first = visits.first()?;
         let length_ns = first.plan.load.interval_ns.max(1);
@@ -169,13 +173,14 @@ impl Run {
         self.window_ns.1.saturating_sub(self.window_ns.0)
     }
 
-    /// Requests in flight on average over the measured window, from their intended starts on. `None` without a window.
+    /// Requests in flight on average over the measured window, from their intended starts on.
+    /// `None` without a window.
     pub fn in_flight_mean(&self) -> Option<f64> {
         (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
     }
 
-    /// What is counted for the load, a second of the measured window; of an interval that lies in it in part, that part counts.
-    /// 0 without a window.
+    /// What is counted for the load, a second of the measured window; of an interval that lies in
+    /// it in part, that part counts. 0 without a window.
     pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
         let length_ns = self.plan.load.interval_ns.max(1);
@@ -188,7 +193,8 @@ impl Run {
         if to_ns > from_ns { counted.sum::<f64>() * 1e9 / (to_ns - from_ns) as f64 } else { 0.0 }
     }
 
-    /// Successes of the measured window whose requests were scheduled before it: throughput that is not in the ledger.
+    /// Successes of the measured window whose requests were scheduled before it: throughput that is
+    /// not in the ledger.
     pub fn carried_in(&self) -> u64 {
         let of = |interval: &Interval| {
             let whole = interval.whole();
@@ -207,7 +213,8 @@ impl Run {
         sum
     }
 
-    /// Where the requests of all intervals ended: [`Run::totals`] without the times, which are most of what summing costs.
+    /// Where the requests of all intervals ended: [`Run::totals`] without the times, which are most
+    /// of what summing costs.
     pub fn ledger(&self) -> Ledger {
         let mut sum = Ledger::default();
         let figures = self.intervals.values().flat_map(|interval| interval.routes.iter());
@@ -215,8 +222,9 @@ impl Run {
         sum
     }
 
-    /// The sums over all intervals of each route of the plan, in its order. They are made as they are asked for, one after the other:
-    /// those of hundreds at once would be megabytes in which each time is added somewhere else.
+    /// The sums over all intervals of each route of the plan, in its order. They are made as they
+    /// are asked for, one after the other: those of hundreds at once would be megabytes in which
+    /// each time is added somewhere else.
     pub fn route_totals(&self) -> impl Iterator<Item = RouteFigures<Histogram>> {
         (0..self.plan.traffic.routes.len()).map(|number| self.totals_of(number as RouteNumber))
     }
@@ -254,12 +262,14 @@ pub struct Environment {
     /// What a container leaves of the machine.
     #[serde(default, skip_serializing_if = "MachineLimits::is_none")]
     pub limits: MachineLimits,
-    /// The commit that was checked out where plimsoll was started; `None` outside a repository with commits.
+    /// The commit that was checked out where plimsoll was started; `None` outside a repository with
+    /// commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<SourceRevision>,
 }
 
-/// What the control group of plimsoll leaves of the machine; `None`: no limit is set, or none is readable.
+/// What the control group of plimsoll leaves of the machine; `None`: no limit is set, or none is
+/// readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MachineLimits {
     /// CPU quota in thousandths of a core.
@@ -360,7 +370,8 @@ pub struct ProfileTaken {
     pub tag: Tag,
     /// `cpu`, `heap`, ...
     pub kind: String,
-    /// The load under which it was taken, by its place among all loads of the experiment; `None`: there was none.
+    /// The load under which it was taken, by its place among all loads of the experiment; `None`:
+    /// there was none.
     pub trial: Option<u32>,
     /// The name of its file, beside the run file; or why there is none.
     pub file: Result<String, String>,

@@ -1,13 +1,14 @@
-//! Which functions the server's processes were in while a load ran, as the kernel's clock caught them ([`SampledFunctions`]).
+//! Which functions the server's processes were in while a load ran, as the kernel's clock caught
+//! them ([`SampledFunctions`]).
 //!
-//! Plain data and its arithmetic. How samples are taken is for `plimsoll-sys` and the probes, what they mean for
-//! `plimsoll-analysis`.
+//! Plain data and its arithmetic. How samples are taken is for `plimsoll-sys` and the probes, what
+//! they mean for `plimsoll-analysis`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Samples of one load, in stretches. Merging is associative and commutative, so that parts written one after the other add up to
-/// the whole.
+/// Samples of one load, in stretches. Merging is associative and commutative, so that parts written
+/// one after the other add up to the whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SampledFunctions {
     /// By time.
@@ -41,7 +42,8 @@ pub struct SampledStretch {
 pub struct SampledStack {
     /// How often.
     pub count: u32,
-    /// Where: numbers of names, the function that ran first, then its caller; of code without frame pointers only the first.
+    /// Where: numbers of names, the function that ran first, then its caller; of code without frame
+    /// pointers only the first.
     pub functions: Vec<u32>,
 }
 

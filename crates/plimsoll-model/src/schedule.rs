@@ -1,12 +1,14 @@
 //! When every request starts: a load shape compiled to pure arithmetic.
 //!
-//! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is every `of`-th arrival (or
-//! user): stripes partition the schedule exactly, so workers and machines share one schedule without talking.
+//! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is every
+//! `of`-th arrival (or user): stripes partition the schedule exactly, so workers and machines share
+//! one schedule without talking.
 //!
-//! With rate r(t) and L(t) its integral, arrival n of a constant load starts where L(t) = n. A Poisson load is built in
-//! blocks of [`BLOCK`] expected arrivals: each block holds a Poisson number of points, uniform in L and generated in
-//! ascending order (order statistics; Devroye 1986, V.3), so that any arrival can be found without generating those
-//! before its block. Moments that were given are looked up. Not here: waiting, clocks, connections.
+//! With rate r(t) and L(t) its integral, arrival n of a constant load starts where L(t) = n. A
+//! Poisson load is built in blocks of [`BLOCK`] expected arrivals: each block holds a Poisson
+//! number of points, uniform in L and generated in ascending order (order statistics; Devroye 1986,
+//! V.3), so that any arrival can be found without generating those before its block. Moments that
+//! were given are looked up. Not here: waiting, clocks, connections.
 
 use crate::load::{Arrivals, Load, LoadShape};
 use crate::rng::Rng;
@@ -109,8 +111,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Compiles the load's shape: warm-up first, at the shape's first level (that of the first moment when it is above 0,
-    /// else of the first stage's end), then the measured part.
+    /// Compiles the load's shape: warm-up first, at the shape's first level (that of the first
+    /// moment when it is above 0, else of the first stage's end), then the measured part.
     pub fn compile(load: &Load) -> Schedule {
         let mut segments = Vec::new();
         let (mut at_ns, mut area) = (0.0, 0.0);
@@ -172,7 +174,8 @@ impl Schedule {
                 let mut first = vec![0u64];
                 let mut total = 0u64;
                 let mut block = 0u64;
-                // Blocks are made up to the end of the shape, or until there are enough for the requests asked for.
+                // Blocks are made up to the end of the shape, or until there are enough for the
+                // requests asked for.
                 loop {
                     let from = block as f64 * BLOCK;
                     if area_end.is_some_and(|end| from >= end) {
@@ -250,7 +253,8 @@ impl Schedule {
         }
     }
 
-    /// The arrivals of a stripe, in order: the same as [`Schedule::start_ns`] of each, at constant cost.
+    /// The arrivals of a stripe, in order: the same as [`Schedule::start_ns`] of each, at constant
+    /// cost.
     pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
         ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.index, block: None }
     }
@@ -267,7 +271,8 @@ impl Schedule {
         before.min(self.arrivals.unwrap_or(u64::MAX))
     }
 
-    /// Number of arrivals of an open load (warm-up included); `None` for closed loads and unlimited ones.
+    /// Number of arrivals of an open load (warm-up included); `None` for closed loads and unlimited
+    /// ones.
     pub fn arrivals_total(&self) -> Option<u64> {
         self.arrivals
     }
@@ -287,7 +292,8 @@ impl Schedule {
         self.end_ns
     }
 
-    /// Number of users at time `t_ns` (closed loads), rounded down; a single user is kept while the level is above 0.
+    /// Number of users at time `t_ns` (closed loads), rounded down; a single user is kept while the
+    /// level is above 0.
     pub fn users_at(&self, t_ns: u64) -> u64 {
         let t_ns = t_ns as f64;
         match self.segments.iter().find(|s| t_ns < s.end_ns()) {
@@ -318,8 +324,8 @@ impl Schedule {
         next.is_finite().then_some((next as u64).max(t_ns + 1))
     }
 
-    /// How many of the measured requests a stripe of a closed load makes when their number is limited: request k is
-    /// made by user k mod users.
+    /// How many of the measured requests a stripe of a closed load makes when their number is
+    /// limited: request k is made by user k mod users.
     pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
         self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
@@ -374,7 +380,8 @@ pub struct ArrivalCursor {
     schedule: Arc<Schedule>,
     stripe: Stripe,
     next: u64,
-    /// Poisson: the block being walked, its points, and the number of the arrival that they yield next.
+    /// Poisson: the block being walked, its points, and the number of the arrival that they yield
+    /// next.
     block: Option<(usize, BlockPoints, u64)>,
 }
 
@@ -446,7 +453,8 @@ mod tests {
 
     #[test]
     fn a_ramp_follows_its_integral() {
-        // 0..1000/s over 10 s: arrival n starts at sqrt(n / 50) seconds; 5 000 of them, then 1 000 at the top.
+        // 0..1000/s over 10 s: arrival n starts at sqrt(n / 50) seconds; 5 000 of them, then 1 000
+        // at the top.
         let schedule = Schedule::compile(&open("0..1000@10s,1000@1s", Arrivals::Constant));
         assert_eq!(schedule.arrivals_total(), Some(6000));
         for n in [0u64, 50, 200, 4999, 5000, 5500] {

@@ -1,5 +1,6 @@
-//! Scenarios: what a user does one after the other, as a short program for each. Steps inside steps, repetitions and conditions
-//! are flat here: operations with jumps, so that a session is no more than a place in it and a few counters.
+//! Scenarios: what a user does one after the other, as a short program for each. Steps inside
+//! steps, repetitions and conditions are flat here: operations with jumps, so that a session is no
+//! more than a place in it and a few counters.
 //!
 //! Not here: the file that people write, and who carries a session out (the engine).
 
@@ -76,7 +77,8 @@ pub enum SessionOp {
 impl Scenario {
     /// The most requests that a session of it asks.
     pub fn requests_max(&self) -> u64 {
-        // Repetitions are nested, or one after the other: each one's beginning lies at or after that of those around it.
+        // Repetitions are nested, or one after the other: each one's beginning lies at or after
+        // that of those around it.
         let mut asked: Vec<u64> = Vec::with_capacity(self.ops.len() + 1);
         asked.push(0);
         for op in &self.ops {
@@ -93,7 +95,8 @@ impl Scenario {
         asked.last().copied().unwrap_or(0)
     }
 
-    /// Whether every operation leads to one of its own or to the end, every route is one of so many, and it comes to an end.
+    /// Whether every operation leads to one of its own or to the end, every route is one of so
+    /// many, and it comes to an end.
     pub fn is_sound(&self, routes: usize) -> bool {
         let ops = self.ops.len();
         let asks = self.ops.iter().any(|op| matches!(op, SessionOp::Ask { .. }));
@@ -124,7 +127,8 @@ pub enum Think {
     Uniform(u64, u64),
     /// Exponentially distributed with this mean, ns.
     Exponential(u64),
-    /// The logarithm is normally distributed: the median, ns, and the standard deviation of the logarithm, in thousandths.
+    /// The logarithm is normally distributed: the median, ns, and the standard deviation of the
+    /// logarithm, in thousandths.
     LogNormal(u64, u32),
     /// One of these, each as likely, ns; never empty.
     Pick(Box<[u64]>),

@@ -1,4 +1,5 @@
-//! Words as a POSIX shell reads them: text in quotation marks ([`quoted`]), or only where it needs them ([`word`]).
+//! Words as a POSIX shell reads them: text in quotation marks ([`quoted`]), or only where it needs
+//! them ([`word`]).
 //!
 //! Not here: lines of a shell taken apart (importers), and what may be shown of them (`redact`).
 

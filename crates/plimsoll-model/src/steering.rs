@@ -1,5 +1,6 @@
-//! Characters that do something to their surroundings: whoever writes text of others down escapes them in the way of the format.
-//! Where there is no such way, they become what can be seen: `\x1b`, `\n`, `\u{202e}`.
+//! Characters that do something to their surroundings: whoever writes text of others down escapes
+//! them in the way of the format. Where there is no such way, they become what can be seen: `\x1b`,
+//! `\n`, `\u{202e}`.
 
 use std::borrow::Cow;
 use std::fmt::Write;

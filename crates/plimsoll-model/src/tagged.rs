@@ -1,4 +1,5 @@
-//! Values as tagged fields: what the packed frames of a run file and the wire form of a plan are made of.
+//! Values as tagged fields: what the packed frames of a run file and the wire form of a plan are
+//! made of.
 //!
 //! ```text
 //! message = field*                      as long as its frame, or the field that it stands in
@@ -6,8 +7,9 @@
 //! varint  = little-endian groups of seven bits, the last without the eighth (LEB128)
 //! ```
 //!
-//! A field that is not there has its default. A tag that a reader does not know is passed over and counted, so that a later
-//! writer may add figures. A value is a number (varint), bytes, or a message again: its tag says which.
+//! A field that is not there has its default. A tag that a reader does not know is passed over and
+//! counted, so that a later writer may add figures. A value is a number (varint), bytes, or a
+//! message again: its tag says which.
 //!
 //! Not here: which tag means what, and checksums (`codec`).
 
@@ -51,7 +53,8 @@ pub(crate) enum Field {
     Unknown,
 }
 
-/// What is left to read of a message. Every method gives `None` where the bytes say what no writer writes.
+/// What is left to read of a message. Every method gives `None` where the bytes say what no writer
+/// writes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) bytes: &'a [u8],
@@ -98,7 +101,8 @@ impl<'a> Reader<'a> {
         self.is_empty().then_some(value)
     }
 
-    /// Reads a message to its end: `read` is given each field's tag and value. Returns how many tags it did not know.
+    /// Reads a message to its end: `read` is given each field's tag and value. Returns how many
+    /// tags it did not know.
     pub(crate) fn fields(mut self, mut read: impl FnMut(u32, Reader<'a>) -> Option<Field>) -> Option<usize> {
         let mut unknown = 0;
         while !self.is_empty() {

@@ -1,4 +1,5 @@
-//! Counts by a small number, such as answers by status: few keys, one of them far more often than the others.
+//! Counts by a small number, such as answers by status: few keys, one of them far more often than
+//! the others.
 
 /// Counts by key, ascending by key. At rest every count is above 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

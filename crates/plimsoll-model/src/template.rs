@@ -1,9 +1,10 @@
-//! Texts that are filled in anew for each request: `/items?page={{ int(1,50) }}`. A template is parsed once; what its values are
-//! at a time is the engine's to draw.
+//! Texts that are filled in anew for each request: `/items?page={{ int(1,50) }}`. A template is
+//! parsed once; what its values are at a time is the engine's to draw.
 //!
-//! Between `{{` and `}}` stands a function with its arguments, `env.NAME`, a column of data (`user.name`), the name of something
-//! captured, or a text in quotation marks, which is itself (`{{ "{{" }}`). After `|` it says how the value is written: `json` as the inside
-//! of a JSON text, `url` with every reserved character percent-encoded.
+//! Between `{{` and `}}` stands a function with its arguments, `env.NAME`, a column of data
+//! (`user.name`), the name of something captured, or a text in quotation marks, which is itself
+//! (`{{ "{{" }}`). After `|` it says how the value is written: `json` as the inside of a JSON text,
+//! `url` with every reserved character percent-encoded.
 
 use crate::redact::{self, Redact};
 
@@ -160,7 +161,8 @@ impl Template {
         Ok(parts)
     }
 
-    /// How long the value is, with its braces, that a text begins with; `None`: it does not end in it.
+    /// How long the value is, with its braces, that a text begins with; `None`: it does not end in
+    /// it.
     pub fn value_length(text: &str) -> Option<usize> {
         closing(text.strip_prefix("{{")?).map(|at| at + 4)
     }
@@ -188,8 +190,8 @@ impl Template {
     }
 }
 
-/// What may be shown of a target that is a template: of its text what is shown of any target, and of its values that there are
-/// some.
+/// What may be shown of a target that is a template: of its text what is shown of any target, and
+/// of its values that there are some.
 pub fn target_shown(text: &str, how: Redact) -> String {
     // A plain word, which stays where a plain word may.
     const VALUE: &str = "valueofplimsoll";

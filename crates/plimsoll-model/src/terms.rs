@@ -1,10 +1,13 @@
-//! On what terms a question is put ([`Terms`]): all that decides an experiment besides what it asks ([`crate::asked`]), from how
-//! its targets are reached and what is watched meanwhile to what its outcome is held against and where it goes.
+//! On what terms a question is put ([`Terms`]): all that decides an experiment besides what it asks
+//! ([`crate::asked`]), from how its targets are reached and what is watched meanwhile to what its
+//! outcome is held against and where it goes.
 //!
-//! `Terms<String>` is complete, and can be carried out; `Terms<Redacted>` is what a run file holds. One is made of the other in
-//! one place ([`Terms::record`]), and [`Terms::map`] names every text in which a secret could stand.
+//! `Terms<String>` is complete, and can be carried out; `Terms<Redacted>` is what a run file holds.
+//! One is made of the other in one place ([`Terms::record`]), and [`Terms::map`] names every text
+//! in which a secret could stand.
 //!
-//! Not here: which text is a secret ([`crate::redact`]), how what was left out is given again ([`crate::completion`]), flags.
+//! Not here: which text is a secret ([`crate::redact`]), how what was left out is given again
+//! ([`crate::completion`]), flags.
 
 use crate::addresses::AddressRange;
 use crate::failure::exit;
@@ -454,8 +457,8 @@ impl<T> Default for ChangeTerms<T> {
 /// The longest name of a revision.
 const REVISION_CHARS_MAX: usize = 200;
 
-/// The revision of a side `git:REV`; `None`: the side is a command. A name that git could take for a flag is none, nor is
-/// one with characters that no revision needs.
+/// The revision of a side `git:REV`; `None`: the side is a command. A name that git could take for
+/// a flag is none, nor is one with characters that no revision needs.
 pub fn revision(side: &str) -> Option<&str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_./@^~{}+#".contains(c);
     let name = side.strip_prefix("git:")?;
@@ -504,7 +507,8 @@ pub struct OutputTerms<T> {
     /// The folder of run files without a place of their own; `None`: the usual one.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub store: Option<T>,
-    /// What the run is marked with: `key` and `value`. No secret stands there: a tag that looks like one is refused.
+    /// What the run is marked with: `key` and `value`. No secret stands there: a tag that looks
+    /// like one is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<(String, String)>,
 }
@@ -576,7 +580,8 @@ impl<T> Default for Terms<T> {
 }
 
 impl<T> Terms<T> {
-    /// The same with other texts: every one in which a secret could stand is given to `each`, with what it is.
+    /// The same with other texts: every one in which a secret could stand is given to `each`, with
+    /// what it is.
     pub fn map<U, E>(&self, mut each: impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<Terms<U>, E> {
         let each = &mut each;
         Ok(Terms {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// How a load speaks TLS. Certificates and keys are part of a plan, but never of its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSpec {
-    /// The name that the server's certificate must have; also sent to it (SNI), unless it is an IP address.
+    /// The name that the server's certificate must have; also sent to it (SNI), unless it is an IP
+    /// address.
     pub server_name: String,
     /// Whether the server's certificate is verified.
     pub verify: bool,

@@ -1,7 +1,8 @@
-//! What is asked, and of whom: the requests of a load, each with what counts as its success, and the rule by which the next
-//! one is chosen. One URL is a list of one.
+//! What is asked, and of whom: the requests of a load, each with what counts as its success, and
+//! the rule by which the next one is chosen. One URL is a list of one.
 //!
-//! Not here: when and by whom ([`crate::load`]), over what ([`crate::carriage`]), the bytes on the wire.
+//! Not here: when and by whom ([`crate::load`]), over what ([`crate::carriage`]), the bytes on the
+//! wire.
 
 use crate::RouteNumber;
 use crate::data::Data;
@@ -111,7 +112,8 @@ impl Route {
     /// The most redirects that are followed.
     pub const FOLLOW_MAX: u8 = 20;
 
-    /// `request` with the usual success and a timeout of 30 s; its label is its method and what is plain of its path.
+    /// `request` with the usual success and a timeout of 30 s; its label is its method and what is
+    /// plain of its path.
     pub fn new(request: Request) -> Route {
         let path = request.target.split(['?', '#']).next().unwrap_or_default();
         Route {
@@ -128,7 +130,8 @@ impl Route {
         }
     }
 
-    /// The request as it is sent: a call with its messages in place of the body, and with the fields that make it one.
+    /// The request as it is sent: a call with its messages in place of the body, and with the
+    /// fields that make it one.
     pub fn on_wire(&self) -> Cow<'_, Request> {
         let Some(call) = &self.grpc else { return Cow::Borrowed(&self.request) };
         let mut request = self.request.clone();
@@ -151,7 +154,8 @@ impl Route {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Each request is drawn for itself, by weight; a function of the seed and the number of the request's user.
+    /// Each request is drawn for itself, by weight; a function of the seed and the number of the
+    /// request's user.
     #[default]
     Weighted,
     /// Each user, or arrival, goes through a session of a scenario, drawn by weight.
@@ -160,7 +164,8 @@ pub enum Choice {
     Listed,
 }
 
-/// What is asked once a load: before it, to make something ready, and after it, to take that away again. None of it counts.
+/// What is asked once a load: before it, to make something ready, and after it, to take that away
+/// again. None of it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AskedAround {
     /// Before it, in order; one that fails keeps the load from beginning.
@@ -210,7 +215,8 @@ pub struct Traffic {
     pub choice: Choice,
     /// What sessions do, where they are asked for; else empty.
     pub scenarios: Vec<Scenario>,
-    /// The one that may be asked once before a load, to see whether anybody answers; `None`: none of them.
+    /// The one that may be asked once before a load, to see whether anybody answers; `None`: none
+    /// of them.
     pub first: Option<RouteNumber>,
     /// Rows that requests are filled in with.
     pub data: Vec<Arc<Data>>,
@@ -265,7 +271,8 @@ impl Traffic {
     }
 }
 
-/// A host as it stands in a URL: an IPv6 address in brackets, so that its colons are not taken for that of the port.
+/// A host as it stands in a URL: an IPv6 address in brackets, so that its colons are not taken for
+/// that of the port.
 pub fn bracketed(host: &str) -> Cow<'_, str> {
     if host.contains(':') { format!("[{host}]").into() } else { host.into() }
 }

@@ -1,7 +1,9 @@
-//! A digest of what was asked, and how ([`Asked::traffic_digest`]): runs with another one must not be compared.
+//! A digest of what was asked, and how ([`Asked::traffic_digest`]): runs with another one must not
+//! be compared.
 //!
-//! Where it was asked is not in it: a service that moved to another address is the same service. Neither is a seed, since another
-//! draw of the same traffic is the same question. It is made of a record, as files have it, so that a file of before has the same.
+//! Where it was asked is not in it: a service that moved to another address is the same service.
+//! Neither is a seed, since another draw of the same traffic is the same question. It is made of a
+//! record, as files have it, so that a file of before has the same.
 
 use crate::asked::Asked;
 use crate::load::LoadShape;

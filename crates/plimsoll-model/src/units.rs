@@ -1,5 +1,5 @@
-//! Numbers and times as people write them: `10k`, `1.5M`, `30s`, `250ms`, `99.9%`. Reading only; how results look is
-//! the report's business.
+//! Numbers and times as people write them: `10k`, `1.5M`, `30s`, `250ms`, `99.9%`. Reading only;
+//! how results look is the report's business.
 
 /// Nanoseconds in a millisecond.
 pub const MS: u64 = 1_000_000;
@@ -25,7 +25,8 @@ pub enum UnitError {
     Share(String),
 }
 
-/// Reads a number with an optional SI suffix (`k`, `M`, `G`; case does not matter, as in wrk): `10k` is 10 000.
+/// Reads a number with an optional SI suffix (`k`, `M`, `G`; case does not matter, as in wrk):
+/// `10k` is 10 000.
 pub fn parse_number(text: &str) -> Result<f64, UnitError> {
     let text = text.trim();
     let error = || UnitError::Number(text.to_owned());
@@ -51,8 +52,8 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     Ok(number as u64)
 }
 
-/// Reads a time into nanoseconds: units `ns`, `us`, `ms`, `s`, `m`, `h`; they can follow each other (`1m30s`). A bare
-/// number is seconds, as in wrk.
+/// Reads a time into nanoseconds: units `ns`, `us`, `ms`, `s`, `m`, `h`; they can follow each other
+/// (`1m30s`). A bare number is seconds, as in wrk.
 pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     let text = text.trim();
     let error = || UnitError::Duration(text.to_owned());

@@ -1,5 +1,5 @@
-//! From what is to be carried out to its record and back: nothing is lost but secrets, and those are asked for; what is not the
-//! same is refused.
+//! From what is to be carried out to its record and back: nothing is lost but secrets, and those
+//! are asked for; what is not the same is refused.
 
 use plimsoll_model::completion::{FromFile, GivenUrl, Incomplete, Supplied, complete, missing, targets};
 use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
@@ -132,7 +132,8 @@ fn what_is_recorded_comes_back() {
     complete_with.probes.metrics = Some(Served::At(vec![format!("http://h/?k={CANARY}")]));
     complete_with.probes.cgroup = Some(CANARY.into());
     complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
-    // By the name of a header that the request has as well: each is asked for by itself, in its order.
+    // By the name of a header that the request has as well: each is asked for by itself, in its
+    // order.
     complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
     let given = texts(&[
         (TextKind::Unix, &format!("/run/{CANARY}")),

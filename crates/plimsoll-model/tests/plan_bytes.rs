@@ -1,4 +1,5 @@
-//! Laws of a complete plan as bytes: it comes back whole, secrets included, and nothing else is taken for one.
+//! Laws of a complete plan as bytes: it comes back whole, secrets included, and nothing else is
+//! taken for one.
 
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};

@@ -313,7 +313,8 @@ proptest! {
                 for (got, whole) in decoded.experiment.trials.iter().zip(&experiment.trials) {
                     prop_assert_eq!(&got.run.plan, &whole.run.plan);
                     for (index, interval) in &got.run.intervals {
-                        // What had no end when the recording was cut was in flight; else nothing is changed.
+                        // What had no end when the recording was cut was in flight; else nothing is
+                        // changed.
                         let mut interval = interval.clone();
                         let whole = whole.run.intervals.get(index);
                         if got.run.ending.is_none() && let Some(whole) = whole {
@@ -323,7 +324,8 @@ proptest! {
                                     interval.routes.of_mut(route).ledger.in_flight = before;
                                 }
                             }
-                            // Where nothing had happened in the last interval, there is a place for it now.
+                            // Where nothing had happened in the last interval, there is a place for
+                            // it now.
                             let kept = interval.routes.iter().filter(|(route, figures)| {
                                 !figures.is_empty() || whole.routes.get(*route).is_some()
                             });
@@ -334,7 +336,8 @@ proptest! {
                     }
                     let ledger = got.run.totals().whole.ledger;
                     if got.run.ending.is_none() && !got.run.intervals.is_empty() {
-                        // These intervals are random: some hold more ends than there were starts, and nothing closes those.
+                        // These intervals are random: some hold more ends than there were starts,
+                        // and nothing closes those.
                         let ends = ledger.requests() + ledger.unsent + ledger.in_flight;
                         prop_assert!(ledger.closes() || ends > ledger.scheduled);
                     }
@@ -344,7 +347,8 @@ proptest! {
     }
 }
 
-/// Frames that come in pieces of any size are the frames that were sent; what is damaged is no frame, and nothing panics.
+/// Frames that come in pieces of any size are the frames that were sent; what is damaged is no
+/// frame, and nothing panics.
 #[test]
 fn frames_are_read_as_they_come() {
     let file = codec::encode(&experiment(7));
@@ -375,7 +379,8 @@ fn frames_are_read_as_they_come() {
     assert!(codec::first_frame(&[0xff; 64]).is_err(), "a length that no frame has");
 }
 
-/// Reads damaged copies of `file` with `read`; returns how many were told to be damaged and how many were believed whole.
+/// Reads damaged copies of `file` with `read`; returns how many were told to be damaged and how
+/// many were believed whole.
 fn fuzz(file: &[u8], rng: &mut Rng, rounds: u32, read: impl Fn(&[u8]) -> Option<bool>) -> (u32, u32) {
     let (mut damaged, mut whole) = (0, 0);
     for _ in 0..rounds {

@@ -1,4 +1,5 @@
-//! The control group of the server, that around it which limits it more, or one that is named: its quota, and how it was held back.
+//! The control group of the server, that around it which limits it more, or one that is named: its
+//! quota, and how it was held back.
 
 use super::probe::Probe;
 use super::sink::Sink;

@@ -1,8 +1,9 @@
-//! One request and its answer over a connection of its own, blocking: what preflight, health checks, metrics and profiles are
-//! asked with, beside any load. What is spoken is the load's own [`Conn`].
+//! One request and its answer over a connection of its own, blocking: what preflight, health
+//! checks, metrics and profiles are asked with, beside any load. What is spoken is the load's own
+//! [`Conn`].
 //!
-//! Every question has a deadline; the user may end it; how much may be received is the caller's to bound. Not here: which address
-//! is tried, redirects, connections that are kept.
+//! Every question has a deadline; the user may end it; how much may be received is the caller's to
+//! bound. Not here: which address is tried, redirects, connections that are kept.
 
 use plimsoll_model::{CallFault, HttpChoice, TlsFailure, grpc};
 use plimsoll_sys::epoll::Epoll;
@@ -43,7 +44,8 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// Completes "ADDRESS ..." for a question that had so much time; `is_call`: it was one of gRPC's.
+    /// Completes "ADDRESS ..." for a question that had so much time; `is_call`: it was one of
+    /// gRPC's.
     pub fn text(&self, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
@@ -131,7 +133,8 @@ impl BlockingSocket {
         Ok(line)
     }
 
-    /// Waits for an event, or for the moment to look around; whether the connection could be written to then.
+    /// Waits for an event, or for the moment to look around; whether the connection could be
+    /// written to then.
     fn wait(&mut self) -> io::Result<bool> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -199,8 +202,8 @@ pub struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Asks over the connection that `connect` begins, and returns what answered. Every piece of the answer is shown to
-    /// `heard`, which may want no more of it (`false`).
+    /// Asks over the connection that `connect` begins, and returns what answered. Every piece of
+    /// the answer is shown to `heard`, which may want no more of it (`false`).
     pub fn ask(
         &self,
         connect: impl FnOnce() -> io::Result<Socket>,
@@ -307,7 +310,8 @@ impl Question<'_> {
     }
 }
 
-/// Whether these are the first bytes of a server that speaks HTTP/2: its settings, which are whole numbers of six bytes.
+/// Whether these are the first bytes of a server that speaks HTTP/2: its settings, which are whole
+/// numbers of six bytes.
 fn begins_h2(bytes: &[u8]) -> bool {
     matches!(bytes, [0, 0, length, 4, 0, 0, 0, 0, 0, ..] if length.is_multiple_of(6))
 }

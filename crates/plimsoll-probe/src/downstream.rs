@@ -1,7 +1,8 @@
-//! CPU time of what the server itself uses on this machine: processes that it has connections to, such as a database, and
-//! those that they have connections to in turn, over TCP or unix sockets. It belongs to the server's work, not to somebody
-//! else's. The quotas that their control groups have, what databases of one process for each session say in their titles, and how
-//! many threads of those with a thread for each session wait to be woken.
+//! CPU time of what the server itself uses on this machine: processes that it has connections to,
+//! such as a database, and those that they have connections to in turn, over TCP or unix sockets.
+//! It belongs to the server's work, not to somebody else's. The quotas that their control groups
+//! have, what databases of one process for each session say in their titles, and how many threads
+//! of those with a thread for each session wait to be woken.
 
 use super::cgroup::{CpuLimit, SLOW_EVERY};
 use super::sink::{Extent, Seldom, Sink};
@@ -15,22 +16,26 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A machine with more processes than this gets no snapshot of all their clocks: it would hold the load up.
+/// A machine with more processes than this gets no snapshot of all their clocks: it would hold the
+/// load up.
 const PROCESSES_MAX: usize = 2000;
 /// So many of those who take the server's connections are told by name.
 const TAKERS_MAX: usize = 8;
 /// So many of their control groups are looked at.
 const GROUPS_MAX: usize = 16;
-/// Databases whose processes say in their titles what they do for whom, by their names, and how a title ends while its statement
-/// waits for a lock of another's (`update_process_title` of PostgreSQL, which is on by default).
+/// Databases whose processes say in their titles what they do for whom, by their names, and how a
+/// title ends while its statement waits for a lock of another's (`update_process_title` of
+/// PostgreSQL, which is on by default).
 const TITLED: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
-/// Databases with a thread for each session, by their names: one whose statement waits for a lock of another's waits to be woken, for
-/// a time at most, and one that has nothing to do waits for data.
+/// Databases with a thread for each session, by their names: one whose statement waits for a lock
+/// of another's waits to be woken, for a time at most, and one that has nothing to do waits for
+/// data.
 const THREADED: [&str; 2] = ["mariadbd", "mysqld"];
 
-/// Addresses on this machine that the server is known to ask, for who looks for processes: a connection that is closed after each call is
-/// gone before it is found among the open files of all.
+/// Addresses on this machine that the server is known to ask, for who looks for processes: a
+/// connection that is closed after each call is gone before it is found among the open files of
+/// all.
 pub type AskedAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {
@@ -38,15 +43,16 @@ pub struct Downstream {
     asked: AskedAddresses,
     look: Seldom,
     titles: Seldom,
-    /// CPU time of every process at the latest edge of a load, and when that was: what a process that is found later had
-    /// used by then.
+    /// CPU time of every process at the latest edge of a load, and when that was: what a process
+    /// that is found later had used by then.
     before: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
     /// Of the database with a thread for each session, and whose turn it is.
     sessions: Option<Threads>,
     turns: Turns,
-    /// Control groups that they are in, by their folders: the name of a process there, and its limit.
+    /// Control groups that they are in, by their folders: the name of a process there, and its
+    /// limit.
     groups: BTreeMap<PathBuf, (String, CpuLimit)>,
     buffer: Vec<u8>,
 }
@@ -201,13 +207,15 @@ impl Downstream {
     }
 }
 
-/// Whether a process says so in its title, which stands where its arguments stood, filled up with zeros or spaces.
+/// Whether a process says so in its title, which stands where its arguments stood, filled up with
+/// zeros or spaces.
 fn waits_for_a_lock(title: &[u8]) -> bool {
     let title = String::from_utf8_lossy(title);
     title.trim_end_matches(['\0', ' ']).ends_with(WAITS_FOR_A_LOCK)
 }
 
-/// The names of those that take the server's connections. Addresses are few where it is not clients that they lead to.
+/// The names of those that take the server's connections. Addresses are few where it is not clients
+/// that they lead to.
 fn name_takers(takers: &BTreeMap<String, u32>, sink: &mut Sink) {
     for (address, pid) in takers.iter().take(TAKERS_MAX) {
         if let Ok((_, name)) = look_at(*pid, &mut Vec::new()) {

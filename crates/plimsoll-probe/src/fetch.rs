@@ -1,4 +1,5 @@
-//! Fetches one document over plain HTTP, blocking, with a deadline: profiles are fetched beside the load, not as load.
+//! Fetches one document over plain HTTP, blocking, with a deadline: profiles are fetched beside the
+//! load, not as load.
 //!
 //! Not here: how it is asked (`client`), redirects, TLS.
 
@@ -35,7 +36,8 @@ pub struct FetchTarget {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// What is asked of the server of a load besides the load: where the load itself goes, whatever its URL says, and with no look-up.
+/// What is asked of the server of a load besides the load: where the load itself goes, whatever its
+/// URL says, and with no look-up.
 impl FetchTarget {
     /// The server of a load; it has the user's leave already.
     pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
@@ -100,8 +102,8 @@ impl FetchError {
     }
 }
 
-/// Asks for `path` at the target; the whole answer must be there within `timeout` and have no more bytes than are left.
-/// Every address is tried in turn. The user may end it.
+/// Asks for `path` at the target; the whole answer must be there within `timeout` and have no more
+/// bytes than are left. Every address is tried in turn. The user may end it.
 ///
 /// # Errors
 /// [`FetchError`] of the last address, with the address in its text.

@@ -1,4 +1,5 @@
-//! Which processes are the server: those that listen on the target's address, or what `--pid` or `--process` names.
+//! Which processes are the server: those that listen on the target's address, or what `--pid` or
+//! `--process` names.
 
 use crate::watched::Watched;
 use plimsoll_model::Failure;
@@ -56,7 +57,8 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Looks for the server. That a named process is not there is an error; that nobody is seen to listen is not.
+    /// Looks for the server. That a named process is not there is an error; that nobody is seen to
+    /// listen is not.
     pub fn new(terms: &ProbesTerms<String>, watched: &Watched) -> Result<Finder, Failure> {
         Finder::wanting(ServerBy::named(terms), watched).with_first_look()
     }
@@ -123,7 +125,8 @@ impl Finder {
     /// Looks for the server that took the place of one that is gone.
     pub fn look_again(&self) -> Result<FoundServer, String> {
         match &self.wanted {
-            // The number is no longer anybody's: who listens in its place took over. A name alone could be another's.
+            // The number is no longer anybody's: who listens in its place took over. A name alone
+            // could be another's.
             ServerBy::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
             ServerBy::Listener => self.by_listener(),
             ServerBy::Name(name) => self.by_name(name).map_err(|_| format!("the process {name} has ended")),
@@ -269,8 +272,9 @@ impl Finder {
     }
 }
 
-/// The name of a process, and of the interpreter that runs it where that goes by another one: `flask (python3.12)`. A script that is
-/// started by its own name is called by that, although what it can do is its interpreter's.
+/// The name of a process, and of the interpreter that runs it where that goes by another one:
+/// `flask (python3.12)`. A script that is started by its own name is called by that, although what
+/// it can do is its interpreter's.
 fn with_interpreter(pid: u32, name: String) -> String {
     const INTERPRETERS: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();

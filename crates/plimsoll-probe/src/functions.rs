@@ -1,5 +1,5 @@
-//! In which functions the server's processes are: what the kernel's clock catches of them, by name. Rings are emptied with every
-//! sampling; what lies at an address is looked up once.
+//! In which functions the server's processes are: what the kernel's clock catches of them, by name.
+//! Rings are emptied with every sampling; what lies at an address is looked up once.
 //!
 //! Where the kernel does not allow it, that is said with what would, and nothing else changes.
 
@@ -78,8 +78,8 @@ impl FunctionSampling {
             symbols: Symbols::default(),
             pids: Vec::new(),
             stretch: OpenStretch::new(monotonic_ns()),
-            // At every sample, unless there are so many that this takes more than a 700th of a core: a server may start a thread for
-            // each connection.
+            // At every sample, unless there are so many that this takes more than a 700th of a
+            // core: a server may start a thread for each connection.
             look_threads: Seldom::with_part(0, 700),
             walked: Vec::new(),
         }
@@ -228,7 +228,8 @@ mod tests {
     #[inline(never)]
     fn clocks_of_this_test() -> u64 {
         let (start_ns, mut sum) = (thread_cpu_ns(), 0u64);
-        // Many readings that end in the kernel's page for clocks, and one that goes on into the kernel.
+        // Many readings that end in the kernel's page for clocks, and one that goes on into the
+        // kernel.
         while thread_cpu_ns() < start_ns + 300_000_000 {
             sum = (0..100).fold(sum, |sum, _| sum ^ std::hint::black_box(monotonic_ns()));
         }
@@ -264,7 +265,8 @@ mod tests {
         // Where only threads of its own are sampled, this one may not have been named yet.
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
         assert!(caught("work_of_this_test") >= 10 || !named, "of about 29 samples: {stretches:?}");
-        // Who reads clocks is seen, although neither these nor the library have frame pointers: by the place itself in few samples.
+        // Who reads clocks is seen, although neither these nor the library have frame pointers: by
+        // the place itself in few samples.
         let by_tables = cfg!(target_arch = "x86_64");
         assert!(caught("clocks_of_this_test") >= 15 || !named || !by_tables, "of about 29 samples: {stretches:?}");
     }

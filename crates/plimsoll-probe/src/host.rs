@@ -1,5 +1,5 @@
-//! The machine that plimsoll runs on: for a local target the server's, for a remote one only the load generator's. Its CPU
-//! time is in [`super::machine`].
+//! The machine that plimsoll runs on: for a local target the server's, for a remote one only the
+//! load generator's. Its CPU time is in [`super::machine`].
 
 use super::optional_file::OptionalFile;
 use super::ports::Ports;
@@ -34,7 +34,8 @@ const PRESSURE: [(&str, [&str; 2]); 3] = [
     ("io", ["host.pressure_io_some", "host.pressure_io_full"]),
 ];
 
-/// TCP counters: name of the series, and in the kernel's files; those of `snmp`, then those of `netstat`.
+/// TCP counters: name of the series, and in the kernel's files; those of `snmp`, then those of
+/// `netstat`.
 const SNMP: [(&str, &str); 2] = [("tcp.retransmits", "RetransSegs"), ("tcp.segments_out", "OutSegs")];
 const NETSTAT: [(&str, &str); 10] = [
     ("tcp.listen_overflows", "ListenOverflows"),

@@ -1,5 +1,5 @@
-//! CPU time of the kernel's own threads: they write a server's files, move its packets and free its memory. What they do
-//! belongs to nobody in particular, and is no sign of others.
+//! CPU time of the kernel's own threads: they write a server's files, move its packets and free its
+//! memory. What they do belongs to nobody in particular, and is no sign of others.
 //!
 //! In a container with process numbers of its own they are not seen.
 

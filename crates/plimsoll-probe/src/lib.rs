@@ -1,10 +1,12 @@
-//! Watching the target while the load runs: a thread of its own reads, ten times a second, what the kernel tells of the
-//! server's processes, the host, control groups and sockets ([`Watcher`]).
+//! Watching the target while the load runs: a thread of its own reads, ten times a second, what the
+//! kernel tells of the server's processes, the host, control groups and sockets ([`Watcher`]).
 //!
-//! A reading that fails is a gap with its reason, never a failed run. What the readings cost is part of them. What is asked of a
-//! server over HTTP beside any load is here, too ([`client`], [`fetch`]), and what this machine brings to a load ([`machine_facts`]).
+//! A reading that fails is a gap with its reason, never a failed run. What the readings cost is
+//! part of them. What is asked of a server over HTTP beside any load is here, too ([`client`],
+//! [`fetch`]), and what this machine brings to a load ([`machine_facts`]).
 //!
-//! This crate does not know what readings mean, which load runs and how it is carried out, nor how anything looks.
+//! This crate does not know what readings mean, which load runs and how it is carried out, nor how
+//! anything looks.
 
 #![forbid(unsafe_code)]
 
@@ -81,11 +83,13 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, SharedState> {
-        // What a panicking probe left behind is whole: it is only ever changed under the lock, by merging.
+        // What a panicking probe left behind is whole: it is only ever changed under the lock, by
+        // merging.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `until_ns` or until something is asked; `None`: it is over, else what was asked for so far.
+    /// Waits until `until_ns` or until something is asked; `None`: it is over, else what was asked
+    /// for so far.
     fn wait_until(&self, until_ns: u64) -> Option<u64> {
         let mut state = self.lock();
         loop {
@@ -122,8 +126,8 @@ struct WatchSite {
 }
 
 impl Watcher {
-    /// Begins to watch what was asked for: the process that listens on the target's address, or what is named.
-    /// `None` where nothing is wanted. What is named must be there.
+    /// Begins to watch what was asked for: the process that listens on the target's address, or
+    /// what is named. `None` where nothing is wanted. What is named must be there.
     pub fn begin(terms: &ProbesTerms<String>, watched: &Watched, effort: Effort) -> Result<Option<Watcher>, Failure> {
         if terms.none {
             return Ok(None);
@@ -182,8 +186,9 @@ impl Watcher {
         {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {
-                // Its own table of files: thousands of threads' files must not be taken from the load's connections.
-                // Refused in some containers: then the table is shared, which is no reason not to look.
+                // Its own table of files: thousands of threads' files must not be taken from the
+                // load's connections. Refused in some containers: then the table is shared, which
+                // is no reason not to look.
                 let _ = plimsoll_sys::process::copy_file_table();
                 let mut probes = site.probes(live, &shared, effort);
                 sample_all(&shared, &mut probes, PERIOD_NS, effort, together, true);
@@ -255,7 +260,8 @@ impl Drop for Watcher {
         self.shared.lock().stop = true;
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic there was told by the panic itself; the figures of the load do not hang on it.
+            // A panic there was told by the panic itself; the figures of the load do not hang on
+            // it.
             let _ = thread.join();
         }
     }

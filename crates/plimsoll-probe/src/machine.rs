@@ -1,5 +1,6 @@
-//! Who used the CPU: the machine's own account of all its cores, what the kernel's own threads used of it, and what
-//! plimsoll itself used. With the server's CPU time they tell what others took (`plimsoll_analysis::others`).
+//! Who used the CPU: the machine's own account of all its cores, what the kernel's own threads used
+//! of it, and what plimsoll itself used. With the server's CPU time they tell what others took
+//! (`plimsoll_analysis::others`).
 
 use super::downstream::Downstream;
 use super::kernel::KernelThreads;
@@ -20,7 +21,8 @@ pub struct MachineProbe {
     stat: OptionalFile,
     kernel: KernelThreads,
     clock: Option<CpuClock>,
-    /// Another process that makes a part of the load (0: none), and its clock with what it has read last, ns.
+    /// Another process that makes a part of the load (0: none), and its clock with what it has read
+    /// last, ns.
     ours: Arc<AtomicU32>,
     other: Option<(u32, CpuClock, u64)>,
     /// What such processes used that are gone.
@@ -95,8 +97,8 @@ impl MachineProbe {
         self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)
     }
 
-    /// Time that threads of this process waited for a core. Each load has threads of its own: what one waited after it was
-    /// last read is lost with it, at most a sample's time.
+    /// Time that threads of this process waited for a core. Each load has threads of its own: what
+    /// one waited after it was last read is lost with it, at most a sample's time.
     fn waiting(&mut self, sink: &mut Sink) {
         let Ok(tids) = numbers_in("/proc/self/task") else { return };
         for tid in &tids {
@@ -136,8 +138,8 @@ impl Probe for MachineProbe {
     }
 }
 
-/// The machine's accounts over one load, and the CPU time of a server whose processes are known, for who has no
-/// [`super::Watcher`].
+/// The machine's accounts over one load, and the CPU time of a server whose processes are known,
+/// for who has no [`super::Watcher`].
 pub struct MachineSeen {
     machine: MachineProbe,
     downstream: Option<Downstream>,
@@ -151,7 +153,8 @@ impl MachineSeen {
         MachineSeen { machine: MachineProbe::new(local), downstream, sink: Sink::new(monotonic_ns(), Effort::Little) }
     }
 
-    /// Reads now; `edge`: at an edge of the load. `server`: the clocks of its processes, if they are known.
+    /// Reads now; `edge`: at an edge of the load. `server`: the clocks of its processes, if they
+    /// are known.
     pub fn look(&mut self, edge: bool, server: Option<&CpuClocks>) {
         self.sink.begin(monotonic_ns(), edge);
         if let Some(clocks) = server {

@@ -1,5 +1,6 @@
-//! What the server tells of itself: `--metrics`, in Prometheus' text form or Go's `/debug/vars`, asked once a second on a
-//! thread of its own. Nothing is asked unless the user said so: a probe must not be load.
+//! What the server tells of itself: `--metrics`, in Prometheus' text form or Go's `/debug/vars`,
+//! asked once a second on a thread of its own. Nothing is asked unless the user said so: a probe
+//! must not be load.
 
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
@@ -44,8 +45,8 @@ impl Metrics {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
         let url = named.map_or_else(|| format!("{}/", watched.plan.traffic.origin), str::to_owned);
         let url = url.as_str();
-        // The target of the load has its leave already; any other address needs it as profiles do. Nothing is asked where an
-        // answer leads to elsewhere.
+        // The target of the load has its leave already; any other address needs it as profiles do.
+        // Nothing is asked where an answer leads to elsewhere.
         let target = match named {
             Some(url) => (watched.resolve)(url),
             None => FetchTarget::of_load(watched.plan, None),

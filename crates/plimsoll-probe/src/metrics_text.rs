@@ -1,5 +1,6 @@
-//! Metrics as bytes: Prometheus' text form (and OpenMetrics, which extends it), and the JSON of Go's `/debug/vars`. Of the
-//! text only what tells of a runtime, of pools, queues and garbage collection is taken, unless there is nothing of that.
+//! Metrics as bytes: Prometheus' text form (and OpenMetrics, which extends it), and the JSON of
+//! Go's `/debug/vars`. Of the text only what tells of a runtime, of pools, queues and garbage
+//! collection is taken, unless there is nothing of that.
 
 use plimsoll_model::SeriesKind;
 use plimsoll_model::redact::{REDACTED, is_secret_name};
@@ -62,8 +63,8 @@ pub enum Take {
     All,
 }
 
-/// Reads either form; `None` for what is neither. Lines that are not understood are passed over, but not all of them may
-/// be.
+/// Reads either form; `None` for what is neither. Lines that are not understood are passed over,
+/// but not all of them may be.
 pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
     let text = std::str::from_utf8(bytes).ok()?;
     if text.trim_start().starts_with('{') {
@@ -100,7 +101,8 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
 
 fn kind_of(name: &str, kinds: &BTreeMap<&str, &str>) -> SeriesKind {
     let declared = |name: &str| kinds.get(name).copied();
-    // Parts of a summary or histogram, and OpenMetrics' counters, are declared under the name without its ending.
+    // Parts of a summary or histogram, and OpenMetrics' counters, are declared under the name
+    // without its ending.
     let family = ["_total", "_sum", "_count"].iter().find_map(|end| declared(name.strip_suffix(end)?));
     match declared(name).or(family) {
         Some("counter") => SeriesKind::Counter,
@@ -130,7 +132,8 @@ fn sample(line: &str) -> Option<(&str, &str, f64)> {
     Some((name, labels, value))
 }
 
-/// Labels without the values of those whose names are of secrets, and of those that are long and random; `None`: there are none.
+/// Labels without the values of those whose names are of secrets, and of those that are long and
+/// random; `None`: there are none.
 fn without_secrets(labels: &str) -> Option<String> {
     /// Values with so many letters and digits in one word are keys.
     const KEY_CHARS_MIN: usize = 16;

@@ -1,5 +1,5 @@
-//! Ports on which the server takes connections: the target's, unless the process that was named takes them on others, as one behind
-//! a proxy does.
+//! Ports on which the server takes connections: the target's, unless the process that was named
+//! takes them on others, as one behind a proxy does.
 //!
 //! Not here: what is read of the connections (`sockets`).
 
@@ -13,10 +13,12 @@ use std::sync::PoisonError;
 
 /// A server with more ports than these is watched at the lowest ones.
 const PORTS_MAX: usize = 8;
-/// Open files that are gone through to find them, at most: they are looked for before the load, and listeners are opened first.
+/// Open files that are gone through to find them, at most: they are looked for before the load, and
+/// listeners are opened first.
 const FILES_MAX: usize = 20_000;
 
-/// The ports to watch, ascending, and whether they are others than the target's. What cannot be looked at leaves it with the target's.
+/// The ports to watch, ascending, and whether they are others than the target's. What cannot be
+/// looked at leaves it with the target's.
 pub fn watched(asker: &mut Asker, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
     let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut listening: BTreeMap<u32, u16> = BTreeMap::new();

@@ -1,9 +1,11 @@
-//! The server's own connections to others (databases, caches, further services), by peer, over TCP and unix sockets; and what
-//! lies unsent in those that others have opened to further ports of its own.
+//! The server's own connections to others (databases, caches, further services), by peer, over TCP
+//! and unix sockets; and what lies unsent in those that others have opened to further ports of its
+//! own.
 //!
-//! The kernel tells of connections without saying whose they are; a process's open files tell whose, but there may be
-//! many thousands, most of them connections that were taken. So nothing is looked for unless there is a connection that
-//! could be the server's own; then its open files are gone through a few at a time.
+//! The kernel tells of connections without saying whose they are; a process's open files tell
+//! whose, but there may be many thousands, most of them connections that were taken. So nothing is
+//! looked for unless there is a connection that could be the server's own; then its open files are
+//! gone through a few at a time.
 
 use super::downstream::AskedAddresses;
 use super::server::Tables;
@@ -38,7 +40,8 @@ pub struct Peers {
     /// Those whom it is known to ask on this machine, for others.
     asked: AskedAddresses,
     look: Seldom,
-    /// Other network namespaces in which there are other ends of connections that could be the server's.
+    /// Other network namespaces in which there are other ends of connections that could be the
+    /// server's.
     elsewhere: Vec<Asker>,
     look_elsewhere: Seldom,
     /// Whose sockets are, by their inodes.
@@ -47,7 +50,8 @@ pub struct Peers {
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
     known: BTreeSet<LeadsTo>,
-    /// What its connections had carried when they were seen last, by their inodes, and all of them, by peer.
+    /// What its connections had carried when they were seen last, by their inodes, and all of them,
+    /// by peer.
     carried: BTreeMap<u32, Carried>,
     carried_by: BTreeMap<LeadsTo, (u64, u64)>,
 }
@@ -66,7 +70,8 @@ enum Owner {
     Server,
     /// Somebody else's: it is none of the server's open files, and is there still.
     Other,
-    /// None of its open files either, which took so long to go through that it may have been closed meanwhile.
+    /// None of its open files either, which took so long to go through that it may have been closed
+    /// meanwhile.
     NotFound,
 }
 
@@ -78,7 +83,8 @@ struct OwnConnections {
     listeners: Vec<(u16, u32)>,
     /// Bytes that lie unsent in connections to such a port.
     unsent: BTreeMap<u16, u64>,
-    /// Connections that wait to be accepted, by those who listen on this machine and have connections that could be the server's own.
+    /// Connections that wait to be accepted, by those who listen on this machine and have
+    /// connections that could be the server's own.
     queued: BTreeMap<LeadsTo, u64>,
     /// The same in other network namespaces, by addresses there.
     queued_elsewhere: BTreeMap<SocketAddr, u64>,
@@ -86,12 +92,14 @@ struct OwnConnections {
     led_away: LedAway,
 }
 
-/// Ends of connections that are not in the network namespaces that were asked: those of another machine, or in a container.
+/// Ends of connections that are not in the network namespaces that were asked: those of another
+/// machine, or in a container.
 #[derive(Debug, Default)]
 struct LedAway {
     /// Over TCP, as the end that is known sees them: its own address, and the other's.
     ends: BTreeSet<(SocketAddr, SocketAddr)>,
-    /// Connections over unix sockets to a path at which nobody listens in the namespace of who opened them.
+    /// Connections over unix sockets to a path at which nobody listens in the namespace of who
+    /// opened them.
     files: Vec<UnixLink>,
 }
 
@@ -154,7 +162,8 @@ struct PeerTraffic {
     unread: u64,
     /// Bytes that the server has written and the other end has not acknowledged.
     unsent: u64,
-    /// Bytes that the other end, if it is on this machine, has written and the server's end has not got.
+    /// Bytes that the other end, if it is on this machine, has written and the server's end has not
+    /// got.
     on_the_way: u64,
 }
 
@@ -193,7 +202,8 @@ impl Peers {
         }
     }
 
-    /// Looks for connections that neither begin nor end at `port`, and goes on with finding out whose they are.
+    /// Looks for connections that neither begin nor end at `port`, and goes on with finding out
+    /// whose they are.
     pub fn sample(&mut self, asker: &mut Asker, port: u16, now_ns: u64, sink: &mut Sink) {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
@@ -278,8 +288,9 @@ impl Peers {
         }
     }
 
-    /// Connections of the server's. One that is closed after each call is gone before it is found among the open files: it is taken for
-    /// the server's where it leads to whom the server is known to ask, and nobody else does.
+    /// Connections of the server's. One that is closed after each call is gone before it is found
+    /// among the open files: it is taken for the server's where it leads to whom the server is
+    /// known to ask, and nobody else does.
     fn own<'a>(&self, seen: &'a OwnConnections) -> Vec<&'a OwnConnection> {
         let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
         let others: BTreeSet<&LeadsTo> = of(Owner::Other).map(|connection| &connection.peer).collect();
@@ -367,9 +378,11 @@ fn is_denied(pid: u32, table: u32) -> bool {
     std::fs::read_dir(files_folder(pid, table)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
-/// Connections that could be the server's own to others, in the network namespace of `asker`; other ends may be in those of `elsewhere`.
+/// Connections that could be the server's own to others, in the network namespace of `asker`; other
+/// ends may be in those of `elsewhere`.
 fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io::Result<OwnConnections> {
-    // What came in on another port of the server's, such as one for metrics, is no downstream connection.
+    // What came in on another port of the server's, such as one for metrics, is no downstream
+    // connection.
     let mut listeners = Vec::new();
     let mut queues = AcceptQueues::default();
     asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
@@ -462,7 +475,8 @@ struct FarEnds {
     unsent: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
-/// What is to be seen where `asker` asks of the other ends of `ends`: of each, its own address in another network namespace, and the other's.
+/// What is to be seen where `asker` asks of the other ends of `ends`: of each, its own address in
+/// another network namespace, and the other's.
 fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> FarEnds {
     if ends.is_empty() {
         return FarEnds::default();
@@ -501,7 +515,8 @@ impl AcceptQueues {
         *queue += count;
     }
 
-    /// Where a connection from `local` to `peer` would wait; `None`: `peer` listens on another machine.
+    /// Where a connection from `local` to `peer` would wait; `None`: `peer` listens on another
+    /// machine.
     fn of(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
         let (local, peer) = (plain(local), plain(peer));
         let is_here = peer.ip().is_loopback() || peer.ip() == local.ip();

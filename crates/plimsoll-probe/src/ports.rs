@@ -1,8 +1,10 @@
-//! Local ports: how many of them connections that are over still hold (TIME-WAIT, RFC 9293, 3.6.1), of all and of the one pair of
-//! addresses that is nearest to its end. A port is held from one local address to one address and port of a peer, so that the sum
-//! says little where there are several pairs.
+//! Local ports: how many of them connections that are over still hold (TIME-WAIT, RFC 9293, 3.6.1),
+//! of all and of the one pair of addresses that is nearest to its end. A port is held from one
+//! local address to one address and port of a peer, so that the sum says little where there are
+//! several pairs.
 //!
-//! Not here: the ports on which the server takes connections (`own_ports`), and connections that found none (the engine tells).
+//! Not here: the ports on which the server takes connections (`own_ports`), and connections that
+//! found none (the engine tells).
 
 use super::optional_file::OptionalFile;
 use super::sink::{Seldom, Sink};
@@ -16,8 +18,9 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Up to so many at rest no pair is near its end, and who holds them is not asked.
 const FEW: u64 = 64;
-/// Who takes any port that it may leaves many between two of its own: the kernel goes by steps of two at the least. Of ports of which
-/// hardly one between the first and the last is free others may not be taken (a process may set a range of its own).
+/// Who takes any port that it may leaves many between two of its own: the kernel goes by steps of
+/// two at the least. Of ports of which hardly one between the first and the last is free others may
+/// not be taken (a process may set a range of its own).
 const DENSE: f64 = 0.9;
 /// Of the lowest and of the highest, this part may be others' to the same peer.
 const ASIDE: f64 = 0.05;
@@ -51,8 +54,8 @@ impl RestingPairs {
         self.held.entry((local.ip(), remote)).or_default().push(local.port());
     }
 
-    /// The pair that has most of what it may: how many it has, and may have; without those to one of `except`, which are the load's own.
-    /// `usual`: how many ports anybody may take.
+    /// The pair that has most of what it may: how many it has, and may have; without those to one
+    /// of `except`, which are the load's own. `usual`: how many ports anybody may take.
     fn most(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
         let others = self.held.iter_mut().filter(|((_, remote), _)| !except.contains(remote));
         let shares = others.map(|(_, held)| (held.len() as u64, range_of(held, usual)));
@@ -73,8 +76,8 @@ struct PortsOfNetwork {
 }
 
 impl Ports {
-    /// Of the network that `sockstat` tells of, which is that of the process `server`, where one is known; `targets`: where the load
-    /// goes.
+    /// Of the network that `sockstat` tells of, which is that of the process `server`, where one is
+    /// known; `targets`: where the load goes.
     pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> Ports {
         let own = PortsOfNetwork { sockstat, asker: server.map_or_else(Asker::open, Asker::open_beside).ok() };
         let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
@@ -150,7 +153,8 @@ mod tests {
 
     #[test]
     fn who_takes_every_port_of_a_range_may_take_no_other() {
-        // Ports by count and step, and how many the pair may have; a few of another range are somebody else's.
+        // Ports by count and step, and how many the pair may have; a few of another range are
+        // somebody else's.
         for (count, step, others, expect) in [
             (300, 1, 0, 300),
             (300, 1, 4, 304),

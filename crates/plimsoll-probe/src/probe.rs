@@ -10,7 +10,8 @@ pub(super) trait Probe: Send {
     fn sample(&mut self, sink: &mut Sink);
 }
 
-/// What is shown of the server while it runs, in thousandths of a core; the largest number: not seen.
+/// What is shown of the server while it runs, in thousandths of a core; the largest number: not
+/// seen.
 #[derive(Debug, Clone)]
 pub struct LiveServer(Arc<AtomicU64>);
 

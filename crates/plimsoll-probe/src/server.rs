@@ -1,5 +1,5 @@
-//! The server's processes: the parents that were found and all their descendants, summed. A server that is restarted is
-//! found again; its sums go on.
+//! The server's processes: the parents that were found and all their descendants, summed. A server
+//! that is restarted is found again; its sums go on.
 
 use super::downstream::{AskedAddresses, Downstream};
 use super::finder::{Finder, FoundServer};
@@ -25,7 +25,8 @@ const LIVE_SAMPLES: usize = 10;
 const THREADS_SHOWN_MAX: usize = 24;
 /// Of more processes than this, states and sizes are read in turn: their CPU clocks cost much less.
 const STATS_AT_ONCE: usize = 8;
-/// Threads that are called alike are a group from so many on, and these are the largest groups that are told of.
+/// Threads that are called alike are a group from so many on, and these are the largest groups that
+/// are told of.
 const ALIKE_MIN: usize = 3;
 const GROUPS_MAX: usize = 8;
 /// Threads by what they wait for.
@@ -44,8 +45,8 @@ struct ServerProcess {
     pid: u32,
     name: String,
     clock: CpuClock,
-    /// `/proc/PID/stat`, and that of its first thread: the same but for CPU time and faults, of which the first has the sum
-    /// over all threads, each time anew.
+    /// `/proc/PID/stat`, and that of its first thread: the same but for CPU time and faults, of
+    /// which the first has the sum over all threads, each time anew.
     whole: ProcFile,
     brief: ProcFile,
     first: Stat,
@@ -71,7 +72,8 @@ enum Looked {
     Whole,
 }
 
-/// What processes that are no longer there did: CPU ns, ticks in user and kernel mode, ns of waiting, switches, faults.
+/// What processes that are no longer there did: CPU ns, ticks in user and kernel mode, ns of
+/// waiting, switches, faults.
 #[derive(Default, Clone, Copy)]
 struct EndedSums {
     user_ticks: u64,
@@ -81,8 +83,8 @@ struct EndedSums {
     major_faults: u64,
 }
 
-/// The processes that belong to the server, each with the threads by which its tables of open files are looked at, for
-/// probes that look at something else of theirs.
+/// The processes that belong to the server, each with the threads by which its tables of open files
+/// are looked at, for probes that look at something else of theirs.
 pub type Tables = Arc<Mutex<Vec<(u32, u32)>>>;
 
 pub struct ServerProbe {
@@ -270,7 +272,8 @@ impl ServerProbe {
         let wanted = self.family(&parents);
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
             if self.members.iter().all(|member| member.pid != pid) {
-                // One that ended in between was too short-lived to be seen; its parent's sum of ended children has it.
+                // One that ended in between was too short-lived to be seen; its parent's sum of
+                // ended children has it.
                 self.members.extend(ServerProcess::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
             }
         }
@@ -281,7 +284,8 @@ impl ServerProbe {
         self.tell_tables();
     }
 
-    /// The server's first processes and their descendants, without those that are servers of their own, and what these have started.
+    /// The server's first processes and their descendants, without those that are servers of their
+    /// own, and what these have started.
     fn family(&mut self, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
         self.others.retain(|pid| parents.contains_key(pid));
         loop {
@@ -309,7 +313,8 @@ impl ServerProbe {
     fn cpu_ns(&self) -> u64 {
         let reaped_ticks: u64 = self.members.iter().map(ServerProcess::reaped_ticks).sum();
         let reaped_ns = reaped_ticks * (1_000_000_000 / ticks_per_second());
-        // An ended child is in its parent's sum once the parent has waited for it, and in ours if it was ever seen.
+        // An ended child is in its parent's sum once the parent has waited for it, and in ours if
+        // it was ever seen.
         self.settled_ns + self.members.iter().map(|m| m.cpu_ns).sum::<u64>() + reaped_ns.max(self.ended_ns)
     }
 
@@ -348,7 +353,8 @@ impl ServerProbe {
         sink.unseen(None);
     }
 
-    /// Reads CPU time of all processes and lets go of those that have ended; whether of some all threads were summed.
+    /// Reads CPU time of all processes and lets go of those that have ended; whether of some all
+    /// threads were summed.
     fn sample_cpu(&mut self, sink: &Sink) -> bool {
         let (buffer, count) = (&mut self.buffer, self.members.len().max(1));
         let length = if sink.extent() == Extent::Edge { count } else { STATS_AT_ONCE };
@@ -380,7 +386,8 @@ impl ServerProbe {
             self.recent.pop_front();
         }
         let cores = match (self.recent.front(), self.recent.back()) {
-            // The sum may go back a little: a thread that ends takes along what was read of it last.
+            // The sum may go back a little: a thread that ends takes along what was read of it
+            // last.
             (Some(first), Some(last)) if last.0 > first.0 => {
                 Some(last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
             }
@@ -420,7 +427,8 @@ impl ServerProbe {
         self.before_ns = at_ns;
     }
 
-    /// Tells how many threads run and wait for what: of those whose states were read, and as many more as there are more threads.
+    /// Tells how many threads run and wait for what: of those whose states were read, and as many
+    /// more as there are more threads.
     fn tell_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
         let each = stands_for(all(), turns);
@@ -467,7 +475,8 @@ impl ServerProbe {
 
     fn tell_files(&mut self, sink: &mut Sink) {
         let members = &self.members;
-        // Of several processes, and of threads with files of their own, the table that is nearest to its limit.
+        // Of several processes, and of threads with files of their own, the table that is nearest
+        // to its limit.
         let read = self.files.read(sink, || {
             let mut fullest: Option<(u64, u64)> = None;
             let mut denied = false;
@@ -517,7 +526,8 @@ impl Probe for ServerProbe {
         } else {
             let mut rescan = std::mem::replace(&mut self.rescan, Seldom::new(0));
             if sink.extent() == Extent::Edge {
-                // Children that came since the last look: their work must not look like somebody else's.
+                // Children that came since the last look: their work must not look like somebody
+                // else's.
                 rescan.hasten();
             }
             rescan.read(sink, || self.gather(true));

@@ -1,5 +1,5 @@
-//! Where probes put what they read, series by name on the monotonic clock, and how much they may read: a budget of CPU
-//! time that no server, however large, makes them exceed for long.
+//! Where probes put what they read, series by name on the monotonic clock, and how much they may
+//! read: a budget of CPU time that no server, however large, makes them exceed for long.
 
 use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
 use plimsoll_model::{Gap, Probes, SampledStretch, Series, SeriesKind, SeriesSample, ServerSeen};
@@ -11,7 +11,8 @@ pub struct Sink {
     /// When the sampling under way, and the one before it, began.
     now_ns: u64,
     before_ns: u64,
-    /// The server watched, and what cannot be seen: as long as they hold they belong to everything that is taken.
+    /// The server watched, and what cannot be seen: as long as they hold they belong to everything
+    /// that is taken.
     server: Option<ServerSeen>,
     unseen: Option<String>,
     sampling_refused: Option<String>,
@@ -50,7 +51,8 @@ pub enum Extent {
     Least,
     /// The same, some of the rest in turn, and what is expensive as far as the budget goes.
     Usual,
-    /// At an edge of a load: everything that differences are taken of, but nothing that would hold the load up.
+    /// At an edge of a load: everything that differences are taken of, but nothing that would hold
+    /// the load up.
     Edge,
 }
 
@@ -91,7 +93,8 @@ impl Sink {
         self.effort
     }
 
-    /// Whether it is the turn of what is read in one of `every` samplings, the `place`-th, and at the edges of a load.
+    /// Whether it is the turn of what is read in one of `every` samplings, the `place`-th, and at
+    /// the edges of a load.
     pub fn in_turn(&self, every: u64, place: u64) -> bool {
         match self.extent {
             Extent::Least => false,
@@ -183,7 +186,8 @@ impl Sink {
         series.for_each(|(_, series)| series.push_gap(gap.clone()));
     }
 
-    /// What was read since the last call. Series keep their names, so that a gap in one that was read before is told.
+    /// What was read since the last call. Series keep their names, so that a gap in one that was
+    /// read before is told.
     pub fn take(&mut self) -> Probes {
         let empty = |(name, series): (&String, &Series)| (name.clone(), Series::new(series.kind, &series.unit));
         let next = Probes { series: self.seen.series.iter().map(empty).collect(), ..Probes::default() };
@@ -214,7 +218,8 @@ pub struct CpuBudget {
 impl CpuBudget {
     /// One part in so many of a core.
     const PART: u64 = 150;
-    /// What adds up at most, ns: a large reading needs it, and it is what a short load may see beyond the share.
+    /// What adds up at most, ns: a large reading needs it, and it is what a short load may see
+    /// beyond the share.
     const HELD_NS: u64 = 10_000_000;
 
     pub fn new(now_ns: u64, cpu_ns: u64, effort: Effort) -> CpuBudget {
@@ -243,8 +248,9 @@ impl CpuBudget {
     }
 }
 
-/// When something expensive may be read: so seldom that it takes at most a given share of a core, if the budget of all
-/// readings has room for it, and not at the edge of a load if it would hold that up.
+/// When something expensive may be read: so seldom that it takes at most a given share of a core,
+/// if the budget of all readings has room for it, and not at the edge of a load if it would hold
+/// that up.
 pub struct Seldom {
     period_ns: u64,
     /// One part in so many of a core.
@@ -276,7 +282,8 @@ impl Seldom {
     pub fn read<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
         let room = match sink.extent {
             Extent::Least => false,
-            // The last time is the best guess of this one; what takes more than can add up takes its turn with nothing else.
+            // The last time is the best guess of this one; what takes more than can add up takes
+            // its turn with nothing else.
             Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::HELD_NS / 2),
             Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
         };

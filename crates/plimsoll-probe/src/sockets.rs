@@ -1,4 +1,5 @@
-//! The server's sockets: its accept queue against the backlog, the connections it took, and its own to others.
+//! The server's sockets: its accept queue against the backlog, the connections it took, and its own
+//! to others.
 
 use super::downstream::AskedAddresses;
 use super::own_ports;
@@ -32,7 +33,8 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Of the server whose first process is `root`, if one is known, and which the load reaches at the port `target`.
+    /// Of the server whose first process is `root`, if one is known, and which the load reaches at
+    /// the port `target`.
     pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: AskedAddresses) -> Sockets {
         let asker = root.map_or_else(Asker::open, Asker::open_beside);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
@@ -47,7 +49,8 @@ impl Sockets {
             asker,
             listeners: Vec::new(),
             look_listeners: Seldom::new(5_000_000_000),
-            // At every sample, unless there are so many listeners that this takes more than a 700th of a core.
+            // At every sample, unless there are so many listeners that this takes more than a 700th
+            // of a core.
             look_queues: Seldom::with_part(0, 700),
             look_accepted: Seldom::new(1_000_000_000),
             sending: HashMap::new(),
@@ -115,8 +118,8 @@ impl Sockets {
                 sink.gauge("accepted.by_others", "", f64::from(u8::from(*others)));
                 let at_ns = monotonic_ns();
                 if !now.is_empty() && *looked_ns > 0 {
-                    // Of the time since they were looked at before: of that in which there was something to send, and how many
-                    // waited so on average.
+                    // Of the time since they were looked at before: of that in which there was
+                    // something to send, and how many waited so on average.
                     let share = |us: u64| if held.busy_us == 0 { 0.0 } else { us as f64 / held.busy_us as f64 };
                     sink.gauge("accepted.window_limited", "share", share(held.window_limited_us));
                     sink.gauge("accepted.buffer_limited", "share", share(held.buffer_limited_us));
@@ -131,9 +134,9 @@ impl Sockets {
     }
 }
 
-/// Reads the queues of the sockets that listen on `ports` if it is time to. A single one is asked for by its address; where
-/// there are several, as of a server with a listener for each thread, or where it is not known, the kernel lists them,
-/// which is much slower.
+/// Reads the queues of the sockets that listen on `ports` if it is time to. A single one is asked
+/// for by its address; where there are several, as of a server with a listener for each thread, or
+/// where it is not known, the kernel lists them, which is much slower.
 fn look(
     asker: &mut Asker,
     ports: &[u16],

@@ -1,5 +1,6 @@
-//! The threads of one process: CPU time and waiting of each, and their states. Of many threads those that are busy, or have done
-//! much so far, are read at every sample, the others in turn, which goes round the threads of all processes of the server ([`Turns`]).
+//! The threads of one process: CPU time and waiting of each, and their states. Of many threads
+//! those that are busy, or have done much so far, are read at every sample, the others in turn,
+//! which goes round the threads of all processes of the server ([`Turns`]).
 
 use super::sink::{Effort, Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
@@ -12,9 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// More threads of one process than this are not watched one by one.
 const THREADS_MAX: usize = 4096;
-/// Threads whose state is read in one sample: reading it takes five times as long as reading the CPU time.
+/// Threads whose state is read in one sample: reading it takes five times as long as reading the
+/// CPU time.
 const STATES_AT_ONCE: usize = 4;
-/// So many states tell how all threads are: of a server with more, a whole round takes longer than a load.
+/// So many states tell how all threads are: of a server with more, a whole round takes longer than
+/// a load.
 const STATES_ENOUGH: usize = 128;
 /// Threads whose CPU time is read in one sample, beside the busy ones.
 const TIMES_AT_ONCE: usize = 24;
@@ -22,7 +25,8 @@ const TIMES_AT_ONCE: usize = 24;
 const TIMES_AT_EDGE: usize = 256;
 /// A thread is busy from this share of a core on.
 pub const BUSY_SHARE: f64 = 0.05;
-/// A thread has done much from this share on of all that the threads of its process have done so far.
+/// A thread has done much from this share on of all that the threads of its process have done so
+/// far.
 const MUCH_SHARE: f64 = 0.05;
 
 /// One thread.
@@ -37,7 +41,8 @@ pub struct Thread {
     sched: ProcFile,
     /// What was there before the watching began.
     base: SchedStat,
-    /// When it was last read, and the time before, on the monotonic clock; CPU time then, ns since the watching began.
+    /// When it was last read, and the time before, on the monotonic clock; CPU time then, ns since
+    /// the watching began.
     pub read_ns: u64,
     pub read_before_ns: u64,
     pub cpu_ns: u64,
@@ -54,18 +59,21 @@ pub struct Thread {
     gone: bool,
 }
 
-/// Some of many, one stretch after the other, in an order that goes to and fro over their numbers: threads that let each other in do
-/// so in the order of their numbers, and who went along with them would meet the same few all the time, or never.
+/// Some of many, one stretch after the other, in an order that goes to and fro over their numbers:
+/// threads that let each other in do so in the order of their numbers, and who went along with them
+/// would meet the same few all the time, or never.
 #[derive(Default, Clone, Copy)]
 struct RoundRobin {
     start: usize,
     length: usize,
     of: usize,
-    /// The place of one in the order, by its number: so many times that, less whole rounds. It has no factor in common with `of`.
+    /// The place of one in the order, by its number: so many times that, less whole rounds. It has
+    /// no factor in common with `of`.
     stride: usize,
 }
 
-/// The part of a round between one and the next by number: any two of a few turns lie far apart (the golden section).
+/// The part of a round between one and the next by number: any two of a few turns lie far apart
+/// (the golden section).
 const STRIDE_PART: f64 = 0.618_034;
 
 impl RoundRobin {
@@ -101,8 +109,9 @@ pub struct Turns {
     states: RoundRobin,
     /// Threads passed so far in this sample.
     passed: usize,
-    /// States are told as soon as those of all threads, or of enough of them, have been read since they were last told: the
-    /// number of the telling that they are read for, and how many have been.
+    /// States are told as soon as those of all threads, or of enough of them, have been read since
+    /// they were last told: the number of the telling that they are read for, and how many have
+    /// been.
     telling: u64,
     states_read: usize,
     /// Whether they are told after this sample.
@@ -126,7 +135,8 @@ impl Turns {
         self.is_told = self.states.length > 0 && self.states_read >= count.min(STATES_ENOUGH);
     }
 
-    /// Whether enough states have been read since this was last so: those that [`Threads::told`] finds.
+    /// Whether enough states have been read since this was last so: those that [`Threads::told`]
+    /// finds.
     pub fn tell_states(&self) -> bool {
         self.is_told
     }
@@ -179,8 +189,8 @@ impl Threads {
         }
     }
 
-    /// The same for a process that is watched, where there are `count` threads by now: not at each sample of a server that
-    /// starts and ends threads all the time.
+    /// The same for a process that is watched, where there are `count` threads by now: not at each
+    /// sample of a server that starts and ends threads all the time.
     pub fn follow(&mut self, count: u64, sink: &Sink, buffer: &mut Vec<u8>) {
         if count == self.list.len() as u64 || self.too_many {
             return;
@@ -195,8 +205,9 @@ impl Threads {
         self.follow(u64::MAX, sink, buffer);
     }
 
-    /// Reads the threads that are busy, those that have done much before, and those whose turn it is. One that does the work of
-    /// thousands rests between two loads, and would not have its turn before the next is over.
+    /// Reads the threads that are busy, those that have done much before, and those whose turn it
+    /// is. One that does the work of thousands rests between two loads, and would not have its turn
+    /// before the next is over.
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
@@ -234,8 +245,9 @@ impl Threads {
         self.list.iter().filter(move |thread| thread.state_of == turns.telling)
     }
 
-    /// How many of those told wait for each of `kinds`. Who waits to be woken, but no longer than a time, and at a place of its
-    /// own, sleeps: that is how many runtimes do it. `places`: how many wait where, to which these are added.
+    /// How many of those told wait for each of `kinds`. Who waits to be woken, but no longer than a
+    /// time, and at a place of its own, sleeps: that is how many runtimes do it. `places`: how many
+    /// wait where, to which these are added.
     pub fn waiting_for<const KINDS: usize>(
         &self,
         turns: &Turns,
@@ -243,7 +255,8 @@ impl Threads {
         places: &mut HashMap<u64, usize>,
     ) -> [usize; KINDS] {
         let mut own: HashMap<u64, usize> = HashMap::new();
-        // Also where those wait that are not told now: a place of two of which one is told is nobody's own.
+        // Also where those wait that are not told now: a place of two of which one is told is
+        // nobody's own.
         for place in self.list.iter().filter_map(|thread| thread.waking_place) {
             *own.entry(place.address).or_default() += 1;
         }
@@ -267,8 +280,9 @@ impl Threads {
         self.list.iter().any(|thread| thread.waits_for.is_some())
     }
 
-    /// How many of its threads are called alike, but for a number (`http-worker-3`), to which these are added; not those that are called
-    /// as the first one is, as all of a program are that names none.
+    /// How many of its threads are called alike, but for a number (`http-worker-3`), to which these
+    /// are added; not those that are called as the first one is, as all of a program are that names
+    /// none.
     pub fn alike(&self, counts: &mut BTreeMap<String, usize>) {
         let first = self.list.iter().find(|thread| thread.tid == self.pid).and_then(|thread| thread.stem.as_deref());
         for stem in self.list.iter().filter_map(|thread| thread.stem.as_deref()).filter(|stem| Some(*stem) != first) {
@@ -282,7 +296,8 @@ impl Threads {
     }
 }
 
-/// CPU time from which on a thread of those that took `cpu_ns` has done much of it, in ns: no more than 20 have.
+/// CPU time from which on a thread of those that took `cpu_ns` has done much of it, in ns: no more
+/// than 20 have.
 fn much_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
     ((cpu_ns.sum::<u64>() as f64 * MUCH_SHARE) as u64).max(1)
 }
@@ -334,8 +349,8 @@ impl Thread {
         self.series.get_or_insert_with(|| format!("thread.{}.{tid}", name_of(pid, tid)))
     }
 
-    /// Share of a core that it used between the last two readings. The kernel adds up in ticks, which need not lie evenly
-    /// in our steps: no thread uses more than a core.
+    /// Share of a core that it used between the last two readings. The kernel adds up in ticks,
+    /// which need not lie evenly in our steps: no thread uses more than a core.
     pub fn share(&self) -> f64 {
         let step_ns = self.read_ns.saturating_sub(self.read_before_ns).max(1);
         ((self.cpu_ns - self.cpu_before_ns) as f64 / step_ns as f64).min(1.0)

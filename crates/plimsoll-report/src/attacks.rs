@@ -1,4 +1,5 @@
-//! Results of vegeta as a page: how many were sent, how long they took, and what failed, over time and by attack.
+//! Results of vegeta as a page: how many were sent, how long they took, and what failed, over time
+//! and by attack.
 //!
 //! Not here: the figures (`plimsoll_traffic::vegeta`), and vegeta's own reports.
 
@@ -90,8 +91,8 @@ fn row(attack: &AttackCourse) -> Vec<String> {
     row
 }
 
-/// The page. `title`: what stands above it, if anything is to; `columns_max`: so many stretches of time at most, where fewer are
-/// wanted than there is room for.
+/// The page. `title`: what stands above it, if anything is to; `columns_max`: so many stretches of
+/// time at most, where fewer are wanted than there is room for.
 pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> Report {
     let attacks = course.attacks();
     let mut report = Report::default();

@@ -1,5 +1,5 @@
-//! A report as data: blocks in the order in which they are read. Whatever text is put into one becomes visible
-//! ([`crate::visible`]): what a run file or a server says steers no terminal.
+//! A report as data: blocks in the order in which they are read. Whatever text is put into one
+//! becomes visible ([`crate::visible`]): what a run file or a server says steers no terminal.
 
 use crate::chart::Theme;
 use crate::visible::visible;
@@ -28,7 +28,8 @@ pub enum Tone {
 pub struct ChartBlock {
     /// The SVG, drawn in [`crate::chart::Theme::Page`].
     pub svg: String,
-    /// The same for a narrow screen, drawn in [`crate::chart::Theme::Phone`]; `None`: it has no other shape.
+    /// The same for a narrow screen, drawn in [`crate::chart::Theme::Phone`]; `None`: it has no
+    /// other shape.
     pub narrow: Option<String>,
     /// What stands behind it: headings, then rows of as many cells. For who cannot see the picture.
     pub headings: Vec<String>,
@@ -105,7 +106,8 @@ impl Report {
         self
     }
 
-    /// Adds HTML as it is. It must be complete in itself and load nothing; its own text must be escaped already.
+    /// Adds HTML as it is. It must be complete in itself and load nothing; its own text must be
+    /// escaped already.
     pub fn fragment(&mut self, html: String) -> &mut Self {
         self.blocks.push(ReportBlock::Fragment(html));
         self
@@ -117,7 +119,8 @@ impl Report {
         self
     }
 
-    /// The blocks up to and with the answer, then what `between` adds, then the rest: a picture comes after the answer.
+    /// The blocks up to and with the answer, then what `between` adds, then the rest: a picture
+    /// comes after the answer.
     pub fn after_answer(&mut self, between: Report) -> &mut Self {
         let answer =
             self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);

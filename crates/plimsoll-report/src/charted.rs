@@ -1,5 +1,6 @@
-//! Reports with charts, as pages show them: the answer, the picture, the evidence, the environment. The sentences and
-//! tables are those of the terminal. Charts of one load are here too, as every kind of experiment shows some.
+//! Reports with charts, as pages show them: the answer, the picture, the evidence, the environment.
+//! The sentences and tables are those of the terminal. Charts of one load are here too, as every
+//! kind of experiment shows some.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, Panel, Searched, Theme, heading};
@@ -24,7 +25,8 @@ const ROWS: usize = 48;
 pub struct Around {
     /// The run file, as the reader can name it.
     pub file: String,
-    /// What else was found out, put before the environment: a flame graph, series of probes, a verdict.
+    /// What else was found out, put before the environment: a flame graph, series of probes, a
+    /// verdict.
     pub extra: Report,
 }
 
@@ -53,8 +55,8 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     chart::heat_chart(&heading::heat(&run.plan, summary), &series::heat(run, COLUMNS, ROWS), &lines, theme)
 }
 
-/// Series that something else measured meanwhile (such as a probe), as a chart: panels below each other over seconds
-/// since the start, with their figures behind it.
+/// Series that something else measured meanwhile (such as a probe), as a chart: panels below each
+/// other over seconds since the start, with their figures behind it.
 pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: title.into(), subtitle: subtitle.into() };
@@ -71,7 +73,8 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     report
 }
 
-/// Panels of what was watched: title, unit, and the series in it. The server's own metrics have a panel each besides.
+/// Panels of what was watched: title, unit, and the series in it. The server's own metrics have a
+/// panel each besides.
 const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
@@ -91,7 +94,8 @@ fn watched(run: &Run) -> Report {
         let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
         (!points.is_empty()).then_some(Line { name: shown, points })
     };
-    // The part behind the point, unless another of the panel ends alike: both are called `cpu` then.
+    // The part behind the point, unless another of the panel ends alike: both are called `cpu`
+    // then.
     let ending = |name: &'static str| name.split_once('.').map_or(name, |(_, rest)| rest);
     let shown = |names: &[&'static str], name: &'static str| {
         let alone = names.iter().filter(|&&other| ending(other) == ending(name)).count() == 1;
@@ -219,7 +223,8 @@ pub(crate) fn counted_of_both(a: &Findings, b: &Findings) -> &'static str {
     if a.counted == b.counted { a.counted } else { "requests or sessions" }
 }
 
-/// The picture of two searches in one, each by its name. It claims nothing beyond what was measured.
+/// The picture of two searches in one, each by its name. It claims nothing beyond what was
+/// measured.
 pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let searched = [a, b].map(|(name, findings)| Searched { name, findings });
     let heading = Heading {

@@ -1,5 +1,5 @@
-//! The intervals of runs as CSV (RFC 4180), one row an interval; where a load has several routes, a row for each of them below
-//! it. The columns are those of the table of measures.
+//! The intervals of runs as CSV (RFC 4180), one row an interval; where a load has several routes, a
+//! row for each of them below it. The columns are those of the table of measures.
 
 use crate::visible::visible;
 use plimsoll_model::measures::{Column, Figure, Held, Kind, Unit};
@@ -90,8 +90,8 @@ fn of_trials(trials: &[Trial]) -> String {
     rows.iter().map(|row| row.join(",") + "\r\n").collect()
 }
 
-/// Text as a cell: what a table would read is put in quotes, and what a spreadsheet would take for a formula has an apostrophe before
-/// it (OWASP, CSV injection).
+/// Text as a cell: what a table would read is put in quotes, and what a spreadsheet would take for
+/// a formula has an apostrophe before it (OWASP, CSV injection).
 pub fn cell(text: &str) -> String {
     let text = visible(text);
     let is_formula =

@@ -1,4 +1,5 @@
-//! How two recordings look beside each other: a table of relative changes, and the sentence about what they prove.
+//! How two recordings look beside each other: a table of relative changes, and the sentence about
+//! what they prove.
 
 use crate::block::{Report, Tone};
 use crate::chart::heading;
@@ -82,8 +83,8 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     report
 }
 
-/// `plimsoll.diff/1` of two recordings of loads. Rates in 1/s, times in ns, shares 0..=1, changes as B over A less 1; a spread is a
-/// coefficient of variation, null where a file does not tell it.
+/// `plimsoll.diff/1` of two recordings of loads. Rates in 1/s, times in ns, shares 0..=1, changes
+/// as B over A less 1; a spread is a coefficient of variation, null where a file does not tell it.
 #[derive(Serialize)]
 struct LevelsDiffDocument<'a> {
     schema: &'static str,

@@ -1,5 +1,5 @@
-//! How documents are put together: each is a type whose fields are those of the document ([`value`]), with maps whose keys are
-//! known only when it is written ([`ByName`]).
+//! How documents are put together: each is a type whose fields are those of the document
+//! ([`value`]), with maps whose keys are known only when it is written ([`ByName`]).
 //!
 //! Not here: any document.
 

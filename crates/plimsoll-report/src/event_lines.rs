@@ -1,5 +1,5 @@
-//! A study as it goes, as lines of JSON (`--json-lines`): the study, each load, each tick, each load that ended, and the finding.
-//! docs/reference/json.md describes them (`plimsoll.events/1`).
+//! A study as it goes, as lines of JSON (`--json-lines`): the study, each load, each tick, each
+//! load that ended, and the finding. docs/reference/json.md describes them (`plimsoll.events/1`).
 //!
 //! Not here: when something happens (`plimsoll-study`), and where the lines go (the binary).
 

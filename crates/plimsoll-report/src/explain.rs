@@ -1,4 +1,5 @@
-//! How an explanation looks: what holds the line, what speaks for it, what was ruled out, and what would move the line.
+//! How an explanation looks: what holds the line, what speaks for it, what was ruled out, and what
+//! would move the line.
 //!
 //! Not here: its document (`explain_json`).
 
@@ -37,7 +38,8 @@ pub(crate) const PLACES: [&str; 4] = ["where requests are", "low load", "at the 
 /// A place with a smaller share than this is left out.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
-/// The places of requests in flight, the fullest past the line first: shares at the low load, at the line and past it.
+/// The places of requests in flight, the fullest past the line first: shares at the low load, at
+/// the line and past it.
 fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.whereabouts[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));

@@ -41,7 +41,8 @@ struct ExplainDocument<'a> {
     profiles: Option<FunctionsFields<'a>>,
 }
 
-/// What is known of functions: what the server says of itself, where it was asked for, else what the kernel shows.
+/// What is known of functions: what the server says of itself, where it was asked for, else what
+/// the kernel shows.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FunctionsFields<'a> {

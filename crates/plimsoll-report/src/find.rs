@@ -103,7 +103,8 @@ pub(crate) fn not_found_text(findings: &Findings) -> String {
     }
 }
 
-/// A load line that is proven, with its interval. `seen`: for how long, to stand behind the arrivals.
+/// A load line that is proven, with its interval. `seen`: for how long, to stand behind the
+/// arrivals.
 pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
     let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
@@ -145,7 +146,8 @@ const INTERVAL_90: f64 = 1.645;
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
     ["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"];
 
-/// One trial as a row of the table: kind, load, length, goodput, success, p50, p99, lag, verdict and reason.
+/// One trial as a row of the table: kind, load, length, goodput, success, p50, p99, lag, verdict
+/// and reason.
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
         Offered::Rate(offered) => format!("{}/s", rate(offered)),
@@ -170,7 +172,8 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     ]
 }
 
-/// Columns of the live log: which cell of [`trial_row`], and how wide. The kind stands before them, the verdict after.
+/// Columns of the live log: which cell of [`trial_row`], and how wide. The kind stands before them,
+/// the verdict after.
 const LIVE: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
 /// What one can do without, first to last, where there is no room.
 const LEFT_OUT: [usize; 4] = [3, 2, 5, 4];
@@ -307,8 +310,9 @@ fn held_by_text(context: &RunContext, held_by: &HeldBy) -> String {
     format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
 }
 
-/// The report of a search, below what speaks against its figures; of that, the answer says what stands beside the line.
-/// `held_by`: what seems to hold the line, where that is clear. `with_trials`: with the table of all trials, unless they were shown as they happened.
+/// The report of a search, below what speaks against its figures; of that, the answer says what
+/// stands beside the line. `held_by`: what seems to hold the line, where that is clear.
+/// `with_trials`: with the table of all trials, unless they were shown as they happened.
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
@@ -388,7 +392,8 @@ pub(crate) fn find_report(
     report
 }
 
-/// From how many addresses of the loopback loads came, one each, if not all came from where the system has it.
+/// From how many addresses of the loopback loads came, one each, if not all came from where the
+/// system has it.
 fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     let source = |trial: &Trial| match trial.run.injectors.first()?.sources.as_slice() {
         [only] if only.count() == 1 => Some(only.nth(0)),

@@ -1,9 +1,10 @@
 //! Flame graphs: merged stacks as a picture that stands by itself, as SVG and inside a page.
 //!
-//! The picture is drawn here in full, so that it can be read where no script runs; `flame.js` then draws it anew from
-//! the same frames, which stand beside it as JSON, and adds zoom, search and the inverted view. Both work from disk:
-//! nothing is fetched. In a difference width is the mean of both sides, so that what has gone is still seen; red is
-//! dearer, blue cheaper, grey what may be chance.
+//! The picture is drawn here in full, so that it can be read where no script runs; `flame.js` then
+//! draws it anew from the same frames, which stand beside it as JSON, and adds zoom, search and the
+//! inverted view. Both work from disk: nothing is fetched. In a difference width is the mean of
+//! both sides, so that what has gone is still seen; red is dearer, blue cheaper, grey what may be
+//! chance.
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), what else stands on the page.
 
@@ -79,7 +80,8 @@ pub fn html(flame: &Flame, body: &str) -> String {
     )
 }
 
-/// The flame graph as an element for a page. It brings its script and its style along; several on a page do not mind.
+/// The flame graph as an element for a page. It brings its script and its style along; several on a
+/// page do not mind.
 pub fn inline_svg(flame: &Flame) -> String {
     let tree = flame.tree;
     let total = tree.width();
@@ -157,7 +159,8 @@ fn shown(flame: &Flame, value: f64) -> String {
     format!("{}{per}", amount(value, flame.unit))
 }
 
-/// The frames for the script: columns of numbers. Nothing in it can end the element that it stands in.
+/// The frames for the script: columns of numbers. Nothing in it can end the element that it stands
+/// in.
 fn data(flame: &Flame) -> String {
     let tree = flame.tree;
     let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| number(of(node))).collect::<Vec<_>>();

@@ -1,8 +1,9 @@
 //! The JSON documents of loads, sweeps and searches, and the fields that all documents share:
-//! `docs/reference/json.md` describes them. Each is a type, and its fields are those of the document.
-//! Fields are only ever added within a schema version.
+//! `docs/reference/json.md` describes them. Each is a type, and its fields are those of the
+//! document. Fields are only ever added within a schema version.
 //!
-//! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two recordings (`diff`, `searches`).
+//! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two
+//! recordings (`diff`, `searches`).
 
 use crate::agents::{self, AgentFields};
 use crate::csv::purpose_name;
@@ -33,8 +34,8 @@ use plimsoll_model::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// A document as it is written: every figure with seven digits, which is more than any of them is known to, and no more
-/// than that (2002.3, not 2002.3000000000002). Whole numbers are exact.
+/// A document as it is written: every figure with seven digits, which is more than any of them is
+/// known to, and no more than that (2002.3, not 2002.3000000000002). Whole numbers are exact.
 pub fn text(document: &Value) -> String {
     format!("{}\n", crate::visible::json(&tidy(document)))
 }
@@ -666,7 +667,8 @@ struct NeededFields {
     cores: Option<f64>,
 }
 
-/// The load line, 1/s: the estimate where it is provable, and the interval that holds it with this probability.
+/// The load line, 1/s: the estimate where it is provable, and the interval that holds it with this
+/// probability.
 #[derive(Serialize)]
 pub(crate) struct LoadLineFields {
     estimate: Option<f64>,

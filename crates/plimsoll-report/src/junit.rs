@@ -1,5 +1,5 @@
-//! Results as JUnit's XML, which CI systems show as passed and failed tests. What counts as failed is said by whoever
-//! makes the cases, not here.
+//! Results as JUnit's XML, which CI systems show as passed and failed tests. What counts as failed
+//! is said by whoever makes the cases, not here.
 
 use crate::chart::escaped;
 use crate::prove::prove_answer;
@@ -66,8 +66,8 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     ]
 }
 
-/// The cases of the loads of an experiment: of each, every one of `demands` (which must be true) is one. Where the generator
-/// was the limit nothing can be said about the server.
+/// The cases of the loads of an experiment: of each, every one of `demands` (which must be true) is
+/// one. Where the generator was the limit nothing can be said about the server.
 pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
     let loads = measured(experiment).into_iter();
     loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()
@@ -110,8 +110,8 @@ fn compared_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {
     Case { name: "B is not worse than A".into(), time_s, outcome }
 }
 
-/// The document of several files. What speaks against the figures of one stands where JUnit has what a test wrote to standard
-/// error.
+/// The document of several files. What speaks against the figures of one stands where JUnit has
+/// what a test wrote to standard error.
 pub fn render(suites: &[Suite]) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for Suite { name, cases, warnings } in suites {

@@ -1,5 +1,5 @@
-//! Profiles taken beside a load: what profiling cost, and what the dearest functions cost a request at low load and at
-//! the load in question, as text and as JSON.
+//! Profiles taken beside a load: what profiling cost, and what the dearest functions cost a request
+//! at low load and at the load in question, as text and as JSON.
 
 use crate::block::{Report, Tone};
 use crate::document::ByName;
@@ -104,8 +104,8 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// A function that does nothing for so much of its cost but to call one other is told by that one: chains of callers (of middlewares,
-/// say) fill a table, and say one thing.
+/// A function that does nothing for so much of its cost but to call one other is told by that one:
+/// chains of callers (of middlewares, say) fill a table, and say one thing.
 const HANDED_ON: f64 = 0.97;
 
 /// The dearest functions, and what changed. `longer`: how to get more samples.

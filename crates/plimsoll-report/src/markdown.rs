@@ -1,4 +1,5 @@
-//! A report as Markdown, for a pull request or a chat: warnings, the answer, facts and tables. Charts are for pages.
+//! A report as Markdown, for a pull request or a chat: warnings, the answer, facts and tables.
+//! Charts are for pages.
 
 use crate::block::{Report, ReportBlock, Tone};
 
@@ -37,7 +38,8 @@ pub fn render(report: &Report) -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// The heading of a column that has none: a table without one is no table for some readers of Markdown.
+/// The heading of a column that has none: a table without one is no table for some readers of
+/// Markdown.
 const UNNAMED: &str = "of";
 
 /// Text without any meaning for Markdown.

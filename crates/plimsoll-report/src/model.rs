@@ -1,4 +1,5 @@
-//! What a model of access logs is, and how far it lies from them: a report, and the document `plimsoll.model/1`.
+//! What a model of access logs is, and how far it lies from them: a report, and the document
+//! `plimsoll.model/1`.
 
 use crate::block::{Report, Tone};
 use crate::document::{ByName, value};

@@ -1,4 +1,5 @@
-//! How an overload looks: what is kept of the line at each step, what becomes of the rest, and whether the server comes back.
+//! How an overload looks: what is kept of the line at each step, what becomes of the rest, and
+//! whether the server comes back.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};

@@ -1,4 +1,5 @@
-//! Profiles for people and programs: the table of functions, the table of differences, and their JSON documents.
+//! Profiles for people and programs: the table of functions, the table of differences, and their
+//! JSON documents.
 
 use crate::block::{Report, Tone};
 use crate::document::value;
@@ -13,7 +14,8 @@ use serde_json::Value;
 /// Longer names lose their middle in tables.
 const NAME_CHARACTERS_MAX: usize = 72;
 
-/// A value with its unit as pprof spells that: times and bytes scaled (bytes by 1024, as pprof does), others as counts.
+/// A value with its unit as pprof spells that: times and bytes scaled (bytes by 1024, as pprof
+/// does), others as counts.
 pub fn amount(value: f64, unit: &str) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
@@ -61,8 +63,8 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
     text
 }
 
-/// The table of functions: the first `limit` rows. `group` is the name of groups that stand at the roots of stacks: they
-/// get a table of their own.
+/// The table of functions: the first `limit` rows. `group` is the name of groups that stand at the
+/// roots of stacks: they get a table of their own.
 pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
     let mut report = Report::default();
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
@@ -157,7 +159,8 @@ pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
 }
 
-/// The table of differences: findings, of which at most `limit` are shown; what may be chance is only counted.
+/// The table of differences: findings, of which at most `limit` are shown; what may be chance is
+/// only counted.
 pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report {
     let mut report = Report::default();
     let (unit, per) = diff_unit(comparison);
@@ -302,7 +305,8 @@ pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
     value(&DiffFields::of(comparison, limit))
 }
 
-/// What is missing of profiles that were taken with an experiment, and what else speaks against their figures, above them.
+/// What is missing of profiles that were taken with an experiment, and what else speaks against
+/// their figures, above them.
 pub(crate) fn above(doubts: &Doubts) -> Report {
     let mut report = Report::default();
     let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);

@@ -1,4 +1,5 @@
-//! How a load looks while it runs: a few lines that are rewritten, no wider than the terminal, or one plain line.
+//! How a load looks while it runs: a few lines that are rewritten, no wider than the terminal, or
+//! one plain line.
 //!
 //! Not here: writing to a terminal, and collecting the figures.
 
@@ -48,7 +49,8 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// The same for terminals without Unicode.
 const SIGNS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
 
-/// `values` as signs of a height each, oldest first, in at most `width` columns: several values are joined to their mean.
+/// `values` as signs of a height each, oldest first, in at most `width` columns: several values are
+/// joined to their mean.
 pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     if values.is_empty() || width == 0 {
         return String::new();
@@ -70,8 +72,8 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
     (0..width).map(|at| if at < full { on } else { off }).collect()
 }
 
-/// `text` in lines of at most `columns`. What is wider than a line is cut: lines that break where nobody knows cannot be
-/// taken back.
+/// `text` in lines of at most `columns`. What is wider than a line is cut: lines that break where
+/// nobody knows cannot be taken back.
 fn lines_of(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
     let lines = broken(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()

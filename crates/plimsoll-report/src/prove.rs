@@ -47,7 +47,8 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
     }
 }
 
-/// The interval by which a measure has its verdict: that at 95 %, or that of the tests for equivalence.
+/// The interval by which a measure has its verdict: that at 95 %, or that of the tests for
+/// equivalence.
 fn interval_text<M>(one: &Compared<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
@@ -104,8 +105,8 @@ pub fn broken_text(broken: &Broken) -> String {
     }
 }
 
-/// Where a comparison stands, in a sentence. `budget_enough_ns`: the budget that would probably tell, where the one there is
-/// will not do.
+/// Where a comparison stands, in a sentence. `budget_enough_ns`: the budget that would probably
+/// tell, where the one there is will not do.
 pub fn prove_standing(settings: &Rules, standing: &Standing, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
@@ -157,7 +158,8 @@ pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> 
 
 /// The answer in one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    // Builds are started afresh for each load: what one start is more than another is in the interval.
+    // Builds are started afresh for each load: what one start is more than another is in the
+    // interval.
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
@@ -195,7 +197,8 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
     }
 }
 
-/// The answer where there is no verdict: what is known all the same, why that is none, and the way out.
+/// The answer where there is no verdict: what is known all the same, why that is none, and the way
+/// out.
 fn inconclusive(proof: &Proof) -> String {
     let primary = proof.measures.first().filter(|one| one.primary);
     let seen = primary.map(|one| {

@@ -1,4 +1,5 @@
-//! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as `docs/reference/json.md` describes them.
+//! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as
+//! `docs/reference/json.md` describes them.
 
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};

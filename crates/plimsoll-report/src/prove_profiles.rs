@@ -1,4 +1,5 @@
-//! Profiles of both sides of a comparison: what each function costs a request there and here, as text and as JSON.
+//! Profiles of both sides of a comparison: what each function costs a request there and here, as
+//! text and as JSON.
 
 use crate::block::Report;
 use crate::format::{count, rate};

@@ -1,5 +1,6 @@
-//! What a remedy is called on the command line, and with it the text of a sentence. Whoever found something says what could be
-//! asked otherwise by what it is; only here it gets the name of a flag.
+//! What a remedy is called on the command line, and with it the text of a sentence. Whoever found
+//! something says what could be asked otherwise by what it is; only here it gets the name of a
+//! flag.
 
 use plimsoll_analysis::{Remedy, Sentence};
 

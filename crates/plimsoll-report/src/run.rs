@@ -64,7 +64,8 @@ pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
     }
 }
 
-/// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`, `20 sessions/s, Poisson arrivals`.
+/// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`,
+/// `20 sessions/s, Poisson arrivals`.
 pub fn load_text(plan: &PlanRecord) -> String {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = |value: f64| match value {
@@ -103,7 +104,8 @@ pub fn load_text(plan: &PlanRecord) -> String {
     }
 }
 
-/// What is asked, and where, if that is not where the URL says; and over HTTP/2, if that is known beforehand.
+/// What is asked, and where, if that is not where the URL says; and over HTTP/2, if that is known
+/// beforehand.
 pub(crate) fn target_text(plan: &PlanRecord) -> String {
     let mut text = plan.traffic.title();
     if let Some(path) = &plan.carriage.unix {
@@ -202,8 +204,8 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
-/// Successes after the window are said from this share of all on: then the rate and the share of successes seem to contradict each
-/// other.
+/// Successes after the window are said from this share of all on: then the rate and the share of
+/// successes seem to contradict each other.
 const LATE_SHARE_SAID: f64 = 0.02;
 
 /// The headings of [`route_row`].
@@ -227,8 +229,8 @@ pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     ]
 }
 
-/// What one load comes to, in a sentence. Two accounts stand in it: what completed in the window, a second, and what share of all
-/// that was scheduled in it succeeded, whenever.
+/// What one load comes to, in a sentence. Two accounts stand in it: what completed in the window, a
+/// second, and what share of all that was scheduled in it succeeded, whenever.
 pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {
@@ -258,7 +260,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
-    // Where nothing waits before it is sent and answers come in one piece, three clocks tell the same: once is enough.
+    // Where nothing waits before it is sent and answers come in one piece, three clocks tell the
+    // same: once is enough.
     let mut alike = Vec::new();
     for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
         let row = latency_row(name, latency);

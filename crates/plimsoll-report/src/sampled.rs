@@ -1,4 +1,5 @@
-//! What the server's functions cost a request, as the kernel's clock caught them: as text and as JSON.
+//! What the server's functions cost a request, as the kernel's clock caught them: as text and as
+//! JSON.
 
 use crate::block::{Report, Tone};
 use crate::load_profiles::{add_functions, top_rows, total_text};

@@ -1,5 +1,6 @@
-//! How two searches look beside each other: lines, peaks, knees, p99 and CPU at the line, and the sentence about what two
-//! searches prove. It decides nothing: that is for a comparison that runs both in turn.
+//! How two searches look beside each other: lines, peaks, knees, p99 and CPU at the line, and the
+//! sentence about what two searches prove. It decides nothing: that is for a comparison that runs
+//! both in turn.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Searched, Theme};
@@ -57,7 +58,8 @@ impl SearchSide<'_> {
     }
 }
 
-/// A figure that both searches have: its name in words and in documents, its values, and how it is written.
+/// A figure that both searches have: its name in words and in documents, its values, and how it is
+/// written.
 struct ComparedFigure {
     name: String,
     key: &'static str,

@@ -1,4 +1,5 @@
-//! How what was seen of the server looks: lines of a report, and the member `server` of a JSON document.
+//! How what was seen of the server looks: lines of a report, and the member `server` of a JSON
+//! document.
 
 use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};
@@ -8,7 +9,8 @@ use plimsoll_model::{Run, ServerSeen};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The whole of a process's figures in one line: `1.52 cores, 105 us a request, 9 500 requests/s a core`.
+/// The whole of a process's figures in one line:
+/// `1.52 cores, 105 us a request, 9 500 requests/s a core`.
 pub(crate) fn used_text(used: &ServerUse) -> String {
     let mut parts = Vec::new();
     if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
@@ -167,7 +169,8 @@ impl<'a> ProbeFields<'a> {
     }
 }
 
-/// All readings of an experiment as CSV: load, series, unit, time in the load, value. Counters are sums.
+/// All readings of an experiment as CSV: load, series, unit, time in the load, value. Counters are
+/// sums.
 pub fn probes_csv(runs: &[&Run]) -> String {
     let mut out = String::from("trial,series,unit,at_s,value\n");
     for (number, run) in runs.iter().enumerate() {

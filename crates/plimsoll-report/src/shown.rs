@@ -1,7 +1,9 @@
-//! Everything that is shown of an experiment ([`Shown`]): a method for each format, and in it a renderer for each finding. What
-//! speaks against the figures stands above them in all formats, and is put there here, for all of them.
+//! Everything that is shown of an experiment ([`Shown`]): a method for each format, and in it a
+//! renderer for each finding. What speaks against the figures stands above them in all formats, and
+//! is put there here, for all of them.
 //!
-//! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and what was found.
+//! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
+//! what was found.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -44,7 +46,8 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// As text, for a terminal of `columns` or lines of any length. `in_full`: with what was shown while it was measured.
+    /// As text, for a terminal of `columns` or lines of any length. `in_full`: with what was shown
+    /// while it was measured.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
         let shown = text::render_in(&self.report(in_full), colour, columns);
         match self.finding.open().1 {
@@ -96,7 +99,8 @@ impl<'a> Shown<'a> {
     /// The sentences and tables of the text.
     fn report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.open();
-        // That a recording was cut off is said when it is read; and what could not be measured stands in a sweep's table.
+        // That a recording was cut off is said when it is read; and what could not be measured
+        // stands in a sweep's table.
         let mut report = above(finding, doubts, |kind| match kind {
             DoubtKind::CutOff => false,
             DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),

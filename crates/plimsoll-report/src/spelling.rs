@@ -1,7 +1,9 @@
-//! What was asked as a command line: the words that ask the same again, as far as the record has them. So a command is shown
-//! from its record, and nothing of it stands in a file or on a screen that the record does not have.
+//! What was asked as a command line: the words that ask the same again, as far as the record has
+//! them. So a command is shown from its record, and nothing of it stands in a file or on a screen
+//! that the record does not have.
 //!
-//! Not here: what a record has (`plimsoll_model::terms`), and how words are read (`args`, `plan_from_args`).
+//! Not here: what a record has (`plimsoll_model::terms`), and how words are read (`args`,
+//! `plan_from_args`).
 
 use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};

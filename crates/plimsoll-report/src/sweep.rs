@@ -1,5 +1,5 @@
-//! How a sweep looks: one row a concurrency in the table and in the `.dat` file, what it comes to in one sentence, and its
-//! page.
+//! How a sweep looks: one row a concurrency in the table and in the `.dat` file, what it comes to
+//! in one sentence, and its page.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
@@ -173,7 +173,8 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
     }
 }
 
-/// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; nothing for a level not held.
+/// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; nothing for a
+/// level not held.
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
     let mean_ns = summary.whole.response.mean_ns;

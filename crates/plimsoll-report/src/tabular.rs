@@ -1,5 +1,6 @@
-//! Tables on a terminal: columns below each other where they fit; else long text in its own column is broken between
-//! words, rows become columns, or the table is split; nothing is cut. Not here: what stands in a table.
+//! Tables on a terminal: columns below each other where they fit; else long text in its own column
+//! is broken between words, rows become columns, or the table is split; nothing is cut. Not here:
+//! what stands in a table.
 
 use crate::wrap::{broken, widest_atom, width};
 
@@ -37,7 +38,8 @@ pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) 
 struct Grid<'a> {
     /// The headings, then the rows.
     lines: Vec<&'a [String]>,
-    /// Columns of numbers are flush right, so that digits stand below each other; text is flush left.
+    /// Columns of numbers are flush right, so that digits stand below each other; text is flush
+    /// left.
     right: Vec<bool>,
     natural: Vec<usize>,
 }
@@ -62,14 +64,16 @@ impl<'a> Grid<'a> {
         column + 1 == self.natural.len()
     }
 
-    /// The least width of a column. Words of the last one that are too wide go to a line of their own.
+    /// The least width of a column. Words of the last one that are too wide go to a line of their
+    /// own.
     fn least(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
         let widest = cells.map(|cell| widest_atom(cell)).max().unwrap_or(0);
         if self.is_last(column) && !self.right[column] { widest.min(BREAKABLE) } else { widest }
     }
 
-    /// Widths that fit, where only columns that `may` are narrower than they would be; `None` if there are none.
+    /// Widths that fit, where only columns that `may` are narrower than they would be; `None` if
+    /// there are none.
     fn squeezed(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut widths = self.natural.clone();
         let least: Vec<usize> = (0..widths.len()).map(|column| self.least(column)).collect();

@@ -1,4 +1,5 @@
-//! What `plimsoll check` shows of a file of traffic: its requests by weight, and the first of them as they are sent.
+//! What `plimsoll check` shows of a file of traffic: its requests by weight, and the first of them
+//! as they are sent.
 //!
 //! Not here: what the first requests are, and whether the file is understood.
 
@@ -101,7 +102,8 @@ pub fn check_text(check: &TrafficCheck) -> String {
     text
 }
 
-/// The lines of a request, without fields that every request has; of a call without the length of what its body becomes.
+/// The lines of a request, without fields that every request has; of a call without the length of
+/// what its body becomes.
 fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
     let head = String::from_utf8_lossy(&request[..end]);

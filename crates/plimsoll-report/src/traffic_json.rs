@@ -1,4 +1,5 @@
-//! The document of what access logs say: `plimsoll.traffic/1`, as `docs/reference/json.md` describes it.
+//! The document of what access logs say: `plimsoll.traffic/1`, as `docs/reference/json.md`
+//! describes it.
 
 use crate::document::{ByName, value};
 use crate::json::DistributionFields;

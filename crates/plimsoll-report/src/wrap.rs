@@ -1,6 +1,6 @@
-//! Text in lines of a given width: broken between words, never inside one, nor between a number and its unit or inside a
-//! number (`1 272`, `8.0 %`). A word that is wider than the line stays whole; it is the terminal's to break. Not here:
-//! colours, tables.
+//! Text in lines of a given width: broken between words, never inside one, nor between a number and
+//! its unit or inside a number (`1 272`, `8.0 %`). A word that is wider than the line stays whole;
+//! it is the terminal's to break. Not here: colours, tables.
 
 /// Units that stay with the number before them.
 const UNITS: [&str; 12] = ["%", "ns", "us", "ms", "s", "m", "min", "h", "B", "kB", "MB", "GB"];
@@ -20,8 +20,8 @@ pub fn atoms(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().map(|piece| piece.1)
 }
 
-/// `text` in lines of at most `columns`; from the second line on after `indent` spaces. Spaces at the beginning stay, and
-/// so do lines that the text has already.
+/// `text` in lines of at most `columns`; from the second line on after `indent` spaces. Spaces at
+/// the beginning stay, and so do lines that the text has already.
 pub fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let indent = indent.min(columns / 2);
@@ -36,7 +36,8 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     let (mut at, mut begun) = (0, false);
     for (spaces, atom) in pieces(line) {
         let wide = width(atom);
-        // A word that finds no room after the indent stands further left, rather than over the edge.
+        // A word that finds no room after the indent stands further left, rather than over the
+        // edge.
         let from = if begun && at + spaces + wide > columns {
             out.push('\n');
             at = 0;
@@ -54,7 +55,8 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     out
 }
 
-/// What a line consists of: spaces, and what comes after them up to the next place where it may be broken.
+/// What a line consists of: spaces, and what comes after them up to the next place where it may be
+/// broken.
 fn pieces(line: &str) -> Vec<(usize, &str)> {
     let mut pieces = Vec::new();
     let mut rest = line;
@@ -76,7 +78,8 @@ fn pieces(line: &str) -> Vec<(usize, &str)> {
     }
 }
 
-/// Whether `after` must stay on the line of `before`: the unit of a number, or the next three digits of it.
+/// Whether `after` must stay on the line of `before`: the unit of a number, or the next three
+/// digits of it.
 fn belongs(before: &str, after: &str) -> bool {
     let Some(last) = before.chars().last() else { return false };
     let digits = after.chars().take_while(char::is_ascii_digit).count();

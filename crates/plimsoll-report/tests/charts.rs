@@ -1,7 +1,8 @@
 //! Every chart against its golden picture, and against input that nobody would draw.
 //!
-//! The goldens in `tests/golden` are named by chart and options; `PLIMSOLL_UPDATE_GOLDEN=1` writes them anew. They are
-//! to be looked at, not only compared: `PLIMSOLL_GOLDEN_PICTURES=DIR` writes them as pictures into a folder.
+//! The goldens in `tests/golden` are named by chart and options; `PLIMSOLL_UPDATE_GOLDEN=1` writes
+//! them anew. They are to be looked at, not only compared: `PLIMSOLL_GOLDEN_PICTURES=DIR` writes
+//! them as pictures into a folder.
 
 use plimsoll_analysis::find::{Findings, LoadLine, Peak, StoppedBy};
 use plimsoll_analysis::judge::Evidence;
@@ -102,7 +103,8 @@ fn what_lies_far_beyond_the_line_is_told_at_the_edge() {
         well_formed(&svg);
         assert!(svg.contains("beyond: 40 000 to 80 000/s") && !draw(&near, theme).contains("beyond"), "{svg}");
     }
-    // The axes are the same with and without: kind, least and greatest value stand in the page's data.
+    // The axes are the same with and without: kind, least and greatest value stand in the page's
+    // data.
     let axes = |svg: &str| {
         let data = svg.split("data-axis=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         let high = svg.split("data-scale=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What went wrong with a script, as one sentence: the script, the line, the message. Not here: what becomes of the run.
+//! What went wrong with a script, as one sentence: the script, the line, the message. Not here:
+//! what becomes of the run.
 
 /// Why a script cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! `latency` and `requests` as `done` is given them: distinct values with their counts.
 //!
-//! Not here: where the values come from. What wrk gets wrong is right: the hundredth percentile is the largest value, and nothing
-//! is changed afterwards.
+//! Not here: where the values come from. What wrk gets wrong is right: the hundredth percentile is
+//! the largest value, and nothing is changed afterwards.
 
 /// Values that were seen, each with how often.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,8 +16,8 @@ pub struct ScriptFigures {
 }
 
 impl ScriptFigures {
-    /// From values with counts, in any order. The least, the largest, the mean and the deviation are those of the values unless
-    /// [`with_exact`](Self::with_exact) knows better.
+    /// From values with counts, in any order. The least, the largest, the mean and the deviation
+    /// are those of the values unless [`with_exact`](Self::with_exact) knows better.
     pub fn new(values: impl IntoIterator<Item = (u64, u64)>) -> ScriptFigures {
         let mut all: Vec<(u64, u64)> = values.into_iter().filter(|(_, count)| *count > 0).collect();
         all.sort_unstable();
@@ -40,7 +40,8 @@ impl ScriptFigures {
         }
     }
 
-    /// The same with the least and the largest value as they were, where the values are those of classes.
+    /// The same with the least and the largest value as they were, where the values are those of
+    /// classes.
     pub fn with_exact(mut self, min: u64, max: u64) -> ScriptFigures {
         if self.count > 0 {
             (self.min, self.max) = (min, max);
@@ -78,7 +79,8 @@ impl ScriptFigures {
         self.stdev
     }
 
-    /// The value that `percent` of all do not exceed: the one of rank `round(percent / 100 * count + 0.5)`, the last at most.
+    /// The value that `percent` of all do not exceed: the one of rank
+    /// `round(percent / 100 * count + 0.5)`, the last at most.
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = (percent / 100.0 * self.count as f64 + 0.5).round().max(0.0) as u64;
         let mut up_to = 0;

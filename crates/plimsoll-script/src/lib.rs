@@ -1,9 +1,11 @@
-//! Scripts in Lua that say what is asked: the whole contract of wrk's (`setup`, `init`, `delay`, `request`, `response`, `done`, the
-//! table `wrk`), so that scripts which were written for wrk run as they are.
+//! Scripts in Lua that say what is asked: the whole contract of wrk's (`setup`, `init`, `delay`,
+//! `request`, `response`, `done`, the table `wrk`), so that scripts which were written for wrk run
+//! as they are.
 //!
-//! A [`Script`] is made of a [`Program`], begun, and then asks through a [`ScriptAuthor`] for each worker; a [`PulseWatch`] sees
-//! whether its functions end. What must never be known here: sockets (who looks up and connects is a [`Reach`] given from outside),
-//! the command line, how a load is carried out, and how anything looks.
+//! A [`Script`] is made of a [`Program`], begun, and then asks through a [`ScriptAuthor`] for each
+//! worker; a [`PulseWatch`] sees whether its functions end. What must never be known here: sockets
+//! (who looks up and connects is a [`Reach`] given from outside), the command line, how a load is
+//! carried out, and how anything looks.
 
 #![deny(unsafe_code)]
 // What only Lua calls has no caller without it.

@@ -1,8 +1,8 @@
-//! How many HTTP messages a text has, and where it stops being HTTP, in the words that wrk uses: what `request()` returns is sent
-//! as it is, but how many answers are to come must be known.
+//! How many HTTP messages a text has, and where it stops being HTTP, in the words that wrk uses:
+//! what `request()` returns is sent as it is, but how many answers are to come must be known.
 //!
-//! The first text is read with every rule ([`survey`]); those after it, once a batch, only for their ends ([`count`]).
-//! Not here: what a server makes of it.
+//! The first text is read with every rule ([`survey`]); those after it, once a batch, only for
+//! their ends ([`count`]). Not here: what a server makes of it.
 
 use plimsoll_wire::Batch;
 

@@ -1,4 +1,5 @@
-//! What a script is before anything of it is carried out: its text, its arguments, and the URL that it starts from. Plain data.
+//! What a script is before anything of it is carried out: its text, its arguments, and the URL that
+//! it starts from. Plain data.
 
 /// A script and what it is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,8 +1,10 @@
-//! Whether a script comes to an end: each call of one of its functions is noted when it begins and when it ends, and somebody else
-//! looks. So a loop without end is seen wherever it hangs: in compiled code, which LuaJIT never interrupts, in C, or in a process
-//! that the script waits for. Costs two writes a call.
+//! Whether a script comes to an end: each call of one of its functions is noted when it begins and
+//! when it ends, and somebody else looks. So a loop without end is seen wherever it hangs: in
+//! compiled code, which LuaJIT never interrupts, in C, or in a process that the script waits for.
+//! Costs two writes a call.
 //!
-//! Not here: the clock, how long is too long, and what is done about it; a function that hangs can only be left where it is.
+//! Not here: the clock, how long is too long, and what is done about it; a function that hangs can
+//! only be left where it is.
 
 use crate::failure::HookName;
 use std::sync::Arc;
@@ -69,7 +71,8 @@ impl PulseWatch {
         }
     }
 
-    /// A function that began `limit_ns` ago at least and has not ended; to be asked several times in that time.
+    /// A function that began `limit_ns` ago at least and has not ended; to be asked several times
+    /// in that time.
     pub fn hanging(&mut self, now_ns: u64, limit_ns: u64) -> Option<Hanging> {
         let mut found = None;
         for (number, state) in self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_given_up) {

@@ -1,4 +1,5 @@
-//! What scripts may ask of the network ([`Reach`]). Who looks up and connects is given from outside.
+//! What scripts may ask of the network ([`Reach`]). Who looks up and connects is given from
+//! outside.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,6 @@
-//! A run in the figures of wrk's contract, as scripts are told of it in the end and as `plimsoll wrk` prints it. A run in, figures
-//! out. Not here: how they are printed, and the functions that scripts have for them.
+//! A run in the figures of wrk's contract, as scripts are told of it in the end and as
+//! `plimsoll wrk` prints it. A run in, figures out. Not here: how they are printed, and the
+//! functions that scripts have for them.
 
 use crate::{ScriptFigures, ScriptSummary};
 use plimsoll_model::tally::Tally;
@@ -35,7 +36,8 @@ impl RunFigures {
             errors_read: failed(RequestFailure::Reset)
                 + failed(RequestFailure::ClosedEarly)
                 + failed(RequestFailure::Protocol),
-            // wrk reads before it writes: what breaks while a request is sent is found in reading there as well.
+            // wrk reads before it writes: what breaks while a request is sent is found in reading
+            // there as well.
             errors_write: 0,
             errors_status: whole.statuses.iter().map(|status| at_status(&status)).sum(),
             errors_timeout: failed(RequestFailure::Timeout),
@@ -67,9 +69,10 @@ impl RunFigures {
     }
 }
 
-/// A sample for each thread and tick within the load: its answers since its last sample, a second. As with wrk, a tick without an answer
-/// is no sample of its own and lengthens the next; with wrk2 (`keeps_empty`) it is one. `ticks`: answers by thread, ascending by tick.
-/// `times_ns`: length of a tick, and of the load.
+/// A sample for each thread and tick within the load: its answers since its last sample, a second.
+/// As with wrk, a tick without an answer is no sample of its own and lengthens the next; with wrk2
+/// (`keeps_empty`) it is one. `ticks`: answers by thread, ascending by tick. `times_ns`: length of
+/// a tick, and of the load.
 fn requests_by_thread<'a>(
     ticks: impl Iterator<Item = (u32, &'a Tally)>,
     threads: u32,
@@ -107,7 +110,8 @@ mod tests {
     #[test]
     fn each_thread_has_samples_of_its_own() {
         let tick = |counts: &[(u16, u64)]| Tally::from_iter(counts.iter().copied());
-        // The second thread is idle for two ticks; the last tick is half a one, and one lies after the end.
+        // The second thread is idle for two ticks; the last tick is half a one, and one lies after
+        // the end.
         let ticks = [
             (0, tick(&[(0, 10), (1, 20)])),
             (1, tick(&[(0, 30)])),

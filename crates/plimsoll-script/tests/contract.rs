@@ -1,5 +1,5 @@
-//! wrk's contract as a table: a script, what answers it hears, and what it is to ask. No sockets: who looks up and connects is
-//! made up here.
+//! wrk's contract as a table: a script, what answers it hears, and what it is to ask. No sockets:
+//! who looks up and connects is made up here.
 
 use plimsoll_script::{Dialect, Hanging, HookName, Program, Reach, Script, ScriptError, ScriptFigures, ScriptSummary};
 use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer};

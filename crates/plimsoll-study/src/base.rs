@@ -1,8 +1,9 @@
-//! A target as it is reached from this machine: addresses, certificates and worker threads are found for a plan that was asked
-//! for, so that a load never starts with an address or certificate that cannot work. After that nothing about what was asked can
-//! fail.
+//! A target as it is reached from this machine: addresses, certificates and worker threads are
+//! found for a plan that was asked for, so that a load never starts with an address or certificate
+//! that cannot work. After that nothing about what was asked can fail.
 //!
-//! Not here: what was asked (the command line, or a record), and whether the machine can hold a load (`capacity`).
+//! Not here: what was asked (the command line, or a record), and whether the machine can hold a
+//! load (`capacity`).
 
 use crate::capacity::Fixed;
 use crate::connecting;
@@ -49,8 +50,9 @@ impl Base {
         let sources = terms.injector.sources.clone();
         connecting::refuse_foreign(&sources)?;
         connecting::keep_reachable(&mut plan.carriage.addresses, &sources)?;
-        // A server on the same machine is left a core for each of ours, unless each request opens a connection: half of what
-        // that costs is the kernel's work on our side, and one thread would be the limit.
+        // A server on the same machine is left a core for each of ours, unless each request opens a
+        // connection: half of what that costs is the kernel's work on our side, and one thread
+        // would be the limit.
         let cores = plimsoll_sys::process::cores();
         let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
         let workers = terms.injector.workers.unwrap_or(usual);

@@ -1,6 +1,6 @@
-//! The logs of programs that others wrote (builds, commands before blocks): whatever they print, their first and last megabyte are
-//! kept. They write into the file themselves, so that none of them ever waits for a reader, and what is in the middle is taken out
-//! as it grows.
+//! The logs of programs that others wrote (builds, commands before blocks): whatever they print,
+//! their first and last megabyte are kept. They write into the file themselves, so that none of
+//! them ever waits for a reader, and what is in the middle is taken out as it grows.
 //!
 //! Not here: who writes, and what a log says.
 

@@ -1,12 +1,13 @@
-//! The keeper: a process between plimsoll and a program that it starts, so that nothing of that program outlives plimsoll,
-//! even where plimsoll is killed and can do nothing more itself.
+//! The keeper: a process between plimsoll and a program that it starts, so that nothing of that
+//! program outlives plimsoll, even where plimsoll is killed and can do nothing more itself.
 //!
-//! It holds the reading end of a pipe whose other end only plimsoll has; when that closes, plimsoll is gone, and the
-//! keeper ends all that is below it. It adopts orphans, so what the program starts stays below it, whatever sessions and
-//! groups it makes. It ends as the program ends, so who waits for it learns what there is to learn.
+//! It holds the reading end of a pipe whose other end only plimsoll has; when that closes, plimsoll
+//! is gone, and the keeper ends all that is below it. It adopts orphans, so what the program starts
+//! stays below it, whatever sessions and groups it makes. It ends as the program ends, so who waits
+//! for it learns what there is to learn.
 //!
-//! It is this very program, started with [`WORD`] before anything is parsed. Not here: output, patience with a build
-//! (`subject`).
+//! It is this very program, started with [`WORD`] before anything is parsed. Not here: output,
+//! patience with a build (`subject`).
 
 use crate::self_process;
 use plimsoll_sys::group::{self, Offspring};
@@ -45,8 +46,8 @@ impl Left {
     }
 }
 
-/// The command that starts `program` under a keeper, in a process group of its own; its standard input is the pipe, which
-/// must stay open for as long as the program is wanted.
+/// The command that starts `program` under a keeper, in a process group of its own; its standard
+/// input is the pipe, which must stay open for as long as the program is wanted.
 pub fn command(program: impl AsRef<OsStr>, left: Left) -> Command {
     let mut command = self_process::command("build-keeper", WORD);
     command.arg(left.word()).arg(program);

@@ -1,5 +1,6 @@
-//! Whether this machine can hold a plan's connections, before any is opened: open files, local ports, memory, accept
-//! queues. What can be adapted is adapted, and said in a sentence; what cannot is the end of the plan, with the way out.
+//! Whether this machine can hold a plan's connections, before any is opened: open files, local
+//! ports, memory, accept queues. What can be adapted is adapted, and said in a sentence; what
+//! cannot is the end of the plan, with the way out.
 //!
 //! Not here: what is asked of the machine (the plan), and opening connections.
 
@@ -11,12 +12,15 @@ use std::net::Ipv4Addr;
 const FILES_SPARE: u64 = 32;
 /// More threads than this only stand in each other's way.
 const THREADS_MAX: u64 = 1024;
-/// Connections from one loopback address when there is a choice: the search for a free port is slow among few.
+/// Connections from one loopback address when there is a choice: the search for a free port is slow
+/// among few.
 const PORTS_USED_MAX: u64 = 10_000;
-/// Loopback addresses that short-lived connections come from, so that ports in TIME-WAIT are never missed.
+/// Loopback addresses that short-lived connections come from, so that ports in TIME-WAIT are never
+/// missed.
 const SOURCES_SHORT_LIVED: u64 = 254;
-/// Memory of a connection with both ends on this machine, measured on Linux 6.18 as what 50 000 take of the memory that is
-/// free: 8.0 kB, of which 0.3 kB are this process's; the rest are the kernel's sockets.
+/// Memory of a connection with both ends on this machine, measured on Linux 6.18 as what 50 000
+/// take of the memory that is free: 8.0 kB, of which 0.3 kB are this process's; the rest are the
+/// kernel's sockets.
 const CONNECTION_BYTES: u64 = 8 << 10;
 /// What TLS adds to it in this process: 7.5 kB, measured with 5 000 sessions.
 const TLS_BYTES: u64 = 8 << 10;
@@ -72,7 +76,8 @@ pub struct Fixed {
     pub connections: bool,
 }
 
-/// Fits `plan` to the machine, and the machine to it. Says what was adapted, or, as the error, what cannot be held and what to change.
+/// Fits `plan` to the machine, and the machine to it. Says what was adapted, or, as the error, what
+/// cannot be held and what to change.
 pub fn fit(
     plan: &mut Plan,
     injector: &mut Injector,
@@ -113,7 +118,8 @@ pub fn fit(
             ));
         }
     }
-    // Those of an open load are opened one by one, as answers fail to come: what that takes cannot be known.
+    // Those of an open load are opened one by one, as answers fail to come: what that takes cannot
+    // be known.
     if let Some(users) = closed {
         let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {

@@ -1,5 +1,5 @@
-//! What `plimsoll explain` may change to tell causes apart, and the plans with one thing changed: everything else of them stays
-//! as it was asked.
+//! What `plimsoll explain` may change to tell causes apart, and the plans with one thing changed:
+//! everything else of them stays as it was asked.
 //!
 //! Not here: which changes are made and what they say (`plimsoll-analysis`).
 
@@ -18,7 +18,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// A path that hardly any server has: what answers it is what every request meets.
 const NOWHERE: &str = "/plimsoll-reference";
-/// Any answer of a path that does little will do, but that it is too much, or that a proxy got none.
+/// Any answer of a path that does little will do, but that it is too much, or that a proxy got
+/// none.
 const ANY_ANSWER: &str = "100-428,430-501,505-599";
 
 /// The status of an answer that is a part of the whole.
@@ -51,8 +52,8 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
     }
     reference(plan, terms)?;
     let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
-    // What one answer gives the next request is not in that of another path, nor in that of a HEAD; and what a script asks is asked
-    // in no other way.
+    // What one answer gives the next request is not in that of another path, nor in that of a HEAD;
+    // and what a script asks is asked in no other way.
     let scripted = terms.script.is_some();
     let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
     let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
@@ -91,7 +92,8 @@ pub fn flagged(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<In
     possible.iter().copied().filter(is_asked_for).collect()
 }
 
-/// The plans of those that need another one; who has none here and needs one cannot be made of this target, and is left out.
+/// The plans of those that need another one; who has none here and needs one cannot be made of this
+/// target, and is left out.
 pub fn variants(
     wanted: &[Intervention],
     (plan, injector): (&Plan, &Injector),
@@ -167,7 +169,8 @@ pub fn made(wanted: &[Intervention], variants: &BTreeMap<Intervention, Variant>)
     wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
 }
 
-/// One of two on this machine: where their workers have no cores to spare, neither keeps one busy by looking.
+/// One of two on this machine: where their workers have no cores to spare, neither keeps one busy
+/// by looking.
 fn beside_another(injector: &Injector) -> Injector {
     let crowded = 2 * injector.workers >= plimsoll_sys::process::cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
@@ -259,7 +262,8 @@ fn of_identities(plan: &Plan, identities: &[String]) -> Plan {
     plan
 }
 
-/// Other addresses of this machine from which the target is reached: those of the loopback only, as nobody has leave for others.
+/// Other addresses of this machine from which the target is reached: those of the loopback only, as
+/// nobody has leave for others.
 fn sources(plan: &Plan) -> Option<Vec<AddressRange>> {
     let loopback = |address: &SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &plan.carriage.addresses;
@@ -404,7 +408,8 @@ mod tests {
         assert!(!possible(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
     }
 
-    /// A flag that says with what asks for the change; and what is made without one anyhow is asked for where one is given.
+    /// A flag that says with what asks for the change; and what is made without one anyhow is asked
+    /// for where one is given.
     #[test]
     fn what_a_flag_says_with_what_is_asked_for() {
         let given = |reference: Option<&str>| ChangeTerms {

@@ -1,5 +1,6 @@
-//! What connections need of this machine: certificates out of files, and local addresses that are its own. Both are checked
-//! here, so that a load never starts with an address or certificate that cannot work.
+//! What connections need of this machine: certificates out of files, and local addresses that are
+//! its own. Both are checked here, so that a load never starts with an address or certificate that
+//! cannot work.
 //!
 //! Not here: what the flags ask for (the command line).
 

@@ -49,7 +49,8 @@ fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// A form as bytes, and what divides its parts: nothing that stands in one of them, and the same for the same form.
+/// A form as bytes, and what divides its parts: nothing that stands in one of them, and the same
+/// for the same form.
 pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
     let contents = form.iter().map(|part| content(&part.data)).collect::<Result<Vec<_>, _>>()?;
     let stands = |boundary: &str| contents.iter().any(|it| memchr::memmem::find(it, boundary.as_bytes()).is_some());

@@ -24,7 +24,8 @@ pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &st
     };
     route.request.headers.retain(|(name, value)| !is_of_json(name, value));
     for (name, value) in &mut route.request.headers {
-        // What ends in -bin is bytes, which are written in base64: anything else is taken for the bytes themselves.
+        // What ends in -bin is bytes, which are written in base64: anything else is taken for the
+        // bytes themselves.
         if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) && !value.contains("{{") {
             use base64::Engine;
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());

@@ -1,8 +1,9 @@
-//! Sides of a comparison that are revisions of the repository in the current folder: each becomes a worktree in a temporary
-//! folder, is built there once, and is started from there as any other build under test.
+//! Sides of a comparison that are revisions of the repository in the current folder: each becomes a
+//! worktree in a temporary folder, is built there once, and is started from there as any other
+//! build under test.
 //!
-//! The worktrees are removed however plimsoll ends: a shell beside it waits for the end of a pipe whose other end only
-//! plimsoll has. Not here: how a build is started and ended (`subject`).
+//! The worktrees are removed however plimsoll ends: a shell beside it waits for the end of a pipe
+//! whose other end only plimsoll has. Not here: how a build is started and ended (`subject`).
 
 use crate::subject;
 use plimsoll_model::failure::Failure;
@@ -22,7 +23,8 @@ const FILES_SHOWN: usize = 5;
 /// What stands in a command for the port of the server.
 const PORT: &str = "{port}";
 
-/// Waits for the end of plimsoll, then removes the worktrees. `$1`: the repository, `$2`: the folder of the worktrees.
+/// Waits for the end of plimsoll, then removes the worktrees. `$1`: the repository, `$2`: the
+/// folder of the worktrees.
 const REMOVE: &str = r#"
 trap '' INT TERM HUP QUIT
 cat >/dev/null
@@ -79,8 +81,8 @@ pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
     [&builds.a, &builds.b].into_iter().flatten().any(|side| revision(side).is_some())
 }
 
-/// Checks the revisions out and builds them. `output`: beside it goes what the builds say; `tell`: hears what is being
-/// done, as it may take long. `None` where neither side is a revision.
+/// Checks the revisions out and builds them. `output`: beside it goes what the builds say; `tell`:
+/// hears what is being done, as it may take long. `None` where neither side is a revision.
 pub fn make(
     builds: &BuildsTerms<String>,
     port: u16,

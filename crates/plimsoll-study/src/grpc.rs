@@ -1,5 +1,6 @@
-//! The messages of gRPC calls: where they are described (files that the flags name, or the server's own reflection), and the bodies
-//! that are made into them. Nothing else of a call differs from another request.
+//! The messages of gRPC calls: where they are described (files that the flags name, or the server's
+//! own reflection), and the bodies that are made into them. Nothing else of a call differs from
+//! another request.
 //!
 //! Not here: what descriptors say (`plimsoll-traffic`), how calls are carried out.
 
@@ -77,7 +78,8 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
         return Schema::of_descriptor_set(&bytes)
             .map_err(|error| Failure::usage(format!("--descriptor-set: '{path}': {error}")));
     }
-    // Without folders, imports are beside the files; a file is known by its name in the folder that it is in.
+    // Without folders, imports are beside the files; a file is known by its name in the folder that
+    // it is in.
     let mut folders: Vec<String> = files.proto_paths.clone();
     let mut names = Vec::new();
     for path in &files.protos {
@@ -110,7 +112,8 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     })
 }
 
-/// What the server says of the services that are called; where it has none of such a name, of all that it has.
+/// What the server says of the services that are called; where it has none of such a name, of all
+/// that it has.
 fn of_server(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
@@ -200,8 +203,8 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Re
     learner.schema().map_err(other)
 }
 
-/// Asks, where the server tells of its health at all, whether the service that is called first serves. What nobody answers is said by
-/// the first call itself.
+/// Asks, where the server tells of its health at all, whether the service that is called first
+/// serves. What nobody answers is said by the first call itself.
 pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
@@ -222,11 +225,13 @@ struct CallEnd {
     heard: Vec<u8>,
 }
 
-/// One call beside the load, of these messages, that ends at `until` at the latest. The error says why there is no answer.
+/// One call beside the load, of these messages, that ends at `until` at the latest. The error says
+/// why there is no answer.
 fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
     let tls = tls_client(plan).map_err(|error| tls_refused(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
-    // What the user sends along may be what lets us in; how messages of the load are compressed is no concern of this one.
+    // What the user sends along may be what lets us in; how messages of the load are compressed is
+    // no concern of this one.
     let along = plan.traffic.routes[0].request.headers.iter();
     route.request.headers = along.filter(|(name, _)| !is_of_encoding(name)).cloned().collect();
     route.timeout_ns = PATIENCE.as_nanos() as u64;

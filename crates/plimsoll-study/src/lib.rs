@@ -1,8 +1,9 @@
-//! Carries studies out: the loop over loads, the runners that make them, recordings, setup and teardown, builds under test, and
-//! what of this machine a load needs (addresses, certificates, files, threads).
+//! Carries studies out: the loop over loads, the runners that make them, recordings, setup and
+//! teardown, builds under test, and what of this machine a load needs (addresses, certificates,
+//! files, threads).
 //!
-//! What must never be known here: the command line's parser, how anything looks (`plimsoll-report`), and which load is next or what
-//! runs mean beyond asking `plimsoll-analysis`.
+//! What must never be known here: the command line's parser, how anything looks
+//! (`plimsoll-report`), and which load is next or what runs mean beyond asking `plimsoll-analysis`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! What the profiles say that were taken at low load and at the load in question, and where they lie: beside the run file.
+//! What the profiles say that were taken at low load and at the load in question, and where they
+//! lie: beside the run file.
 //!
 //! Not here: taking them (`profile_capture`), and how they look.
 

@@ -1,6 +1,7 @@
 //! Access logs as a load: which of their requests are asked again, and when.
 //!
-//! Not here: how logs are opened (`logs`), what a line says (`plimsoll_traffic`), and how progress looks ([`ReadingProgress`]).
+//! Not here: how logs are opened (`logs`), what a line says (`plimsoll_traffic`), and how progress
+//! looks ([`ReadingProgress`]).
 
 use crate::fields::header;
 use crate::file_traffic::push_authorization;
@@ -43,7 +44,8 @@ pub fn folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
 pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let compile = |pattern: &String| {
         Regex::new(pattern).map_err(|error| {
-            // The whole message draws the pattern over several lines; the last one says what is wrong.
+            // The whole message draws the pattern over several lines; the last one says what is
+            // wrong.
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
             Failure::usage(format!("{name} '{pattern}' is no regular expression: {why}"))

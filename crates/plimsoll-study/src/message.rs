@@ -1,6 +1,8 @@
-//! Messages as a terminal may have them: one line, of bounded length, and without the secrets of the command line.
+//! Messages as a terminal may have them: one line, of bounded length, and without the secrets of
+//! the command line.
 //!
-//! Not here: which words of a command line are secret (the program says so, [`Hidden`]), and exit codes.
+//! Not here: which words of a command line are secret (the program says so, [`Hidden`]), and exit
+//! codes.
 
 use plimsoll_model::steering::steers;
 use std::sync::OnceLock;
@@ -20,8 +22,9 @@ fn shortened(text: &str, max: usize) -> String {
     text.chars().take(head).chain(" ... ".chars()).chain(text.chars().skip(count - tail)).collect()
 }
 
-/// A message as a terminal may have it: one line, no secret of the command line, no control characters and none that turn
-/// the direction of writing, and no more of what was given than tells it again.
+/// A message as a terminal may have it: one line, no secret of the command line, no control
+/// characters and none that turn the direction of writing, and no more of what was given than tells
+/// it again.
 pub fn presentable(message: &str) -> String {
     let plain: String = without_secrets(message)
         .chars()
@@ -31,7 +34,8 @@ pub fn presentable(message: &str) -> String {
             c => c,
         })
         .collect();
-    // What stands between quotation marks is what was given; the words between are ours, and no word of ours is long.
+    // What stands between quotation marks is what was given; the words between are ours, and no
+    // word of ours is long.
     let word = |word: &str| shortened(word, QUOTED_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let part = |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shortened(part, QUOTED_MAX) };
@@ -39,7 +43,8 @@ pub fn presentable(message: &str) -> String {
     shortened(&text, MESSAGE_MAX)
 }
 
-/// A text split at its quotation marks: every second part stood between two. An apostrophe inside a word is none.
+/// A text split at its quotation marks: every second part stood between two. An apostrophe inside a
+/// word is none.
 fn quotations(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut from, mut before) = (0, ' ');

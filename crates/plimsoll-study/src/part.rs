@@ -1,14 +1,16 @@
-//! A part of a load that another process of plimsoll's carries out: it is told what to do over its standard input, and says what it did
-//! over its standard output. It is this very program, started with [`WORD`] before anything is parsed.
+//! A part of a load that another process of plimsoll's carries out: it is told what to do over its
+//! standard input, and says what it did over its standard output. It is this very program, started
+//! with [`WORD`] before anything is parsed.
 //!
 //! ```text
-//! in   = task  moment at which the schedule begins (u64, ns of the monotonic clock)  any byte: stop
+//! in   = task  start of the schedule (u64, ns of the monotonic clock)  any byte: stop
 //! task = plan, injector (each: u64 length, bytes)  which stripe, of how many (u64 each)
-//! out  = frames of a run file: its magic, then TrialStart when its connections stand, an Interval for each tick, TrialEnd;
-//!        Remark::Broken where it cannot be done
+//! out  = frames of a run file: its magic, then TrialStart when its connections stand,
+//!        an Interval for each tick, TrialEnd; Remark::Broken where it cannot be done
 //! ```
 //!
-//! Nothing stands in arguments or the environment, which others can read. Not here: who starts it and sums up (`runner::together`).
+//! Nothing stands in arguments or the environment, which others can read. Not here: who starts it
+//! and sums up (`runner::together`).
 
 use crate::{grpc, self_process};
 use plimsoll_engine::{Aids, prepare_aided};
@@ -38,7 +40,8 @@ pub struct Task {
     pub stripe: Stripe,
 }
 
-/// The command that starts such a process, out of reach of the terminal's ^C: whoever started it ends it.
+/// The command that starts such a process, out of reach of the terminal's ^C: whoever started it
+/// ends it.
 pub fn command() -> Command {
     let mut command = self_process::command("plimsoll", WORD);
     command.stdout(Stdio::piped());

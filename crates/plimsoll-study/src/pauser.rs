@@ -1,9 +1,10 @@
-//! The stopper: a process that stops others for moments while a load runs, and surely lets them go on. It is this very program, started
-//! with [`WORD`] before anything is parsed.
+//! The stopper: a process that stops others for moments while a load runs, and surely lets them go
+//! on. It is this very program, started with [`WORD`] before anything is parsed.
 //!
-//! It goes by a pipe of which only plimsoll has the other end: a byte begins, and when it closes, because the load is over or plimsoll is
-//! gone in whatever way, all go on and the stopper ends. It lies out of reach of ^C and takes no hint to end by itself. Where it is
-//! killed, plimsoll lets them go on (`runner::stopped`). Only who kills both at one moment leaves a process stopped.
+//! It goes by a pipe of which only plimsoll has the other end: a byte begins, and when it closes,
+//! because the load is over or plimsoll is gone in whatever way, all go on and the stopper ends. It
+//! lies out of reach of ^C and takes no hint to end by itself. Where it is killed, plimsoll lets
+//! them go on (`runner::stopped`). Only who kills both at one moment leaves a process stopped.
 //!
 //! Not here: which processes these are, and whether they may be stopped.
 
@@ -17,7 +18,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// The first argument of a stopper, in place of a command; then each process, as [`word`] writes it.
+/// The first argument of a stopper, in place of a command; then each process, as [`word`] writes
+/// it.
 const WORD: &str = "stop-processes";
 
 /// How a process is named to a stopper: its number, and when it was started.

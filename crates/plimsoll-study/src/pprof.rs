@@ -1,4 +1,5 @@
-//! Profiles over HTTP, as Go's `net/http/pprof` and its kin serve them: which path to ask for, and what a refusal means.
+//! Profiles over HTTP, as Go's `net/http/pprof` and its kin serve them: which path to ask for, and
+//! what a refusal means.
 //!
 //! Not here: when profiles are taken (`profile_capture`), what they say.
 
@@ -18,8 +19,8 @@ use std::time::Duration;
 const SECONDS: u32 = 30;
 /// For all but the time that a profile takes: of all profiles of an endpoint together.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// An endpoint may send so many bytes in all, and a profile may unpack to so many: the tables made of it take several times
-/// as much, and stay below 256 MiB.
+/// An endpoint may send so many bytes in all, and a profile may unpack to so many: the tables made
+/// of it take several times as much, and stay below 256 MiB.
 const SENT_BYTES_MAX: usize = 32 << 20;
 const UNPACKED_BYTES_MAX: usize = 24 << 20;
 /// One profile is unpacked at a time.
@@ -27,8 +28,8 @@ static UNPACKING: Mutex<()> = Mutex::new(());
 /// A server that refuses does so at once.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(700);
 
-/// The path to ask for, and for how many seconds the profile is taken: a base becomes its CPU profile, and `seconds` is
-/// put in.
+/// The path to ask for, and for how many seconds the profile is taken: a base becomes its CPU
+/// profile, and `seconds` is put in.
 pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), Failure> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let path = match path.trim_end_matches('/') {
@@ -67,7 +68,8 @@ fn origin(url: &str) -> String {
     origin
 }
 
-/// Fetches the profile at an address; gives the address without secrets, too. `say` hears that it will take a while.
+/// Fetches the profile at an address; gives the address without secrets, too. `say` hears that it
+/// will take a while.
 pub fn fetch_profile(
     url: &str,
     seconds: Option<u32>,
@@ -132,8 +134,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The base at an address such as `http://localhost:6060/debug/pprof`; of an address without a path, or of `auto`
-    /// for the target itself, the usual one.
+    /// The base at an address such as `http://localhost:6060/debug/pprof`; of an address without a
+    /// path, or of `auto` for the target itself, the usual one.
     pub fn resolve(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
         let target = resolve_plain(url, allow_public)?;
         let path = target.path.split('?').next().unwrap_or_default().trim_end_matches('/');
@@ -145,7 +147,8 @@ impl Endpoint {
         Ok(Endpoint { target, base, shown, bytes_left: BytesLeft::new(SENT_BYTES_MAX) })
     }
 
-    /// The usual base on the server that is the target of a load, which may want the same authorization.
+    /// The usual base on the server that is the target of a load, which may want the same
+    /// authorization.
     pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
         let target = FetchTarget::of_load(plan, authorization)?;
         let base = "/debug/pprof".to_owned();
@@ -161,7 +164,8 @@ impl Endpoint {
             .is_ok_and(|index| index.status == 200 && String::from_utf8_lossy(&index.body).contains("goroutine?debug="))
     }
 
-    /// Asks for a CPU profile and gives up soon: a server that refuses does so at once, one that agrees keeps quiet.
+    /// Asks for a CPU profile and gives up soon: a server that refuses does so at once, one that
+    /// agrees keeps quiet.
     pub fn check(&self, seconds: u32) -> Result<(), Failure> {
         let path = format!("{}/profile?seconds={seconds}", self.base);
         let bad = |why: String| Failure::start(format!("--pprof: '{}/profile' {why}", self.shown));
@@ -177,8 +181,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes a profile of this kind (`profile`, `heap`, ...) for so long, and looks whether it is one. Beyond that time it
-    /// waits no longer than `patience`.
+    /// Takes a profile of this kind (`profile`, `heap`, ...) for so long, and looks whether it is
+    /// one. Beyond that time it waits no longer than `patience`.
     ///
     /// # Errors
     /// The reason and the way out; completes "KIND: ...".

@@ -1,4 +1,5 @@
-//! One request before the load, not counted: whether anybody answers there, in HTTP, and over TLS where that is asked.
+//! One request before the load, not counted: whether anybody answers there, in HTTP, and over TLS
+//! where that is asked.
 //!
 //! Not here: how connections of a load are made (`plimsoll_engine`).
 
@@ -48,15 +49,16 @@ impl Answer {
     }
 }
 
-/// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that answers
-/// is enough; the reasons of all others are in the error. Where nothing may be asked apart from the load (a mix that only
-/// posts), it is enough that connections are accepted, and there is no answer.
+/// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that
+/// answers is enough; the reasons of all others are in the error. Where nothing may be asked apart
+/// from the load (a mix that only posts), it is enough that connections are accepted, and there is
+/// no answer.
 pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
     ask_within(plan, injector, TIMEOUT_MAX)
 }
 
-/// Whether the target gives what counts as success to who asks as `injector` does; `None`: it does not answer at once, or may not be
-/// asked apart from the load.
+/// Whether the target gives what counts as success to who asks as `injector` does; `None`: it does
+/// not answer at once, or may not be asked apart from the load.
 pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
     plan.traffic.first?;
     let answer = ask_within(plan, injector, SERVED_TIMEOUT).ok()??;
@@ -102,13 +104,15 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
     Err(Failure::start(format!("nothing was started: {} (--no-preflight skips this check)", reasons.join("; "))))
 }
 
-/// Whether anybody accepts connections where the plan's go, or holds an address there: then nobody else can.
+/// Whether anybody accepts connections where the plan's go, or holds an address there: then nobody
+/// else can.
 pub fn is_taken(plan: &Plan) -> bool {
     let deadline = Instant::now() + Duration::from_secs(1);
     if let Some(path) = &plan.carriage.unix {
         return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
-    // Who holds the address may be too busy to accept; where the kernel does not tell, only who accepts is seen.
+    // Who holds the address may be too busy to accept; where the kernel does not tell, only who
+    // accepts is seen.
     let held = |address: &SocketAddr| {
         is_local(&address.ip())
             && Asker::open()
@@ -185,8 +189,9 @@ impl First {
     }
 }
 
-/// Asks once before the load, unless told not to; returns warnings: of an answer that would not count, of more streams than the server
-/// takes. What the server has taken of the protocols offered is what all loads speak from there on.
+/// Asks once before the load, unless told not to; returns warnings: of an answer that would not
+/// count, of more streams than the server takes. What the server has taken of the protocols offered
+/// is what all loads speak from there on.
 pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
 }

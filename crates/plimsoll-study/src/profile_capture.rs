@@ -1,11 +1,11 @@
-//! Profiles of the server, taken after the measurement under loads of their own, at low load and at the one in question, or of
-//! two sides in turn; they are kept beside the run file.
+//! Profiles of the server, taken after the measurement under loads of their own, at low load and at
+//! the one in question, or of two sides in turn; they are kept beside the run file.
 //!
-//! They are taken afterwards so that no figure of the measurement itself pays for them. What is said of them is computed from
-//! the run file and the profiles beside it; `show` does the same.
+//! They are taken afterwards so that no figure of the measurement itself pays for them. What is
+//! said of them is computed from the run file and the profiles beside it; `show` does the same.
 //!
-//! Not here: which loads these are and how the time of one is divided (`plimsoll-analysis`), who drives them (`study_loop`),
-//! what the profiles say and how that looks.
+//! Not here: which loads these are and how the time of one is divided (`plimsoll-analysis`), who
+//! drives them (`study_loop`), what the profiles say and how that looks.
 
 use crate::base::user_info;
 use crate::pprof::{Endpoint, PATIENCE};
@@ -26,8 +26,9 @@ use std::time::{Duration, Instant};
 
 /// Name in file names and documents, name in addresses.
 pub const CPU: (&str, &str) = ("cpu", "profile");
-/// The other kinds: both names are one; the column that is summed up (the difference of two snapshots does not say which
-/// is meant); whether the sum is a stock, of which no share for a request can be stated.
+/// The other kinds: both names are one; the column that is summed up (the difference of two
+/// snapshots does not say which is meant); whether the sum is a stock, of which no share for a
+/// request can be stated.
 pub const OTHERS: [(&str, &str, bool); 5] = [
     ("allocs", "alloc_space", false),
     ("heap", "inuse_space", true),
@@ -52,7 +53,8 @@ impl Capture {
         Capture { endpoints, seconds }
     }
 
-    /// The profiles that are asked for of one target; looks whether the server will do it, so that nobody waits in vain.
+    /// The profiles that are asked for of one target; looks whether the server will do it, so that
+    /// nobody waits in vain.
     pub fn of(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
         let Some(ProfilesTerms { served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
@@ -64,7 +66,8 @@ impl Capture {
         Ok(Some(Capture::at(vec![endpoint], *seconds)))
     }
 
-    /// A line for somebody who did not ask for profiles that the target serves; `None` where it serves none.
+    /// A line for somebody who did not ask for profiles that the target serves; `None` where it
+    /// serves none.
     pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
         let endpoint = on_target(plan, terms).ok().filter(Endpoint::is_served)?;
         Some(format!(
@@ -190,8 +193,9 @@ impl Profiler for Taking {
     }
 }
 
-/// Keeps a profile beside the run file, or the reason why there is none, and says so in the record: what is read back later is
-/// what the record names, never what another run left there. `trial`: the load under which it was taken.
+/// Keeps a profile beside the run file, or the reason why there is none, and says so in the record:
+/// what is read back later is what the record names, never what another run left there. `trial`:
+/// the load under which it was taken.
 fn keep(
     recording: &mut Recording,
     path: &Path,
@@ -210,7 +214,8 @@ fn keep(
     recording.remark(Remark::Profile(ProfileTaken { tag, kind: kind.to_owned(), trial, file }));
 }
 
-/// `DIR/find-1.plimsoll` has `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz` beside it: the run's own, by the time of its start.
+/// `DIR/find-1.plimsoll` has `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz` beside it: the run's own, by
+/// the time of its start.
 fn file_name(path: &Path, started_unix_ms: u64, what: &str, kind: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     format!("{stem}.{started_unix_ms:x}.{what}.{kind}{SUFFIX}")

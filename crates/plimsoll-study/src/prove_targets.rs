@@ -1,7 +1,9 @@
-//! The targets of a comparison as they are reached from this machine: servers that run already, found by who listens, or builds
-//! that are going to be started; and what is to be said of two servers with different pasts.
+//! The targets of a comparison as they are reached from this machine: servers that run already,
+//! found by who listens, or builds that are going to be started; and what is to be said of two
+//! servers with different pasts.
 //!
-//! Not here: in which order sides are measured, and what decides between them (`plimsoll-analysis`).
+//! Not here: in which order sides are measured, and what decides between them
+//! (`plimsoll-analysis`).
 
 use crate::base::{Base, user_info};
 use crate::pprof::Endpoint;
@@ -42,8 +44,9 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
     Ok(targets)
 }
 
-/// Asks the servers that run already once each. Where they have a say in which HTTP is spoken, all speak what the first has
-/// answered in: two protocols are no comparison of two servers. Returns what is to be warned of.
+/// Asks the servers that run already once each. Where they have a say in which HTTP is spoken, all
+/// speak what the first has answered in: two protocols are no comparison of two servers. Returns
+/// what is to be warned of.
 pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     // Which, and of whom.
@@ -79,8 +82,8 @@ fn past(found: &FoundServer) -> Option<Past> {
     Some(Past { age_s: (uptime_s - first_s).max(0.0), cpu_s })
 }
 
-/// Of two URLs: what to warn about where their processes have different pasts, and what to say in any case, unless it is one
-/// server.
+/// Of two URLs: what to warn about where their processes have different pasts, and what to say in
+/// any case, unless it is one server.
 pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
@@ -94,8 +97,8 @@ pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>
     (differing, Some(hint))
 }
 
-/// The profiles that are asked for. Of servers that run already, looks whether they will do it, so that nobody waits in
-/// vain.
+/// The profiles that are asked for. Of servers that run already, looks whether they will do it, so
+/// that nobody waits in vain.
 pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
     let (Some(ProfilesTerms { served, seconds }), [a, b]) = (&terms.profiles, targets) else { return Ok(None) };
     let (public, seconds) = (terms.public, *seconds);
@@ -113,7 +116,8 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
     if !fresh {
         let [a, b] = &endpoints;
         a.check(seconds)?;
-        // A server takes a while to give up a profile for which nobody waits: the same is not asked twice.
+        // A server takes a while to give up a profile for which nobody waits: the same is not asked
+        // twice.
         if b.shown != a.shown {
             b.check(seconds)?;
         }

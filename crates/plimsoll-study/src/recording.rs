@@ -1,5 +1,5 @@
-//! An experiment as it is made: each load is driven, kept in memory and, where asked for, written to its run file as it
-//! happens, so that a crash loses no more than the interval under way.
+//! An experiment as it is made: each load is driven, kept in memory and, where asked for, written
+//! to its run file as it happens, so that a crash loses no more than the interval under way.
 //!
 //! Not here: how a command line is spelled ([`SpellCommand`]), and who drives loads (`runner`).
 
@@ -33,8 +33,8 @@ pub struct Recording {
     file: Option<RunFile>,
 }
 
-/// A run file being written. The first failure to write ends the writing, not the experiment. The file is locked: a second
-/// run that is told to write it is refused.
+/// A run file being written. The first failure to write ends the writing, not the experiment. The
+/// file is locked: a second run that is told to write it is refused.
 struct RunFile {
     path: PathBuf,
     file: File,
@@ -107,7 +107,8 @@ impl RunFile {
 }
 
 impl Recording {
-    /// Begins an experiment, in memory and, with a path, in a file. `spell` writes the command line of the record.
+    /// Begins an experiment, in memory and, with a path, in a file. `spell` writes the command line
+    /// of the record.
     pub fn begin(
         asked: Asked,
         terms: &Terms<String>,
@@ -168,7 +169,8 @@ impl Recording {
         &self.experiment.remarks
     }
 
-    /// Has `runner` drive a load, and returns it. `on_tick` may end it; it is told the cores that the server uses.
+    /// Has `runner` drive a load, and returns it. `on_tick` may end it; it is told the cores that
+    /// the server uses.
     pub fn drive(
         &mut self,
         runner: &mut dyn Runner,
@@ -239,8 +241,8 @@ impl Recording {
         self.file.as_ref().filter(|file| !file.failed).map(|file| file.path.as_path())
     }
 
-    /// Leaves the experiment as it is: what was measured is kept, with the reason in place of the mark of a whole
-    /// recording.
+    /// Leaves the experiment as it is: what was measured is kept, with the reason in place of the
+    /// mark of a whole recording.
     pub fn break_off(mut self, reason: &str) -> (Experiment, Option<String>) {
         signal::release_interrupts();
         self.remark(Remark::Broken { reason: reason.to_owned() });
@@ -249,8 +251,8 @@ impl Recording {
         (self.experiment, note)
     }
 
-    /// Ends the experiment after `elapsed_ns`. The note says where its file is, if it is whole. What is left to do, such as drawing a page, the
-    /// user may end at once.
+    /// Ends the experiment after `elapsed_ns`. The note says where its file is, if it is whole.
+    /// What is left to do, such as drawing a page, the user may end at once.
     pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
         self.experiment.elapsed_ns = Some(elapsed_ns);
         // Only a file is listed by it.
@@ -266,7 +268,8 @@ impl Recording {
     }
 }
 
-/// What is kept of the functions that were sampled: those of steady loads, which are compared. The trials of a search are many.
+/// What is kept of the functions that were sampled: those of steady loads, which are compared. The
+/// trials of a search are many.
 fn kept_samples(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
         Purpose::Hold => run.probes.sampled.joined(run.window_ns.0 as i64, run.window_ns.1 as i64),

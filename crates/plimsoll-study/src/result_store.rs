@@ -1,9 +1,11 @@
-//! The folder of results that nobody named, and how it stays small: of the runs there only the latest are kept.
+//! The folder of results that nobody named, and how it stays small: of the runs there only the
+//! latest are kept.
 //!
-//! What is removed was made by plimsoll under a name that it chose itself: a run file `COMMAND-TIME-PROCESS.plimsoll`, told
-//! by its name and its first bytes, and the page, profiles and logs of the same name beside it. Nothing else is ever touched:
-//! no folder, no link, no file with a name of the user's (`-o`, `sweep --name`), no run with a tag or a pin. A store that the user named
-//! (`--store`, a variable) is left as it is: only `clean` removes runs there.
+//! What is removed was made by plimsoll under a name that it chose itself: a run file
+//! `COMMAND-TIME-PROCESS.plimsoll`, told by its name and its first bytes, and the page, profiles
+//! and logs of the same name beside it. Nothing else is ever touched: no folder, no link, no file
+//! with a name of the user's (`-o`, `sweep --name`), no run with a tag or a pin. A store that the
+//! user named (`--store`, a variable) is left as it is: only `clean` removes runs there.
 
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Asked, codec};
@@ -37,7 +39,8 @@ pub fn store(named: Option<&Path>) -> PathBuf {
     named.map(Path::to_owned).or_else(store_of_variable).unwrap_or_else(|| FOLDER.into())
 }
 
-/// Where the run file of a command of this name goes: the file that was named, or a new one in the store.
+/// Where the run file of a command of this name goes: the file that was named, or a new one in the
+/// store.
 pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
     if let Some(file) = &output.file {
         return file.into();
@@ -81,7 +84,8 @@ fn is_run_file(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && codec::is_run_file(&magic)
 }
 
-/// The runs in `folder` that plimsoll may remove, the latest first. A folder that is not there holds none.
+/// The runs in `folder` that plimsoll may remove, the latest first. A folder that is not there
+/// holds none.
 pub fn runs(folder: &Path) -> io::Result<Vec<KeptRun>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -122,8 +126,8 @@ fn is_tagged(run_file: &Path) -> bool {
     head().and_then(|head| head.terms).is_some_and(|terms| !terms.output.tags.is_empty())
 }
 
-/// Those of `runs` (the latest first) that are too many. A run whose process is still there may be under way: it stays. So does a run
-/// with a tag or a pin.
+/// Those of `runs` (the latest first) that are too many. A run whose process is still there may be
+/// under way: it stays. So does a run with a tag or a pin.
 pub fn surplus(runs: Vec<KeptRun>, keep: usize) -> Vec<KeptRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
     let is_marked = |run: &KeptRun| {
@@ -142,8 +146,8 @@ pub fn remove(run: &KeptRun) -> io::Result<()> {
     })
 }
 
-/// After a run was kept at `path`: removes what is too much in the folder of results, and says so. A folder that cannot be
-/// tidied is no reason to fail.
+/// After a run was kept at `path`: removes what is too much in the folder of results, and says so.
+/// A folder that cannot be tidied is no reason to fail.
 pub fn tidy(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
     let surplus = surplus(runs(folder).ok()?, RUNS_KEPT);
@@ -161,8 +165,8 @@ pub fn tidy(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A folder of this test's own, with these files; those that end in `.plimsoll` are run files unless their name says
-    /// `fake`.
+    /// A folder of this test's own, with these files; those that end in `.plimsoll` are run files
+    /// unless their name says `fake`.
     fn folder(name: &str, files: &[&str]) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("plimsoll-kept-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);

@@ -1,5 +1,5 @@
-//! A script as the traffic of loads: its states are made for each load, its threads given to the workers, and somebody looks whether
-//! its functions end.
+//! A script as the traffic of loads: its states are made for each load, its threads given to the
+//! workers, and somebody looks whether its functions end.
 //!
 //! Not here: the contract of scripts (`plimsoll_script`), and what a command line says of one.
 
@@ -89,7 +89,8 @@ pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
 }
 
 impl ScriptRun {
-    /// The script that says what is asked of a plan's URL, if one does; it must be the one that was asked for.
+    /// The script that says what is asked of a plan's URL, if one does; it must be the one that was
+    /// asked for.
     pub fn of(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         Self::of_url(None, plan, terms)
     }
@@ -144,15 +145,17 @@ impl ScriptRun {
         }
     }
 
-    /// Calls `done` for the load that has ended with these figures. Returns what went wrong in the script, in the load or here.
+    /// Calls `done` for the load that has ended with these figures. Returns what went wrong in the
+    /// script, in the load or here.
     pub fn done(&self, told: &RunFigures) -> Option<ScriptError> {
         let script = self.script()?;
         let done = script.done(&told.summary, told.latency_us().clone(), told.requests.clone());
         script.failure().or(done.err())
     }
 
-    /// A function that does not end cannot be ended from outside, and its thread not be joined. In a load its worker is given up, and
-    /// the load ends with what was measured. Before and after one all that is left is to say so and to go.
+    /// A function that does not end cannot be ended from outside, and its thread not be joined. In
+    /// a load its worker is given up, and the load ends with what was measured. Before and after
+    /// one all that is left is to say so and to go.
     fn look_after(&self, mut watch: PulseWatch, present: &Present) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
@@ -184,8 +187,8 @@ impl ScriptRun {
 }
 
 impl Authoring for ScriptRun {
-    /// Makes the states anew and begins the script: who writes for each worker, and where its connections go. A script that has
-    /// failed in the load before is not begun again.
+    /// Makes the states anew and begins the script: who writes for each worker, and where its
+    /// connections go. A script that has failed in the load before is not begun again.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
         if let Some(error) = self.failure() {
             return Err(Failure::start(format!("the script failed: {error}")));

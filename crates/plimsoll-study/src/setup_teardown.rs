@@ -1,5 +1,6 @@
-//! What is asked once a load: before it, to make something ready whose traces its requests may need, and after it, to take that
-//! away again, however it ended and whoever ended it. None of it is part of the load, and none of it is counted.
+//! What is asked once a load: before it, to make something ready whose traces its requests may
+//! need, and after it, to take that away again, however it ended and whoever ended it. None of it
+//! is part of the load, and none of it is counted.
 //!
 //! Not here: what is asked (the plan says so), and how it is filled in and looked at (the engine).
 
@@ -17,16 +18,19 @@ use std::time::{Duration, Instant};
 /// After the user wants to stop, no answer is waited for longer.
 const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
 
-/// A load that something was made ready for: what that was is taken away when it is ended, or dropped.
+/// A load that something was made ready for: what that was is taken away when it is ended, or
+/// dropped.
 pub struct AroundLoad {
-    /// What is asked after it, with whom to ask and what is known by then; none of the load's own requests.
+    /// What is asked after it, with whom to ask and what is known by then; none of the load's own
+    /// requests.
     plan: Plan,
     injector: Injector,
     tls: Option<Client>,
 }
 
 impl AroundLoad {
-    /// Asks what is to be asked before the load of `plan`, which is given what that leaves behind. `None`: nothing is.
+    /// Asks what is to be asked before the load of `plan`, which is given what that leaves behind.
+    /// `None`: nothing is.
     pub fn begin(plan: &mut Plan, injector: &Injector) -> Result<Option<AroundLoad>, Failure> {
         if plan.traffic.around.is_empty() {
             return Ok(None);
@@ -64,7 +68,8 @@ impl AroundLoad {
         failed
     }
 
-    /// Asks as often as is said, and keeps what the answers leave behind. The error completes "the setup 'NAME' ...".
+    /// Asks as often as is said, and keeps what the answers leave behind. The error completes "the
+    /// setup 'NAME' ...".
     fn ask(&mut self, asked: &OnceAsked, in_any_case: bool) -> Result<(), String> {
         let mut once =
             OnceRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;

@@ -14,7 +14,8 @@ use std::path::Path;
 /// A server that answers this share of the rate holds it.
 const HOLDS_SHARE: f64 = 0.98;
 
-/// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the record says.
+/// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the
+/// record says.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted<ProveProfiles>> {
     let recorded = experiment.asked.profiles()?;
     experiment.profiles().next()?;

@@ -1,8 +1,8 @@
 //! The commit that is checked out in the current folder ([`current`]), as a run file records it:
 //! git is asked, and does not have long.
 //!
-//! The end of git's output is not waited for: threads with a table of open files of their own may hold
-//! a copy of the pipe. What git wrote is read once git has ended.
+//! The end of git's output is not waited for: threads with a table of open files of their own may
+//! hold a copy of the pipe. What git wrote is read once git has ended.
 //!
 //! Not here: revisions that are built and compared (`git_builds`).
 

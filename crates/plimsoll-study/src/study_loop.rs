@@ -1,10 +1,12 @@
-//! The one loop for every study: asks which load is next, has it carried out, records it, shows it, and asks again, until the
-//! study, the user or the world says stop.
+//! The one loop for every study: asks which load is next, has it carried out, records it, shows it,
+//! and asks again, until the study, the user or the world says stop.
 //!
-//! Profiles are taken under loads that are steps like the others; who takes them hears of each tick ([`Profiler`]).
+//! Profiles are taken under loads that are steps like the others; who takes them hears of each tick
+//! ([`Profiler`]).
 //!
-//! Not here: which load is next, and what it all says (`plimsoll-analysis`); how loads are carried out (`runner`), and profiles
-//! taken (`profile_capture`), and how anything looks ([`StudyDisplay`]).
+//! Not here: which load is next, and what it all says (`plimsoll-analysis`); how loads are carried
+//! out (`runner`), and profiles taken (`profile_capture`), and how anything looks
+//! ([`StudyDisplay`]).
 
 use crate::recording::Recording;
 use crate::runner::{Runner, Unready};
@@ -38,7 +40,8 @@ pub struct StudyLoop<'a, D: StudyDisplay> {
     pub profiler: Option<Box<dyn Profiler>>,
 }
 
-/// Takes profiles of the target under loads that are made for it, and keeps them: the one thing that is done beside a load.
+/// Takes profiles of the target under loads that are made for it, and keeps them: the one thing
+/// that is done beside a load.
 pub trait Profiler {
     /// A load begins.
     fn begin(&mut self, trial: &TrialPlan);
@@ -46,8 +49,8 @@ pub trait Profiler {
     /// A tick of it has passed.
     fn tick(&mut self, tick: &Tick);
 
-    /// It is over, and its number among the loads and how it ended; or it could not be driven, and why. What was taken under it
-    /// is kept, and recorded; and what was not, with the reason.
+    /// It is over, and its number among the loads and how it ended; or it could not be driven, and
+    /// why. What was taken under it is kept, and recorded; and what was not, with the reason.
     fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording);
 }
 
@@ -120,7 +123,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.recording.remark(Remark::Profile(ProfileTaken { tag, kind, trial: None, file }));
     }
 
-    /// Has a load driven under which profiles are taken. What goes wrong is in the record, and ends nothing.
+    /// Has a load driven under which profiles are taken. What goes wrong is in the record, and ends
+    /// nothing.
     fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
         let Some(mut profiler) = self.profiler.take() else {
             return self.unprofiled(trial.tag, "nothing takes profiles");
@@ -215,7 +219,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         driven
     }
 
-    /// Ends what was started, and the experiment; with `broken`, that it broke off, and why. The note says where its file is.
+    /// Ends what was started, and the experiment; with `broken`, that it broke off, and why. The
+    /// note says where its file is.
     pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
         // What cannot be ended now ends with plimsoll.
         let finished = self.runner.finish();
@@ -269,13 +274,15 @@ fn outcomes(study: &Study) -> usize {
 
 /// Follows a study as it goes: a terminal, a stream of JSON, an exporter.
 pub trait Output {
-    /// A load is prepared and begins; it will be number `state.history.trials.len()` of the recording.
+    /// A load is prepared and begins; it will be number `state.history.trials.len()` of the
+    /// recording.
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
     /// A tick of the load has passed; with the cores that the server uses, where they are seen.
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>);
 
-    /// The load has ended and is recorded as the last of `state.history.trials`; the study knows it.
+    /// The load has ended and is recorded as the last of `state.history.trials`; the study knows
+    /// it.
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState);
 }
 
@@ -319,7 +326,8 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    /// A server that answers a hundred requests in each tick, in no time; and a machine that holds so many users.
+    /// A server that answers a hundred requests in each tick, in no time; and a machine that holds
+    /// so many users.
     struct Simulated {
         now_ns: u64,
         users_max: f64,
@@ -506,7 +514,8 @@ mod tests {
         let mut bounded = plan();
         bounded.load.duration_ns = Some(500_000_000);
         let asked = Asked::Run(RunAsked { plan: bounded, stop_if: None, profiles });
-        // The machine holds the low level, and not the one in question: both are heard of, and it ends well.
+        // The machine holds the low level, and not the one in question: both are heard of, and it
+        // ends well.
         let mut runner = Simulated { users_max: 500.0, ..simulated() };
         let heard = Heard::default();
         let loads = Rc::clone(&heard.loads);

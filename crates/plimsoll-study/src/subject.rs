@@ -1,7 +1,9 @@
-//! A build under test that plimsoll starts and stops itself: a command under a keeper, its output kept in a file, all that
-//! it started ended whatever happens, and its port silent before the next one begins. So is the server of the demo.
+//! A build under test that plimsoll starts and stops itself: a command under a keeper, its output
+//! kept in a file, all that it started ended whatever happens, and its port silent before the next
+//! one begins. So is the server of the demo.
 //!
-//! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed (`build_keeper`).
+//! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed
+//! (`build_keeper`).
 
 use crate::base::Base;
 use crate::bounded_log;
@@ -24,8 +26,9 @@ use std::time::{Duration, Instant};
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// The same where the user has asked to stop, and waits for it.
 const END_PATIENCE_HURRIED: Duration = Duration::from_millis(400);
-/// How long an address may take to fall silent: where nobody of ours was, somebody may just be ending; where a build of
-/// ours was, the kernel or something that it started elsewhere may still hold it.
+/// How long an address may take to fall silent: where nobody of ours was, somebody may just be
+/// ending; where a build of ours was, the kernel or something that it started elsewhere may still
+/// hold it.
 const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
 const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
 /// How often something is looked at that may have changed.
@@ -61,7 +64,8 @@ pub struct Running {
     pub is_h2: Option<bool>,
 }
 
-/// A program under a keeper; dropping it ends the program and all that it started. So does an end of plimsoll itself.
+/// A program under a keeper; dropping it ends the program and all that it started. So does an end
+/// of plimsoll itself.
 struct Kept {
     keeper: Child,
     /// The keeper and all below it, also in sessions of their own.
@@ -104,7 +108,8 @@ fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The last lines of a file that are not empty, `count` of them, one after the other, for a message.
+/// The last lines of a file that are not empty, `count` of them, one after the other, for a
+/// message.
 fn last_lines(output: &Path, count: usize) -> String {
     let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -114,7 +119,8 @@ fn last_lines(output: &Path, count: usize) -> String {
 }
 
 impl Subject {
-    /// Starts the build and waits until it answers the request of `base`. Nobody else may answer there before.
+    /// Starts the build and waits until it answers the request of `base`. Nobody else may answer
+    /// there before.
     pub fn start(&self, base: &Base) -> Result<Running, Failure> {
         let plan = &base.plan;
         let url = plan.record().traffic.url();
@@ -154,7 +160,8 @@ impl Subject {
         }
     }
 
-    /// Waits until nobody answers at the address. Who still does then is somebody else, and is named.
+    /// Waits until nobody answers at the address. Who still does then is somebody else, and is
+    /// named.
     fn wait_for_silence(&self, base: &Base, url: &str) -> Result<(), Failure> {
         let patience = if self.after_another { SILENCE_PATIENCE_AFTER } else { SILENCE_PATIENCE_FIRST };
         let deadline = Instant::now() + patience;

@@ -47,7 +47,8 @@ pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<Socke
     Ok((addresses, local))
 }
 
-/// All addresses of a name. The user may end it: the system waits long for servers of names that do not answer.
+/// All addresses of a name. The user may end it: the system waits long for servers of names that do
+/// not answer.
 fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(ip) = name.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::from((ip, port))]);

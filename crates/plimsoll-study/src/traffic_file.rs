@@ -1,4 +1,5 @@
-//! A file of traffic named on the command line: read with what it names beside it. What it means is `plimsoll_traffic`'s to say.
+//! A file of traffic named on the command line: read with what it names beside it. What it means is
+//! `plimsoll_traffic`'s to say.
 //!
 //! Not here: what is asked of each target (`file_traffic`).
 
@@ -23,7 +24,8 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, false)
 }
 
-/// What a file of this text, in this folder, lacks to be asked: variables of the environment and files. An error is of another kind.
+/// What a file of this text, in this folder, lacks to be asked: variables of the environment and
+/// files. An error is of another kind.
 pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = Beside::new(folder, false);
     let mut asked = LackFinder { beside, lacks: Vec::new() };
@@ -67,7 +69,8 @@ pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     })
 }
 
-/// Whether rows that are used once each are enough for `needed` requests or sessions, if it is known how many those are.
+/// Whether rows that are used once each are enough for `needed` requests or sessions, if it is
+/// known how many those are.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let what = match (needed, plan.traffic.choice) {
         (Some(needed), Choice::Weighted | Choice::Listed) => format!("needs {needed} requests"),

@@ -1,11 +1,13 @@
-//! An allocator that counts what each thread allocates: the cost of a reader in a test, which is the same on every machine.
+//! An allocator that counts what each thread allocates: the cost of a reader in a test, which is
+//! the same on every machine.
 //!
 //! Not here: any allocation of plimsoll itself. The binary uses the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, with a count for each thread. A test sets it as its `#[global_allocator]`.
+/// The system's allocator, with a count for each thread. A test sets it as its
+/// `#[global_allocator]`.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CountingAllocator;
 
@@ -22,11 +24,13 @@ pub struct Allocations {
 
 thread_local! {
     static COUNTED: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0, peak_bytes: 0 }) };
-    /// Bytes now, beyond those at the beginning. Memory of another thread may be given back here, and makes it negative.
+    /// Bytes now, beyond those at the beginning. Memory of another thread may be given back here,
+    /// and makes it negative.
     static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Calls `act`, and returns what it allocated on this thread. All zero unless [`CountingAllocator`] is the allocator.
+/// Calls `act`, and returns what it allocated on this thread. All zero unless [`CountingAllocator`]
+/// is the allocator.
 pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
     COUNTED.set(Allocations::default());
     HELD.set(0);

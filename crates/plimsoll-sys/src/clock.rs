@@ -2,7 +2,8 @@
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for a timespec. The clocks asked for exist on every Linux; the call cannot fail.
+    // SAFETY: `time` is a valid place for a timespec. The clocks asked for exist on every Linux;
+    // the call cannot fail.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -69,8 +69,8 @@ impl Epoll {
         Ok(())
     }
 
-    /// Waits at most `timeout_ns` (0: only looks; `None`: for ever) and returns the events. An interruption by a signal
-    /// returns none.
+    /// Waits at most `timeout_ns` (0: only looks; `None`: for ever) and returns the events. An
+    /// interruption by a signal returns none.
     #[inline]
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> io::Result<&[Event]> {
         let (fd, events, capacity) =
@@ -91,10 +91,12 @@ impl Epoll {
     }
 }
 
-/// Waits with a timeout in ns (epoll_pwait2, Linux 5.11), or in whole ms where the kernel has only that.
+/// Waits with a timeout in ns (epoll_pwait2, Linux 5.11), or in whole ms where the kernel has only
+/// that.
 fn wait_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) -> i32 {
     let timeout = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
-    // SAFETY: `events` points to `capacity` events (the caller's promise); `timeout` outlives the call; no signal mask.
+    // SAFETY: `events` points to `capacity` events (the caller's promise); `timeout` outlives the
+    // call; no signal mask.
     let result = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,

@@ -1,4 +1,5 @@
-//! Files that are opened as what they are: never through a symbolic link in the last part of their path.
+//! Files that are opened as what they are: never through a symbolic link in the last part of their
+//! path.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +15,8 @@ pub enum WriteMode {
     Append,
 }
 
-/// Opens a file to be written, and makes it where there is none. A symbolic link is an error ([`is_link`]).
+/// Opens a file to be written, and makes it where there is none. A symbolic link is an error
+/// ([`is_link`]).
 pub fn open(path: &Path, mode: WriteMode) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).custom_flags(libc::O_NOFOLLOW);

@@ -1,5 +1,6 @@
-//! Files that are named on the command line, read up to a stated size: `/dev/zero`, a pipe that never ends or the wrong file
-//! cost a sentence, not the memory of the machine. Not here: what is in them.
+//! Files that are named on the command line, read up to a stated size: `/dev/zero`, a pipe that
+//! never ends or the wrong file cost a sentence, not the memory of the machine. Not here: what is
+//! in them.
 
 use crate::{signal, system_text};
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! What a process starts: seeing it and ending it whole, by descent, whatever sessions and groups it makes; the end of a
-//! child told to others; and the CPU time that processes use.
+//! What a process starts: seeing it and ending it whole, by descent, whatever sessions and groups
+//! it makes; the end of a child told to others; and the CPU time that processes use.
 
 use crate::probe::listener;
 use crate::probe::process::{CpuClock, Stat};
@@ -14,15 +14,16 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How long those that were killed may take to be gone: the kernel may be writing for them.
 const GONE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// From now on, a process below this one whose parent ends becomes this one's own child: so nothing that a child starts
-/// can leave the family, whatever sessions and groups it makes.
+/// From now on, a process below this one whose parent ends becomes this one's own child: so nothing
+/// that a child starts can leave the family, whatever sessions and groups it makes.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: this prctl takes a number and no memory.
     crate::check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })?;
     Ok(())
 }
 
-/// The process that a command becomes is killed when the thread that starts it ends. What that process starts is not.
+/// The process that a command becomes is killed when the thread that starts it ends. What that
+/// process starts is not.
 pub fn end_with_this_thread(command: &mut Command) {
     let parent = std::process::id();
     let bind = move || {
@@ -55,7 +56,8 @@ pub fn next_ended() -> Option<(u32, ExitStatus)> {
 pub fn end_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal() {
         let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: `nothing` is a valid rlimit, so that one death leaves one core file; the rest takes numbers only.
+        // SAFETY: `nothing` is a valid rlimit, so that one death leaves one core file; the rest
+        // takes numbers only.
         unsafe {
             libc::setrlimit(libc::RLIMIT_CORE, &nothing);
             libc::signal(signal, libc::SIG_DFL);
@@ -91,8 +93,9 @@ impl Offspring {
         self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
-    /// Ends all: asks each once (SIGTERM), also those that come up meanwhile; forces those (SIGKILL) that still live after
-    /// `patience`, which is asked anew each time. An error if some live on all the same.
+    /// Ends all: asks each once (SIGTERM), also those that come up meanwhile; forces those
+    /// (SIGKILL) that still live after `patience`, which is asked anew each time. An error if some
+    /// live on all the same.
     pub fn end(&self, patience: impl Fn() -> Duration) -> io::Result<()> {
         let began = Instant::now();
         let mut asked = BTreeSet::new();
@@ -116,7 +119,8 @@ impl Offspring {
         }
     }
 
-    /// Waits for those that have ended and became this process's own, but not for `child`, for which somebody else waits.
+    /// Waits for those that have ended and became this process's own, but not for `child`, for
+    /// which somebody else waits.
     pub fn reap(&self, child: u32) {
         let own = |s: &Stat| s.has_ended() && s.parent == std::process::id() && s.pid != child;
         for stat in self.all().filter(own) {
@@ -131,13 +135,14 @@ impl Offspring {
 /// Sends a signal to one process below this one. That it has ended meanwhile is no error.
 fn send(pid: u32, signal: libc::c_int) {
     if let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1) {
-        // SAFETY: no memory is passed; it is one process, not a group (0 and below) and not the system's first.
+        // SAFETY: no memory is passed; it is one process, not a group (0 and below) and not the
+        // system's first.
         unsafe { libc::kill(pid, signal) };
     }
 }
 
-/// The processes `roots` and all below them, without the branch of `without`; those that have ended and were not waited
-/// for among them.
+/// The processes `roots` and all below them, without the branch of `without`; those that have ended
+/// and were not waited for among them.
 fn family(roots: &[u32], without: u32) -> Vec<Stat> {
     let all = listener::processes().unwrap_or_default();
     let parents = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
@@ -159,7 +164,8 @@ impl CpuClocks {
         CpuClocks(pids.iter().filter_map(|pid| Some((*pid, CpuClock::of(*pid).ok()?))).collect())
     }
 
-    /// Of the processes `roots` and all their descendants that live now, but for this process and its own.
+    /// Of the processes `roots` and all their descendants that live now, but for this process and
+    /// its own.
     pub fn below(roots: &[u32]) -> CpuClocks {
         let family = family(roots, std::process::id());
         CpuClocks::of(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
@@ -175,8 +181,8 @@ impl CpuClocks {
         self.0.is_empty()
     }
 
-    /// CPU time in ns that the processes have used so far, with all their threads; of those that still live, or ended and
-    /// were not waited for.
+    /// CPU time in ns that the processes have used so far, with all their threads; of those that
+    /// still live, or ended and were not waited for.
     pub fn cpu_ns(&self) -> u64 {
         self.0.iter().filter_map(|(_, clock)| clock.read_ns().ok()).sum()
     }
@@ -196,12 +202,14 @@ mod tests {
         }
     }
 
-    /// The only test of this crate that has children: what it ends is all that is below the test's process.
+    /// The only test of this crate that has children: what it ends is all that is below the test's
+    /// process.
     #[test]
     fn offspring_is_seen_and_ended_whole() {
         adopt_orphans().expect("Linux 3.4 or newer");
         let offspring = Offspring::since_now();
-        // A child that works, one that left the session and lost its parent, and one that takes no hint.
+        // A child that works, one that left the session and lost its parent, and one that takes no
+        // hint.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
         let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().expect("sh starts");
         soon("all run", || offspring.living().len() >= 4);
@@ -215,7 +223,8 @@ mod tests {
         assert_eq!(offspring.all().count(), 0, "nobody waits to be waited for");
         offspring.end(|| Duration::ZERO).expect("nobody is left, which is what was wanted");
 
-        // A process whose first thread has ended lives for as long as any other does, and holds what it has open.
+        // A process whose first thread has ended lives for as long as any other does, and holds
+        // what it has open.
         let program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); \
                        ctypes.CDLL(None).syscall(60, 0)";
         if let Ok(mut headless) = Command::new("python3").args(["-c", program]).stdin(Stdio::null()).spawn() {
@@ -231,7 +240,8 @@ mod tests {
 
     #[test]
     fn nobody_elses_process_is_touched() {
-        // Were any of these taken for a group or for everybody, this test would not come to its end.
+        // Were any of these taken for a group or for everybody, this test would not come to its
+        // end.
         [0, 1, u32::MAX].into_iter().for_each(|pid| send(pid, libc::SIGTERM));
     }
 }

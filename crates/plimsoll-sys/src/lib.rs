@@ -1,7 +1,8 @@
-//! The operating system, thinly: what the standard library does not offer and a load generator needs.
+//! The operating system, thinly: what the standard library does not offer and a load generator
+//! needs.
 //!
-//! The only crate with `unsafe`, `libc` and `cfg(target_os)`. Each function is one or two system calls with its errors
-//! passed on. It knows nothing of plans, protocols or statistics.
+//! The only crate with `unsafe`, `libc` and `cfg(target_os)`. Each function is one or two system
+//! calls with its errors passed on. It knows nothing of plans, protocols or statistics.
 
 pub mod allocations;
 pub mod clock;

@@ -1,5 +1,6 @@
-//! Files that plimsoll writes: results, pages, tables, pictures, logs. All are opened here, so that none is written through a symbolic
-//! link that somebody else has put in its place, and none that was whole is left half.
+//! Files that plimsoll writes: results, pages, tables, pictures, logs. All are opened here, so that
+//! none is written through a symbolic link that somebody else has put in its place, and none that
+//! was whole is left half.
 //!
 //! Not here: what is in them, and standard output.
 
@@ -36,7 +37,8 @@ fn is_device(path: &Path) -> bool {
     })
 }
 
-/// Makes the folder of a file where there is none. The folder of results that nobody named is never behind a link.
+/// Makes the folder of a file where there is none. The folder of results that nobody named is never
+/// behind a link.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     if parent.starts_with(OWN_FOLDER) {
@@ -48,7 +50,8 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(parent)
 }
 
-/// Opens a file that is written as things happen; `mode` says how what is there is kept. It is not emptied yet.
+/// Opens a file that is written as things happen; `mode` says how what is there is kept. It is not
+/// emptied yet.
 pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
     make_folder(path)?;
     if is_device(path) {
@@ -78,7 +81,8 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes a whole file: beside its place, and then into it, so that what was there is there until the new one is whole.
+/// Writes a whole file: beside its place, and then into it, so that what was there is there until
+/// the new one is whole.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(path)?;
     if is_device(path) {

@@ -1,4 +1,5 @@
-//! Another process, held so that nothing else can take its number, to be stopped for a moment and to go on ([`Pausable`]).
+//! Another process, held so that nothing else can take its number, to be stopped for a moment and
+//! to go on ([`Pausable`]).
 //!
 //! Not here: which process, when, and that it surely goes on.
 
@@ -14,8 +15,9 @@ pub struct Pausable {
 }
 
 impl Pausable {
-    /// Holds the process of this number that was started at that time (`started_ticks` of its stat). An error where it has ended, another
-    /// one has its number, or the kernel is older than Linux 5.3.
+    /// Holds the process of this number that was started at that time (`started_ticks` of its
+    /// stat). An error where it has ended, another one has its number, or the kernel is older than
+    /// Linux 5.3.
     pub fn hold(pid: u32, started_ticks: u64) -> io::Result<Pausable> {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: takes numbers and no memory; what it gives is a descriptor that nobody else has.

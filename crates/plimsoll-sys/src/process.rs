@@ -5,8 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether standard output was closed when this process began. The standard library puts `/dev/null` in the place of a
-/// closed stream before `main`, so that what is written there vanishes without an error; hence this looks before that.
+/// Whether standard output was closed when this process began. The standard library puts
+/// `/dev/null` in the place of a closed stream before `main`, so that what is written there
+/// vanishes without an error; hence this looks before that.
 pub fn stdout_was_closed() -> bool {
     STDOUT_CLOSED.load(Ordering::Relaxed)
 }
@@ -20,14 +21,15 @@ extern "C" fn look_at_stdout() {
 }
 
 /// Called by the loader before `main`.
-// SAFETY: the section holds pointers to functions that may run before the runtime is set up; this one makes a single
-// system call and stores an atomic.
+// SAFETY: the section holds pointers to functions that may run before the runtime is set up; this
+// one makes a single system call and stores an atomic.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
-/// Moves standard output to a descriptor of its own, which is returned: from now on whatever else writes to it, of this process or
-/// of those that it starts, writes to standard error. So a document stays one document beside code of others.
+/// Moves standard output to a descriptor of its own, which is returned: from now on whatever else
+/// writes to it, of this process or of those that it starts, writes to standard error. So a
+/// document stays one document beside code of others.
 pub fn move_stdout() -> io::Result<std::fs::File> {
     // SAFETY: duplicates descriptors; no memory is passed.
     let moved = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
@@ -69,7 +71,8 @@ pub fn cores() -> u32 {
 /// Which cores a process (0: this one) may run on; `None` where it is gone or may not be asked.
 pub fn cores_of(pid: u32) -> Option<CoreSet> {
     let mut cores = CoreSet::default();
-    // SAFETY: the array has the size given; a cpu_set_t is such an array of words, and any bits are one.
+    // SAFETY: the array has the size given; a cpu_set_t is such an array of words, and any bits are
+    // one.
     let asked = unsafe {
         libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&cores.0), std::ptr::from_mut(&mut cores.0).cast())
     };
@@ -120,15 +123,15 @@ pub fn raise_files_max() -> u64 {
     limit.rlim_cur
 }
 
-/// Gives the calling thread a table of open files of its own, with nothing in it but the standard streams and `keep`: the
-/// limit of open files then holds for this thread alone. What else was open must not be used by it any more, and what it
-/// opens is nobody else's.
+/// Gives the calling thread a table of open files of its own, with nothing in it but the standard
+/// streams and `keep`: the limit of open files then holds for this thread alone. What else was open
+/// must not be used by it any more, and what it opens is nobody else's.
 ///
 /// Needs Linux 5.9; an error leaves the thread with the table of the process.
 pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     let close = |first: u32, last: u32| {
-        // SAFETY: no memory is passed. Descriptors are closed in a table of this thread's own, where by the contract above
-        // nobody uses them.
+        // SAFETY: no memory is passed. Descriptors are closed in a table of this thread's own,
+        // where by the contract above nobody uses them.
         check(unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) } as i32)
     };
     // Standard error is the last of the standard streams.
@@ -140,15 +143,17 @@ pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread a copy of the table of open files: what is open stays usable, what it opens from now on counts
-/// against the limit by itself. What others close stays open here, so this is for a thread that starts before the load.
+/// Gives the calling thread a copy of the table of open files: what is open stays usable, what it
+/// opens from now on counts against the limit by itself. What others close stays open here, so this
+/// is for a thread that starts before the load.
 pub fn copy_file_table() -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
     Ok(())
 }
 
-/// The longest queue of connections not yet accepted that the machine allows a listener (0 if unknown).
+/// The longest queue of connections not yet accepted that the machine allows a listener (0 if
+/// unknown).
 pub fn backlog_max() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
     text.trim().parse().unwrap_or(0)
@@ -185,20 +190,23 @@ pub fn resident_bytes() -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
-/// Takes what this process has mapped of files and never changed (code, constants, tables of the linker) out of its resident
-/// memory; what is used again comes back with a minor fault (the file stays in the page cache). A load uses a small part of
-/// what the start, arguments and files touched before it. Where the system does not say what is mapped, nothing is done.
+/// Takes what this process has mapped of files and never changed (code, constants, tables of the
+/// linker) out of its resident memory; what is used again comes back with a minor fault (the file
+/// stays in the page cache). A load uses a small part of what the start, arguments and files
+/// touched before it. Where the system does not say what is mapped, nothing is done.
 pub fn release_code() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, end) in parts_of_files(&smaps) {
-        // SAFETY: the range is one mapping of this process, of a file, private and not writable, of which no page is its own
-        // copy: no byte of it differs from the file, which it is read from again on the next access.
+        // SAFETY: the range is one mapping of this process, of a file, private and not writable, of
+        // which no page is its own copy: no byte of it differs from the file, which it is read from
+        // again on the next access.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
-/// Where the mappings of `/proc/self/smaps` begin and end that are private parts of files, cannot be written, and have no page
-/// that differs from the file (what the linker relocated before it took the right to write has such pages).
+/// Where the mappings of `/proc/self/smaps` begin and end that are private parts of files, cannot
+/// be written, and have no page that differs from the file (what the linker relocated before it
+/// took the right to write has such pages).
 fn parts_of_files(smaps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut of_a_file = None;
@@ -247,7 +255,8 @@ pub fn call_itself(name: &std::ffi::CStr) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
 }
 
-/// Columns and rows of the terminal that standard error goes to, else standard output, if one of them is a terminal.
+/// Columns and rows of the terminal that standard error goes to, else standard output, if one of
+/// them is a terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
     [libc::STDERR_FILENO, libc::STDOUT_FILENO].into_iter().find_map(|file| {
         let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };

@@ -1,12 +1,14 @@
-//! Where processes are, caught by the kernel's own clock a hundred times a second and core ([`CpuSampler`]): no cooperation of
-//! theirs is needed, and no hardware counter. What was caught lies in rings of memory that the kernel fills and that are read when
-//! somebody looks; a sample for which there was no room is counted.
+//! Where processes are, caught by the kernel's own clock a hundred times a second and core
+//! ([`CpuSampler`]): no cooperation of theirs is needed, and no hardware counter. What was caught
+//! lies in rings of memory that the kernel fills and that are read when somebody looks; a sample
+//! for which there was no room is counted.
 //!
-//! Who may see all processes gets a ring for each core, else one for each thread of processes of the same user. The kernel finds callers
-//! by frame pointers. Where code has none, they can be found by the innermost bytes of the stack ([`StackTop`]), which come with each
-//! sample on x86-64.
+//! Who may see all processes gets a ring for each core, else one for each thread of processes of
+//! the same user. The kernel finds callers by frame pointers. Where code has none, they can be
+//! found by the innermost bytes of the stack ([`StackTop`]), which come with each sample on x86-64.
 //!
-//! Not here: which processes are of interest, what lies at an address, and how callers are found (`symbols`).
+//! Not here: which processes are of interest, what lies at an address, and how callers are found
+//! (`symbols`).
 
 use crate::check;
 use std::collections::BTreeMap;
@@ -15,16 +17,17 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// CPU time from one sample to the next, ns: 97 a second, so that nothing that happens a hundred times a second is always caught, or
-/// never.
+/// CPU time from one sample to the next, ns: 97 a second, so that nothing that happens a hundred
+/// times a second is always caught, or never.
 pub const PERIOD_NS: u64 = 1_000_000_000 / 97;
 /// Most callers of a sample.
 const CALLERS_MAX: u16 = 32;
-/// What comes of the stack with a sample: the frames of a few functions that call nobody else, such as of whoever reads a clock. So a
-/// thread that works all the time fills no more than three quarters of its ring from one look to the next.
+/// What comes of the stack with a sample: the frames of a few functions that call nobody else, such
+/// as of whoever reads a clock. So a thread that works all the time fills no more than three
+/// quarters of its ring from one look to the next.
 const STACK_BYTES: u32 = 256;
-/// Pages of a ring beside its first: a power of two, room for a second and more of a core, or a quarter of a second of
-/// a thread: memory that users without privileges may lock is little.
+/// Pages of a ring beside its first: a power of two, room for a second and more of a core, or a
+/// quarter of a second of a thread: memory that users without privileges may lock is little.
 const CORE_PAGES: usize = 16;
 const THREAD_PAGES: usize = 2;
 /// Threads that have a ring of their own, where there is none for a core.
@@ -39,7 +42,8 @@ const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_REGISTERS: u64 = 1 << 12;
 const SAMPLE_STACK: u64 = 1 << 13;
-/// Frame pointer, stack pointer and place, as the kernel numbers registers of x86-64, and in this order in a record.
+/// Frame pointer, stack pointer and place, as the kernel numbers registers of x86-64, and in this
+/// order in a record.
 const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 /// Registers are those of a program of 64 bits.
 const REGISTERS_64: u64 = 2;
@@ -106,7 +110,8 @@ pub enum SamplingRecord<'a> {
         pid: u32,
         /// Whether it was in the kernel.
         in_kernel: bool,
-        /// The place in its program, then its callers; of one that was in the kernel, where it went there.
+        /// The place in its program, then its callers; of one that was in the kernel, where it went
+        /// there.
         places: &'a [u64],
         /// Its stack, where the kernel tells.
         top: Option<StackTop<'a>>,
@@ -205,7 +210,8 @@ impl SampleRing {
             sample_max_stack: callers,
             ..EventAttr::default()
         };
-        // SAFETY: `attr` is whole and outlives the call; what it gives is a descriptor that nobody else has.
+        // SAFETY: `attr` is whole and outlives the call; what it gives is a descriptor that nobody
+        // else has.
         let event = unsafe {
             let fd = libc::syscall(libc::SYS_perf_event_open, &raw const attr, pid, core, -1, FLAG_CLOEXEC);
             OwnedFd::from_raw_fd(check(fd as i32)?)
@@ -226,7 +232,8 @@ impl SampleRing {
 
     /// Moves what is in it into `bytes`, behind what is there.
     fn take(&self, bytes: &mut Vec<u8>) {
-        // SAFETY: both lie in the first page, aligned, for as long as this lives; the kernel writes them as whole words.
+        // SAFETY: both lie in the first page, aligned, for as long as this lives; the kernel writes
+        // them as whole words.
         let (head_at, tail_at) = unsafe {
             let at = |offset: usize| AtomicU64::from_ptr(self.memory.as_ptr().add(offset).cast());
             (at(DATA_HEAD_AT), at(DATA_TAIL_AT))
@@ -238,7 +245,8 @@ impl SampleRing {
         }
         let start = (tail % self.data as u64) as usize;
         let first = waiting.min(self.data - start);
-        // SAFETY: between tail and head the kernel writes nothing until the tail has moved; both parts lie in the mapping.
+        // SAFETY: between tail and head the kernel writes nothing until the tail has moved; both
+        // parts lie in the mapping.
         unsafe {
             let data = self.memory.as_ptr().add(self.length - self.data);
             bytes.extend_from_slice(std::slice::from_raw_parts(data.add(start), first));
@@ -266,8 +274,8 @@ pub struct CpuSampler {
 }
 
 impl CpuSampler {
-    /// Of all that runs on this machine, or where that is not allowed, of threads that are yet to be named
-    /// ([`CpuSampler::follow`]); `thread`: one of them, by which to see whether that is.
+    /// Of all that runs on this machine, or where that is not allowed, of threads that are yet to
+    /// be named ([`CpuSampler::follow`]); `thread`: one of them, by which to see whether that is.
     ///
     /// # Errors
     /// What the kernel says of it: mostly that it is not permitted, or that there is no such call.
@@ -345,7 +353,8 @@ fn is_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// How much the kernel lets users without privileges sample: -1 everything, 2 their own programs, more: nothing.
+/// How much the kernel lets users without privileges sample: -1 everything, 2 their own programs,
+/// more: nothing.
 pub fn restriction() -> Option<i64> {
     std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }

@@ -1,4 +1,5 @@
-//! The user's wish to stop, as a flag: ^C, SIGTERM, and what else asks a program to end (SIGHUP, SIGQUIT).
+//! The user's wish to stop, as a flag: ^C, SIGTERM, and what else asks a program to end (SIGHUP,
+//! SIGQUIT).
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -6,8 +7,8 @@ static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 /// The signal that asked first; 0: none did.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// How long the end may take once it is asked for firmly: by any signal but ^C, or by ^C for the second time. After that the
-/// process ends wherever it is.
+/// How long the end may take once it is asked for firmly: by any signal but ^C, or by ^C for the
+/// second time. After that the process ends wherever it is.
 const LEAVE_US: libc::suseconds_t = 300_000;
 const LEAVE_S: libc::time_t = 1;
 
@@ -15,7 +16,8 @@ const LEAVE_S: libc::time_t = 1;
 const WISHES: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn on_interrupt(signal: libc::c_int) {
-    // Only atomics, a timer and, on the third wish, an immediate end: all are safe in a signal handler.
+    // Only atomics, a timer and, on the third wish, an immediate end: all are safe in a signal
+    // handler.
     let _ = FIRST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
     let before = INTERRUPTS.fetch_add(1, Ordering::Relaxed);
     if before >= 2 {
@@ -40,7 +42,8 @@ extern "C" fn on_nothing(_: libc::c_int) {}
 
 /// Sets the handler of a signal; `nohup` is respected: a SIGHUP that was ignored stays so.
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
-    // SAFETY: all-zero bytes are a valid sigaction; the handler has the right signature and is async-signal-safe.
+    // SAFETY: all-zero bytes are a valid sigaction; the handler has the right signature and is
+    // async-signal-safe.
     unsafe {
         let mut before: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut before);
@@ -54,14 +57,16 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc:
     }
 }
 
-/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are counted instead of ending the process. The third one ends it at once; the
-/// second ^C, and the first of the others, end it in two seconds wherever it is by then.
+/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are counted instead of ending the process. The
+/// third one ends it at once; the second ^C, and the first of the others, end it in two seconds
+/// wherever it is by then.
 pub fn catch_interrupts() {
     handle(libc::SIGALRM, on_overdue, 0);
     WISHES.into_iter().for_each(|signal| handle(signal, on_interrupt, 0));
 }
 
-/// From now on such a wish ends the process at once again: for what is left to do when all is measured and kept.
+/// From now on such a wish ends the process at once again: for what is left to do when all is
+/// measured and kept.
 pub fn release_interrupts() {
     for signal in WISHES {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -76,16 +81,17 @@ pub fn release_interrupts() {
     }
 }
 
-/// From now on neither these nor the signals that users may send for purposes of their own do anything to this process;
-/// to the processes that it starts they do what they always do.
+/// From now on neither these nor the signals that users may send for purposes of their own do
+/// anything to this process; to the processes that it starts they do what they always do.
 pub fn withstand() {
     for signal in WISHES.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
         handle(signal, on_nothing, libc::SA_RESTART);
     }
 }
 
-/// From now on such a wish ends the process at once, also where whoever started it had it ignored (as shells do for what they
-/// start in the background): for what has nothing of its own to come to an end with. `nohup` is respected.
+/// From now on such a wish ends the process at once, also where whoever started it had it ignored
+/// (as shells do for what they start in the background): for what has nothing of its own to come to
+/// an end with. `nohup` is respected.
 pub fn end_at_once() {
     for signal in WISHES {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -111,8 +117,8 @@ pub fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
 }
 
-/// From now on a file that grows beyond the limit on its size (`ulimit -f`) is an error of the write, as a full disk is,
-/// instead of the end of the process.
+/// From now on a file that grows beyond the limit on its size (`ulimit -f`) is an error of the
+/// write, as a full disk is, instead of the end of the process.
 pub fn survive_file_size_limit() {
     // SAFETY: ignoring a signal needs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

@@ -1,8 +1,8 @@
 //! Standard output, and what could not be written.
 //!
-//! A result that was measured is not thrown away because one place for it is full or gone: what fails is remembered here,
-//! the command goes on (the run file, the page, the table), and in the end [`failures`] makes the exit code 2. Not here: how
-//! anything looks.
+//! A result that was measured is not thrown away because one place for it is full or gone: what
+//! fails is remembered here, the command goes on (the run file, the page, the table), and in the
+//! end [`failures`] makes the exit code 2. Not here: how anything looks.
 
 use crate::{process, system_text};
 use std::fs::File;
@@ -15,7 +15,8 @@ static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Standard output, where it is for one document alone.
 static RESERVED: OnceLock<File> = OnceLock::new();
 
-/// Keeps standard output for what is printed here: what code of others prints, such as a script, goes to standard error.
+/// Keeps standard output for what is printed here: what code of others prints, such as a script,
+/// goes to standard error.
 pub fn reserve() {
     if let Ok(stdout) = process::move_stdout() {
         // A process prints one document: a second reservation has nothing to add.
@@ -40,7 +41,8 @@ pub fn failures() -> Vec<String> {
     remembered().clone()
 }
 
-/// Writes text that was made visible already, with our own styles in it. After the first failure nothing more is written.
+/// Writes text that was made visible already, with our own styles in it. After the first failure
+/// nothing more is written.
 pub fn print_as_it_is(text: &str) {
     const PLACE: &str = "standard output";
     if failures().iter().any(|sentence| sentence.starts_with(PLACE)) {

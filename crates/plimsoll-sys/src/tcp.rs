@@ -75,14 +75,14 @@ fn new_socket_of(family: i32) -> io::Result<OwnedFd> {
 }
 
 impl Socket {
-    /// Begins to connect; TCP_NODELAY is set. The connection stands when the socket becomes writable and
-    /// [`Socket::take_error`] finds nothing.
+    /// Begins to connect; TCP_NODELAY is set. The connection stands when the socket becomes
+    /// writable and [`Socket::take_error`] finds nothing.
     pub fn connect(address: &SocketAddr) -> io::Result<Socket> {
         Socket::connect_from(None, address)
     }
 
-    /// As [`Socket::connect`], from a local address. The port is chosen when both ends are known, so that each pair of
-    /// addresses has all ports to itself.
+    /// As [`Socket::connect`], from a local address. The port is chosen when both ends are known,
+    /// so that each pair of addresses has all ports to itself.
     pub fn connect_from(source: Option<IpAddr>, address: &SocketAddr) -> io::Result<Socket> {
         let socket = Socket(new_socket(address)?);
         set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
@@ -101,7 +101,8 @@ impl Socket {
         }
     }
 
-    /// Whether a connection to `address` that was begun stands by now; an error is that of a connection that failed.
+    /// Whether a connection to `address` that was begun stands by now; an error is that of a
+    /// connection that failed.
     pub fn stands(&self, address: &SocketAddr) -> io::Result<bool> {
         let (raw, length) = to_raw(address);
         // SAFETY: `raw` is a socket address of `length` bytes.
@@ -115,8 +116,8 @@ impl Socket {
         }
     }
 
-    /// Connects to a unix socket; `@NAME` is the abstract one of that name. Where its backlog is full the error is
-    /// `WouldBlock`, and no event follows.
+    /// Connects to a unix socket; `@NAME` is the abstract one of that name. Where its backlog is
+    /// full the error is `WouldBlock`, and no event follows.
     pub fn connect_unix(path: &str) -> io::Result<Socket> {
         // SAFETY: all-zero bytes are a valid sockaddr_un.
         let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -134,7 +135,8 @@ impl Socket {
             length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + path.len();
         }
         let socket = Socket(new_socket_of(libc::AF_UNIX)?);
-        // SAFETY: `raw` is a socket address of at least `length` bytes; a path ends in zeros, a name with the length.
+        // SAFETY: `raw` is a socket address of at least `length` bytes; a path ends in zeros, a
+        // name with the length.
         check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length as libc::socklen_t) })?;
         Ok(socket)
     }
@@ -198,8 +200,8 @@ impl AsRawFd for Listener {
 }
 
 impl Listener {
-    /// Listens on `address` (port 0: any free one). With `shared`, several listeners can have the same address and the
-    /// kernel spreads connections over them (SO_REUSEPORT).
+    /// Listens on `address` (port 0: any free one). With `shared`, several listeners can have the
+    /// same address and the kernel spreads connections over them (SO_REUSEPORT).
     pub fn bind(address: &SocketAddr, backlog: i32, shared: bool) -> io::Result<Listener> {
         let fd = new_socket(address)?;
         set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -237,8 +239,8 @@ impl Listener {
     }
 }
 
-/// A port that is taken but not listened on: connections to it are refused for as long as this value lives, and no
-/// other socket is given the port. Freed when dropped.
+/// A port that is taken but not listened on: connections to it are refused for as long as this
+/// value lives, and no other socket is given the port. Freed when dropped.
 #[derive(Debug)]
 pub struct ReservedPort {
     _fd: OwnedFd,
@@ -269,8 +271,8 @@ pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
 /// The number of the error that says that a unix socket's backlog is full.
 pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
 
-/// Whether the error number of a connection that could not be opened speaks of its address alone, so that another address
-/// of the same name may do.
+/// Whether the error number of a connection that could not be opened speaks of its address alone,
+/// so that another address of the same name may do.
 pub fn is_of_address(error: u16) -> bool {
     let codes = [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT];
     codes.contains(&i32::from(error))

@@ -1,4 +1,5 @@
-//! Another process is stopped and goes on. In a process of its own: a test of the crate ends all children of its process.
+//! Another process is stopped and goes on. In a process of its own: a test of the crate ends all
+//! children of its process.
 
 use plimsoll_sys::pause::Pausable;
 use plimsoll_sys::probe::process::look_at;

@@ -1,4 +1,5 @@
-//! The URL of a target as people write it: what is connected to, what is asked there, and how it may be shown.
+//! The URL of a target as people write it: what is connected to, what is asked there, and how it
+//! may be shown.
 //!
 //! Not here: its addresses.
 
@@ -58,7 +59,8 @@ impl Url {
     }
 }
 
-/// Path and query with what cannot stand in them percent-encoded, as browsers do it (WHATWG URL, percent-encode sets).
+/// Path and query with what cannot stand in them percent-encoded, as browsers do it (WHATWG URL,
+/// percent-encode sets).
 fn target_in_ascii(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
     let mut in_query = false;
@@ -102,7 +104,8 @@ pub fn shown(url: &str) -> String {
     redact::url(url, Redact::All)
 }
 
-/// The URL as its user has typed it, for his own terminal: without user info and what bears the name of a secret.
+/// The URL as its user has typed it, for his own terminal: without user info and what bears the
+/// name of a secret.
 pub fn typed(url: &str) -> String {
     let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
     let (scheme, rest) =

@@ -1,6 +1,8 @@
-//! Inputs that are small and stand for very much: each reader takes time and memory in proportion to what it is given, or refuses it.
+//! Inputs that are small and stand for very much: each reader takes time and memory in proportion
+//! to what it is given, or refuses it.
 //!
-//! The bounds are generous: what is tested took minutes, or never ended. Not here: what readers make of what people have.
+//! The bounds are generous: what is tested took minutes, or never ended. Not here: what readers
+//! make of what people have.
 
 use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
 use plimsoll_traffic::grpc::Schema;

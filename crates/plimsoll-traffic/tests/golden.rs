@@ -1,5 +1,5 @@
-//! Bodies of JSON against another implementation of protobuf: what that makes of each stands in `golden/golden.json`, written by
-//! `golden/make.py`. Where it refuses a body, so do we.
+//! Bodies of JSON against another implementation of protobuf: what that makes of each stands in
+//! `golden/golden.json`, written by `golden/make.py`. Where it refuses a body, so do we.
 
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 use serde_json::Value;
@@ -78,7 +78,8 @@ fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
         let read = text(&expect);
         match made {
             Err(error) => wrong.push(format!("{} {body}: {error}", case["method"])),
-            // The same message has several forms: entries of maps in any order, and without what is usual; lists packed or not.
+            // The same message has several forms: entries of maps in any order, and without what is
+            // usual; lists packed or not.
             Ok(made) if made[5..] != expect && text(&made[5..]) != read => {
                 wrong.push(format!("{} {body}: {:02x?} and not {expect:02x?}", case["method"], &made[5..]));
             }

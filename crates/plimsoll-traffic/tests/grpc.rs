@@ -1,4 +1,5 @@
-//! Calls as people write them: descriptors out of `.proto` texts, JSON into messages and back, and what is said where that fails.
+//! Calls as people write them: descriptors out of `.proto` texts, JSON into messages and back, and
+//! what is said where that fails.
 
 use plimsoll_model::grpc_message::{MessageText, Messages, write_message};
 use plimsoll_model::{GrpcCall, Origin, Request, Route, Traffic};
@@ -103,7 +104,8 @@ fn text_of(method: &str) -> Arc<dyn MessageText> {
     texts(&Traffic::one(origin, route)).expect("types").remove(0).expect("of a call")
 }
 
-/// What Python's protobuf 7.36.2 makes of a body, and what it reads of it, with all fields, 64-bit numbers as numbers.
+/// What Python's protobuf 7.36.2 makes of a body, and what it reads of it, with all fields, 64-bit
+/// numbers as numbers.
 #[test]
 fn messages_are_those_of_another_implementation() {
     for (method, body, hex, json) in [

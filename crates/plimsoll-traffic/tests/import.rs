@@ -1,6 +1,8 @@
-//! Importers: what they make of files as the tools write them, what they say of those that are none, and that no file breaks them.
+//! Importers: what they make of files as the tools write them, what they say of those that are
+//! none, and that no file breaks them.
 //!
-//! What is expected stands beside each file, with what was left out below it; `PLIMSOLL_UPDATE_GOLDEN=1` writes it anew.
+//! What is expected stands beside each file, with what was left out below it;
+//! `PLIMSOLL_UPDATE_GOLDEN=1` writes it anew.
 
 use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
@@ -181,7 +183,8 @@ fn a_mix_that_was_imported_is_read() {
     }
 }
 
-/// As headless Chromium's recordings are: fields that stand there twice, and no bodies of forms with files.
+/// As headless Chromium's recordings are: fields that stand there twice, and no bodies of forms
+/// with files.
 #[test]
 fn what_browsers_leave_out_of_a_recording_is_said() {
     let field = |name: &str, value: &str| format!("{{\"name\": \"{name}\", \"value\": \"{value}\"}}");
@@ -376,7 +379,8 @@ fn what_is_none_of_them_is_refused_at_its_place() {
     assert!(jmx(&deep).expect_err("nothing").text.contains("no request"));
 }
 
-/// Documents that are like those of the tools: a word of the fixture is exchanged, doubled or left out.
+/// Documents that are like those of the tools: a word of the fixture is exchanged, doubled or left
+/// out.
 fn spoiled(name: &'static str) -> impl Strategy<Value = String> {
     let text = fixture(name);
     let words: Vec<String> =

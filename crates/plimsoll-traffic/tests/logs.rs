@@ -3,8 +3,8 @@
 use plimsoll_traffic::logs::{Entry, Format, FormatError, LineRoom, Stamp, find_format};
 use plimsoll_traffic::survey::Survey;
 
-/// What is expected of a line, in words: start in ms since the epoch (or `~` before a stamp that is an end), duration in us,
-/// method, target, status, bytes, client.
+/// What is expected of a line, in words: start in ms since the epoch (or `~` before a stamp that is
+/// an end), duration in us, method, target, status, bytes, client.
 fn shown(entry: &Entry) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());

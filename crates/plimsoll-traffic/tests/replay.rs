@@ -1,4 +1,5 @@
-//! From lines of a log to a load: what is asked, when, what is left out, and that nothing makes it panic.
+//! From lines of a log to a load: what is asked, when, what is left out, and that nothing makes it
+//! panic.
 
 use plimsoll_model::{Listed, Origin, Redact, StatusSet, Traffic};
 use plimsoll_traffic::logs::{Format, LineRoom, find_format};

@@ -19,7 +19,8 @@ pub fn headers() -> [(HeaderName, HeaderValue); 6] {
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-        // Not `no-referrer`: with it a browser sends `Origin: null` with the forms of these pages, too.
+        // Not `no-referrer`: with it a browser sends `Origin: null` with the forms of these pages,
+        // too.
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),

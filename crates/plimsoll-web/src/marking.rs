@@ -15,7 +15,8 @@ fn refused(failure: Failure) -> Problem {
     Problem::bad(failure.to_string())
 }
 
-/// Gives a run the marks that a form says: `tag` adds one, `untag` takes one away, `pin` is yes or no.
+/// Gives a run the marks that a form says: `tag` adds one, `untag` takes one away, `pin` is yes or
+/// no.
 pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem> {
     let path = run_path(shared, file)?;
     // Two forms that come at once change the marks one after the other.

@@ -241,7 +241,8 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
     }
 }
 
-/// Whether a file of traffic is TOML: its first line that says something is a table or `key = value`.
+/// Whether a file of traffic is TOML: its first line that says something is a table or
+/// `key = value`.
 fn is_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines

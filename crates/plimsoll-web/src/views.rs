@@ -268,8 +268,8 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     Ok(page("Runs", "/runs", &body, None))
 }
 
-/// One run: what `plimsoll report` writes, with what can be done with it. `may_act`: the browser has
-/// the token.
+/// One run: what `plimsoll report` writes, with what can be done with it. `may_act`: the browser
+/// has the token.
 pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
     let path = run_path(shared, file)?;
     let all = shared.runs(&RunFilter::default())?;

@@ -1,7 +1,8 @@
-//! Nanoseconds of CPU for each parsed reply: `cargo run --release -p plimsoll-wire --example parse_ns [replies]`.
+//! Nanoseconds of CPU for each parsed reply:
+//! `cargo run --release -p plimsoll-wire --example parse_ns [replies]`.
 //!
-//! Measures the parser alone on replies that are in cache, best of several rounds (the others were disturbed). Not
-//! here: the cost of receiving, which is the kernel's and many times larger.
+//! Measures the parser alone on replies that are in cache, best of several rounds (the others were
+//! disturbed). Not here: the cost of receiving, which is the kernel's and many times larger.
 
 #![expect(clippy::print_stdout, reason = "printing is what this program is for")]
 

@@ -1,7 +1,9 @@
-//! Who writes requests as a load goes on, and may hear their answers: what a worker knows of a script, and no more.
+//! Who writes requests as a load goes on, and may hear their answers: what a worker knows of a
+//! script, and no more.
 //!
-//! A batch is what goes out in one piece on a connection: one message or several, whose answers come in their order (pipelining).
-//! Not here: the language that scripts are written in, when something is asked, and what is counted of it.
+//! A batch is what goes out in one piece on a connection: one message or several, whose answers
+//! come in their order (pipelining). Not here: the language that scripts are written in, when
+//! something is asked, and what is counted of it.
 
 use crate::tls::TlsAgreed;
 use plimsoll_model::{Failure, LoadShape, RequestFailure, Stop};
@@ -11,7 +13,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Says what is asked, batch by batch. Each worker has one of its own.
 pub trait Author: Send + std::fmt::Debug {
-    /// Whether [`write`](Self::write) is to be asked for each batch; else the first is sent again and again.
+    /// Whether [`write`](Self::write) is to be asked for each batch; else the first is sent again
+    /// and again.
     fn writes_each(&self) -> bool;
 
     /// Whether [`delay_ns`](Self::delay_ns) is to be asked before each batch (closed loads).
@@ -20,7 +23,8 @@ pub trait Author: Send + std::fmt::Debug {
     /// Whether answers are to be handed over, with their heads and content.
     fn hears(&self) -> bool;
 
-    /// How many messages a batch has: rates count messages, and are kept as far as batches have so many.
+    /// How many messages a batch has: rates count messages, and are kept as far as batches have so
+    /// many.
     fn messages(&self) -> u32;
 
     /// Writes the next batch into `batch`, which is empty.
@@ -32,8 +36,9 @@ pub trait Author: Send + std::fmt::Debug {
     /// An answer has come.
     fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt>;
 
-    /// The answer to a batch of one message redirects. What is asked in its place, in time, is written into `batch`, which is empty, with
-    /// a mark: then the exchange goes on with that, and this answer is not heard. Returns whether it does. Only asked of those who hear.
+    /// The answer to a batch of one message redirects. What is asked in its place, in time, is
+    /// written into `batch`, which is empty, with a mark: then the exchange goes on with that, and
+    /// this answer is not heard. Returns whether it does. Only asked of those who hear.
     fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false
@@ -44,7 +49,8 @@ pub trait Author: Send + std::fmt::Debug {
         let _ = lost;
     }
 
-    /// A connection over TLS stands: what was agreed on there can be asked for. Only told to those who hear.
+    /// A connection over TLS stands: what was agreed on there can be asked for. Only told to those
+    /// who hear.
     fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
         let _ = agreed;
     }
@@ -57,8 +63,8 @@ pub struct Authorship {
     pub author: Box<dyn Author>,
     /// Instead of the plan's addresses.
     pub address: Option<SocketAddr>,
-    /// Set with the reason by whoever sees that the author does not come back: its worker is then given up, and the load ends with
-    /// what the others did.
+    /// Set with the reason by whoever sees that the author does not come back: its worker is then
+    /// given up, and the load ends with what the others did.
     pub given_up: Arc<OnceLock<String>>,
 }
 
@@ -116,7 +122,8 @@ pub struct AnswerTimes {
 }
 
 impl<'a> HeardAnswer<'a> {
-    /// The fields of its head, in their order: names as they came, values without the blanks around them.
+    /// The fields of its head, in their order: names as they came, values without the blanks around
+    /// them.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         self.head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
             let colon = line.iter().position(|byte| *byte == b':')?;
@@ -139,7 +146,8 @@ pub struct LostAnswer {
 /// Messages that go out in one piece.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// All of them, one after the other. Empty: what is asked is the plan's own request, over whichever protocol it is.
+    /// All of them, one after the other. Empty: what is asked is the plan's own request, over
+    /// whichever protocol it is.
     pub bytes: Vec<u8>,
     /// For each whether it asks for a head alone; their number is the number of answers.
     pub heads_only: Vec<bool>,

@@ -1,14 +1,18 @@
-//! One connection of a client: what it speaks, from its first byte to its last. No I/O and no clock.
+//! One connection of a client: what it speaks, from its first byte to its last. No I/O and no
+//! clock.
 //!
-//! The caller starts exchanges under numbers of its own as far as there is [`room`](Conn::room), carries to the peer what is
-//! to be sent ([`out`](Conn::out), [`sent`](Conn::sent)), hands over what came ([`receive`](Conn::receive)) and asks for the facts in it one by one
-//! ([`next`](Conn::next)), so that nothing is copied or kept for them. Which protocol it is (an enum, matched in full) and
-//! whether TLS lies below it make no difference to the caller; a plain connection that speaks HTTP/1.1 meets one branch a verb.
+//! The caller starts exchanges under numbers of its own as far as there is [`room`](Conn::room),
+//! carries to the peer what is to be sent ([`out`](Conn::out), [`sent`](Conn::sent)), hands over
+//! what came ([`receive`](Conn::receive)) and asks for the facts in it one by one
+//! ([`next`](Conn::next)), so that nothing is copied or kept for them. Which protocol it is (an
+//! enum, matched in full) and whether TLS lies below it make no difference to the caller; a plain
+//! connection that speaks HTTP/1.1 meets one branch a verb.
 //!
-//! Bytes that are to be sent may come due without a request: when a connection over TLS begins, and when [`Fact::Owes`] says so.
-//! An exchange that is given up takes the connection with it only where the protocol cannot go on without it: ask
-//! [`is_over`](Conn::is_over). Where several exchanges are under way, what is started while facts are asked for is sent after
-//! them, in one go: [`start`](Conn::start) says so.
+//! Bytes that are to be sent may come due without a request: when a connection over TLS begins, and
+//! when [`Fact::Owes`] says so. An exchange that is given up takes the connection with it only
+//! where the protocol cannot go on without it: ask [`is_over`](Conn::is_over). Where several
+//! exchanges are under way, what is started while facts are asked for is sent after them, in one
+//! go: [`start`](Conn::start) says so.
 //!
 //! Not here: sockets, deadlines, how often something is tried, what a status means.
 
@@ -90,13 +94,14 @@ impl Conn {
         Conn { tls: None, protocol: Protocol::H1(H1::new()) }
     }
 
-    /// A plain connection that speaks HTTP/2, as both sides know beforehand, with up to so many exchanges at a time.
+    /// A plain connection that speaks HTTP/2, as both sides know beforehand, with up to so many
+    /// exchanges at a time.
     pub fn h2(streams: u32) -> Conn {
         Conn { tls: None, protocol: Protocol::H2(Box::new(H2::new(streams))) }
     }
 
-    /// A connection over TLS; its first message is to be sent at once, and it stands when [`Fact::Stands`] says so. With up to
-    /// so many exchanges at a time, if HTTP/2 is agreed on.
+    /// A connection over TLS; its first message is to be sent at once, and it stands when
+    /// [`Fact::Stands`] says so. With up to so many exchanges at a time, if HTTP/2 is agreed on.
     pub fn over_tls(client: &Client, streams: u32) -> Result<Conn, TlsFailure> {
         let tls = Tls {
             session: client.session()?,
@@ -121,8 +126,9 @@ impl Conn {
         self.tls.as_ref()?.session.agreed()
     }
 
-    /// The fields of the head that was read last, a line each, where content is asked for: right after the first fact of an
-    /// answer they are that answer's. Only over HTTP/2; over HTTP/1.1 they are among the bytes of pieces.
+    /// The fields of the head that was read last, a line each, where content is asked for: right
+    /// after the first fact of an answer they are that answer's. Only over HTTP/2; over HTTP/1.1
+    /// they are among the bytes of pieces.
     pub fn fields(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
@@ -142,7 +148,8 @@ impl Conn {
         }
     }
 
-    /// How many exchanges at a time the server takes on the connection, as far as it has said by now; `None`: any number.
+    /// How many exchanges at a time the server takes on the connection, as far as it has said by
+    /// now; `None`: any number.
     pub fn streams_allowed(&self) -> Option<u32> {
         match &self.protocol {
             Protocol::H1(_) => Some(1),
@@ -150,7 +157,8 @@ impl Conn {
         }
     }
 
-    /// What was said with gRPC's status of the call that was answered last, percent-encoded as on the wire, the beginning of it.
+    /// What was said with gRPC's status of the call that was answered last, percent-encoded as on
+    /// the wire, the beginning of it.
     pub fn call_message(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
@@ -158,8 +166,8 @@ impl Conn {
         }
     }
 
-    /// What is wrong with the messages of the call that was answered last, although its server says `OK`: the answer tells the
-    /// status that clients make of it.
+    /// What is wrong with the messages of the call that was answered last, although its server says
+    /// `OK`: the answer tells the status that clients make of it.
     #[inline]
     pub fn call_fault(&self) -> Option<CallFault> {
         match &self.protocol {
@@ -168,7 +176,8 @@ impl Conn {
         }
     }
 
-    /// Whether the call that was answered last has a message that usual clients of gRPC refuse for its length.
+    /// Whether the call that was answered last has a message that usual clients of gRPC refuse for
+    /// its length.
     #[inline]
     pub fn call_is_large(&self) -> bool {
         match &self.protocol {
@@ -194,7 +203,8 @@ impl Conn {
         }
     }
 
-    /// Whether something is to be sent that no exchange asked for, or for which there was no room before.
+    /// Whether something is to be sent that no exchange asked for, or for which there was no room
+    /// before.
     pub fn wants_to_send(&self) -> bool {
         match &self.protocol {
             Protocol::H1(h1) => h1.unsent().is_some(),
@@ -202,7 +212,8 @@ impl Conn {
         }
     }
 
-    /// Whether the connection is of no more use: no exchange is under way, and none can be started ever.
+    /// Whether the connection is of no more use: no exchange is under way, and none can be started
+    /// ever.
     #[inline]
     pub fn is_over(&self) -> bool {
         match &self.protocol {
@@ -219,8 +230,8 @@ impl Conn {
         }
     }
 
-    /// Starts an exchange, for which there must be room. Returns whether its request is to be sent now; else it goes with what is
-    /// sent next, of which a fact tells.
+    /// Starts an exchange, for which there must be room. Returns whether its request is to be sent
+    /// now; else it goes with what is sent next, of which a fact tells.
     #[inline(always)]
     pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) -> bool {
         match &mut self.protocol {
@@ -235,8 +246,9 @@ impl Conn {
         }
     }
 
-    /// What is to be sent next; empty if there is nothing. `request` gives the request of an exchange under way, the same as
-    /// at its start; `scratch` is room for bytes that are made for the purpose.
+    /// What is to be sent next; empty if there is nothing. `request` gives the request of an
+    /// exchange under way, the same as at its start; `scratch` is room for bytes that are made for
+    /// the purpose.
     ///
     /// What was sent of it [`sent`](Self::sent) must be told before it is asked for again.
     #[inline(always)]
@@ -306,8 +318,8 @@ impl Conn {
         scratch
     }
 
-    /// So many bytes of what [`out`](Self::out) gave last were sent; `scratch` is as it left it. Returns whether nothing
-    /// more is to be sent.
+    /// So many bytes of what [`out`](Self::out) gave last were sent; `scratch` is as it left it.
+    /// Returns whether nothing more is to be sent.
     #[inline(always)]
     pub fn sent(&mut self, count: usize, scratch: &[u8]) -> bool {
         if self.tls.is_some() {
@@ -340,7 +352,8 @@ impl Conn {
         tls.unsent.is_empty() && !self.wants_to_send()
     }
 
-    /// Takes what has come from the network; its facts are told by [`next`](Self::next). `scratch` is room for what TLS makes of it.
+    /// Takes what has come from the network; its facts are told by [`next`](Self::next). `scratch`
+    /// is room for what TLS makes of it.
     #[inline(always)]
     pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Incoming<'a> {
         if self.tls.is_some() {
@@ -440,8 +453,8 @@ impl Conn {
         })
     }
 
-    /// The peer has ended the connection: what that means for an exchange under way, again and again until it is `None`. The
-    /// connection is over then.
+    /// The peer has ended the connection: what that means for an exchange under way, again and
+    /// again until it is `None`. The connection is over then.
     pub fn end(&mut self) -> Option<Fact<'static>> {
         let vouched = self.tls.as_ref().is_none_or(|tls| tls.ended);
         match &mut self.protocol {
@@ -462,8 +475,8 @@ impl Conn {
         }
     }
 
-    /// The connection is broken: an exchange that was under way, again and again until it is `None`. The connection is over
-    /// then.
+    /// The connection is broken: an exchange that was under way, again and again until it is
+    /// `None`. The connection is over then.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         match &mut self.protocol {
             Protocol::H1(h1) => h1.give_up(),

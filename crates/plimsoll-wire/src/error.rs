@@ -1,19 +1,20 @@
-//! What a server can do wrong on a connection, whatever protocol is spoken there: it sends what is no answer, or it ends before
-//! an answer does. Not here: what goes wrong in TLS (`plimsoll_model::TlsFailure`), statuses, timeouts.
+//! What a server can do wrong on a connection, whatever protocol is spoken there: it sends what is
+//! no answer, or it ends before an answer does. Not here: what goes wrong in TLS
+//! (`plimsoll_model::TlsFailure`), statuses, timeouts.
 
 use plimsoll_model::H2Error;
 use thiserror::Error;
 
-/// What the server sent is not HTTP, or not what was asked for. Always the fault of the server (or of something in between), and
-/// mostly the end of the connection.
+/// What the server sent is not HTTP, or not what was asked for. Always the fault of the server (or
+/// of something in between), and mostly the end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
     /// No `HTTP/1.0` or `HTTP/1.1` status line with a status of three digits
     /// ([RFC 9112, 4](https://www.rfc-editor.org/rfc/rfc9112#section-4)).
     #[error("the answer does not start with an HTTP/1.0 or HTTP/1.1 status line")]
     BadStatusLine,
-    /// A header line without a valid name, with a NUL or a lone CR, or folded where that would change the framing
-    /// ([RFC 9112, 5](https://www.rfc-editor.org/rfc/rfc9112#section-5)).
+    /// A header line without a valid name, with a NUL or a lone CR, or folded where that would
+    /// change the framing ([RFC 9112, 5](https://www.rfc-editor.org/rfc/rfc9112#section-5)).
     #[error("a header line of the answer is malformed")]
     BadHeader,
     /// Head or trailers beyond [`HEAD_BYTES_MAX`](crate::h1::HEAD_BYTES_MAX) or
@@ -24,7 +25,8 @@ pub enum ProtocolError {
     /// ([RFC 9112, 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
     #[error("the Content-Length of the answer is not a number or contradicts itself")]
     BadContentLength,
-    /// Broken chunk framing, or a size line beyond [`CHUNK_LINE_BYTES_MAX`](crate::h1::CHUNK_LINE_BYTES_MAX).
+    /// Broken chunk framing, or a size line beyond
+    /// [`CHUNK_LINE_BYTES_MAX`](crate::h1::CHUNK_LINE_BYTES_MAX).
     #[error("the chunked framing of the answer is broken")]
     BadChunk,
     /// `101 Switching Protocols`, which nobody asked for.
@@ -37,14 +39,16 @@ pub enum ProtocolError {
     #[error("the server sent bytes that no request asked for")]
     Surplus,
 
-    /// No settings as the first frame ([RFC 9113, 3.4](https://www.rfc-editor.org/rfc/rfc9113#section-3.4)).
+    /// No settings as the first frame ([RFC 9113,
+    /// 3.4](https://www.rfc-editor.org/rfc/rfc9113#section-3.4)).
     #[error("the server does not speak HTTP/2 there")]
     NotHttp2,
     /// A frame longer than was allowed, or of another length than its kind has
     /// ([RFC 9113, 4.2](https://www.rfc-editor.org/rfc/rfc9113#section-4.2)).
     #[error("a frame has a length that none of its kind may have")]
     FrameSize,
-    /// A frame where none of its kind may be: of the wrong stream, of one that does not exist, between the pieces of a head.
+    /// A frame where none of its kind may be: of the wrong stream, of one that does not exist,
+    /// between the pieces of a head.
     #[error("a frame came where none of its kind may")]
     FrameOrder,
     /// Padding as long as the frame it is in, or longer.
@@ -74,7 +78,8 @@ pub enum ProtocolError {
     /// A status that is none of 100 to 999, or none that may stand there.
     #[error("the status of the answer is none of 100 to 999, or may not stand there")]
     BadStatus,
-    /// A field that HTTP/2 has no place for ([RFC 9113, 8.2.2](https://www.rfc-editor.org/rfc/rfc9113#section-8.2.2)).
+    /// A field that HTTP/2 has no place for ([RFC 9113,
+    /// 8.2.2](https://www.rfc-editor.org/rfc/rfc9113#section-8.2.2)).
     #[error("the answer has a header of HTTP/1.1 connections, which HTTP/2 forbids")]
     ConnectionHeader,
     /// Content of another length than was said.
@@ -103,7 +108,8 @@ impl ProtocolError {
 /// The connection was closed, and that did not end a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum EndError {
-    /// Before the first byte of a reply: what happens when a kept-alive connection is closed as idle.
+    /// Before the first byte of a reply: what happens when a kept-alive connection is closed as
+    /// idle.
     #[error("the server closed the connection without a response")]
     NothingReceived,
     /// In the midst of a reply.

@@ -1,4 +1,5 @@
-//! What a connection has to tell of the bytes that came: facts, one at a time, in the order in which they happened.
+//! What a connection has to tell of the bytes that came: facts, one at a time, in the order in
+//! which they happened.
 
 use crate::error::{ExchangeError, ProtocolError};
 use plimsoll_model::{H2Error, TlsFailure};
@@ -9,8 +10,8 @@ pub type ExchangeNumber = u32;
 /// Bytes of an answer as they came, without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Piece<'a> {
-    /// Over HTTP/1.1 with the framing and fields among them, those that end an answer with what came beyond it; over HTTP/2 its
-    /// content alone.
+    /// Over HTTP/1.1 with the framing and fields among them, those that end an answer with what
+    /// came beyond it; over HTTP/2 its content alone.
     pub bytes: &'a [u8],
     /// How many of them are content, and where that ends.
     pub(crate) content_bytes: usize,
@@ -34,7 +35,8 @@ impl<'a> Piece<'a> {
 /// Something that has come true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact<'a> {
-    /// TLS is agreed on: requests can be started. Nobody is told so of a plain connection, which stands at once.
+    /// TLS is agreed on: requests can be started. Nobody is told so of a plain connection, which
+    /// stands at once.
     Stands {
         /// An earlier session was taken up again.
         resumed: bool,
@@ -63,7 +65,8 @@ pub enum Fact<'a> {
         exchange: ExchangeNumber,
         /// Its status, 200 to 999.
         status: u16,
-        /// What gRPC's status says in it, in its trailers or, where it has nothing else, in its head.
+        /// What gRPC's status says in it, in its trailers or, where it has nothing else, in its
+        /// head.
         grpc_status: Option<u16>,
         /// Bytes of content in all, without framing.
         body_bytes: u64,
@@ -81,14 +84,16 @@ pub enum Fact<'a> {
         /// What came last.
         piece: Piece<'a>,
     },
-    /// The server has not taken an exchange's request, and has done nothing for it: it can be asked again, elsewhere.
+    /// The server has not taken an exchange's request, and has done nothing for it: it can be asked
+    /// again, elsewhere.
     Refused {
         /// Which.
         exchange: ExchangeNumber,
         /// What has become of it, if it is not asked again.
         error: ExchangeError,
     },
-    /// The server is about to end the connection: what it has taken it may still answer, and no exchange can be started any more.
+    /// The server is about to end the connection: what it has taken it may still answer, and no
+    /// exchange can be started any more.
     Leaves {
         /// Why.
         error: H2Error,
@@ -97,12 +102,15 @@ pub enum Fact<'a> {
     Broke(ProtocolError),
     /// Bytes that no request asked for: the connection is over.
     Surplus(&'a [u8]),
-    /// The server has used up what it might send until it is told of more, of one answer or of all together: it waits for us.
+    /// The server has used up what it might send until it is told of more, of one answer or of all
+    /// together: it waits for us.
     WindowEmpty,
     /// Something is to be sent that no request asked for, such as an acknowledgement.
     Owes,
-    /// The peer has ended its stream in a way that TLS vouches for: [`Conn::end`](crate::Conn::end) says what follows.
+    /// The peer has ended its stream in a way that TLS vouches for: [`Conn::end`](crate::Conn::end)
+    /// says what follows.
     Ended,
-    /// TLS has failed. What is to be sent now is the alert that tells the peer; the connection is over.
+    /// TLS has failed. What is to be sent now is the alert that tells the peer; the connection is
+    /// over.
     TlsFailed(TlsFailure),
 }

@@ -1,7 +1,7 @@
 //! Where an answer redirects to, and what is asked there.
 //!
-//! Only what the same origin serves is followed: another host is another load, that nobody has asked for. Not here: whether a
-//! redirect is followed at all, and the requests themselves.
+//! Only what the same origin serves is followed: another host is another load, that nobody has
+//! asked for. Not here: whether a redirect is followed at all, and the requests themselves.
 
 use plimsoll_model::Origin;
 
@@ -29,7 +29,8 @@ pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Whether what is asked next is asked with GET, as everybody does: methods that change something turn into it.
+/// Whether what is asked next is asked with GET, as everybody does: methods that change something
+/// turn into it.
 pub fn turns_into_get(status: u16, method: &str) -> bool {
     matches!(status, 301..=303) && !matches!(method, "GET" | "HEAD")
 }

@@ -1,4 +1,5 @@
-//! A request, encoded once in each form that connections may turn out to speak, and what is wanted of its answer.
+//! A request, encoded once in each form that connections may turn out to speak, and what is wanted
+//! of its answer.
 
 use crate::author::Batch;
 use crate::h1::{self, Called, Expect};
@@ -30,7 +31,8 @@ struct InH2 {
 }
 
 impl EncodedRequest {
-    /// Encodes a request for HTTP/1.1, of whose answer nothing is wanted but its status and its end.
+    /// Encodes a request for HTTP/1.1, of whose answer nothing is wanted but its status and its
+    /// end.
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
         let expect = Expect {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
@@ -50,28 +52,29 @@ impl EncodedRequest {
         self
     }
 
-    /// The same with the content of its answer asked for, which then is in the facts; over HTTP/2 with the fields of its head, too
-    /// ([`Conn::fields`](crate::Conn::fields)).
+    /// The same with the content of its answer asked for, which then is in the facts; over HTTP/2
+    /// with the fields of its head, too ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
         self
     }
 
-    /// The same with each message of its content sent when one more of the answer has come, instead of all in one go. Its content is
-    /// messages of gRPC's.
+    /// The same with each message of its content sent when one more of the answer has come, instead
+    /// of all in one go. Its content is messages of gRPC's.
     pub fn in_turn(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(Called::IN_TURN);
         self
     }
 
-    /// The same as a call whose answer has one message: any other number is a failure, whatever the server says.
+    /// The same as a call whose answer has one message: any other number is a failure, whatever the
+    /// server says.
     pub fn with_one_message(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(Called::ONE_MESSAGE);
         self
     }
 
-    /// Becomes another request of the same kind as `like`: with its method, and the same wishes of its answer. What is in the
-    /// parts is in order; the room is used again.
+    /// Becomes another request of the same kind as `like`: with its method, and the same wishes of
+    /// its answer. What is in the parts is in order; the room is used again.
     pub fn rewrite(&mut self, like: &EncodedRequest, parts: &h1::RequestParts) {
         let bytes = Arc::make_mut(&mut self.h1);
         bytes.clear();
@@ -85,8 +88,9 @@ impl EncodedRequest {
         (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
     }
 
-    /// Becomes what somebody has written as it is to be on the wire, for HTTP/1.1 alone. The batch is left with what was here, as
-    /// room for the next. `content`: the content of the answers is asked for.
+    /// Becomes what somebody has written as it is to be on the wire, for HTTP/1.1 alone. The batch
+    /// is left with what was here, as room for the next. `content`: the content of the answers is
+    /// asked for.
     pub fn rewrite_as(&mut self, batch: &mut Batch, content: bool) {
         std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
         let head_request = batch.heads_only.first().copied().unwrap_or(false);
@@ -95,7 +99,8 @@ impl EncodedRequest {
             std::mem::swap(&mut self.heads_only, &mut batch.heads_only);
         }
         (self.h2, self.body_bytes, self.after_body) = (None, 0, 0);
-        // Whether the connection goes on is the server's to say, which has read the request, unless it is for one alone.
+        // Whether the connection goes on is the server's to say, which has read the request, unless
+        // it is for one alone.
         self.expect = Expect { head_request, content, call: Called::NO };
     }
 
@@ -116,7 +121,8 @@ impl EncodedRequest {
         &self.h1
     }
 
-    /// As HTTP/2 sends it, for people: the fields of its head in lines as over HTTP/1.1, and its content.
+    /// As HTTP/2 sends it, for people: the fields of its head in lines as over HTTP/1.1, and its
+    /// content.
     pub fn h2_in_lines(&self) -> Vec<u8> {
         let H2Request { head, body, .. } = self.h2();
         let mut lines = Vec::new();

@@ -1,5 +1,5 @@
-//! `--curl`: the request of a command line of curl, as flags would have said it, with the files that it names. What the line means is
-//! `plimsoll_traffic`'s to say.
+//! `--curl`: the request of a command line of curl, as flags would have said it, with the files
+//! that it names. What the line means is `plimsoll_traffic`'s to say.
 
 use crate::args::RequestArgs;
 use base64::Engine;
@@ -10,8 +10,8 @@ use plimsoll_study::fields;
 use plimsoll_study::output::note;
 use plimsoll_traffic::import::curl::{CurlRequest, words};
 
-/// The flags with what the line says in place of them, and its body. What is not carried over is said, but for what is of no
-/// consequence.
+/// The flags with what the line says in place of them, and its body. What is not carried over is
+/// said, but for what is of no consequence.
 pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<GivenBody>), Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
     let curl = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;

@@ -1,4 +1,5 @@
-//! Every command line that a help text, the README or a page of docs/ shows is understood as it stands there.
+//! Every command line that a help text, the README or a page of docs/ shows is understood as it
+//! stands there.
 
 use crate::args::Cli;
 use clap::CommandFactory;
@@ -66,7 +67,8 @@ fn examples_of_markdown(text: &str) -> Vec<String> {
     examples
 }
 
-/// All pages of documentation: the top README.md, that of lab/, and every Markdown file below docs/.
+/// All pages of documentation: the top README.md, that of lab/, and every Markdown file below
+/// docs/.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut pages = vec![root.join("README.md"), root.join("lab/README.md")];

@@ -1,5 +1,5 @@
-//! What is shown while something runs: a few lines that are rewritten on a terminal, or plain lines now and then.
-//! Always on standard error, so that standard output holds the result alone.
+//! What is shown while something runs: a few lines that are rewritten on a terminal, or plain lines
+//! now and then. Always on standard error, so that standard output holds the result alone.
 
 use plimsoll_model::steering::lines;
 use plimsoll_report::text::broken;
@@ -55,8 +55,8 @@ impl Live {
         if rows < ROWS_MIN {
             lines.truncate(1);
         }
-        // One write, so that nothing is seen half done; without wrapping, so that a terminal that was just made narrower
-        // does not break what will be taken back by lines.
+        // One write, so that nothing is seen half done; without wrapping, so that a terminal that
+        // was just made narrower does not break what will be taken back by lines.
         let text = format!("{}\x1b[?7l{}\x1b[?7h", self.back(), lines.join("\n"));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = lines.len();

@@ -1,5 +1,5 @@
-//! plimsoll, the program: the outside world of arguments, files, terminals and exit codes. It connects the engine, the
-//! analysis and the report; arithmetic, protocols and layout are theirs.
+//! plimsoll, the program: the outside world of arguments, files, terminals and exit codes. It
+//! connects the engine, the analysis and the report; arithmetic, protocols and layout are theirs.
 
 #![forbid(unsafe_code)]
 
@@ -85,7 +85,8 @@ fn ended(result: Result<u8, Failure>) -> u8 {
     }
 }
 
-/// Other tools' command lines are theirs: `plimsoll wrk ...`, and this program under another's name.
+/// Other tools' command lines are theirs: `plimsoll wrk ...`, and this program under another's
+/// name.
 fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
     let called = Path::new(words.first()?).file_name()?.to_str().unwrap_or_default();
     let (name, words) = match words.get(1).and_then(|word| word.to_str()) {
@@ -165,7 +166,8 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         | Command::Demo(_)
         | Command::Explain(_)
         | Command::Overload(_)) => {
-            // What measures has an end of its own to come to when it is interrupted; others just end.
+            // What measures has an end of its own to come to when it is interrupted; others just
+            // end.
             plimsoll_sys::signal::catch_interrupts();
             match experiment::asked(measuring)? {
                 Some((asked, terms)) => experiment::carry_out(asked, &terms),
@@ -192,7 +194,8 @@ fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Hid
 /// Flags whose value may be left out, and what then stands for it.
 const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
 
-/// Understands the arguments. In `run --pprof URL` the only address is the target, not the value of the flag before it.
+/// Understands the arguments. In `run --pprof URL` the only address is the target, not the value of
+/// the flag before it.
 fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     let understood = |arguments: &[OsString]| match short_help::is_wanted(arguments) {
         true => short_help::with_short_help(Cli::command()).try_get_matches_from(arguments),

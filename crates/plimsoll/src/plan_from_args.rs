@@ -1,9 +1,9 @@
-//! From the flags that several commands share to plans and terms: what is asked of each target, and how. Contradictions and bad
-//! values are refused here, before anything is looked up or started; nothing of the world is needed but the files of a body
-//! and of traffic.
+//! From the flags that several commands share to plans and terms: what is asked of each target, and
+//! how. Contradictions and bad values are refused here, before anything is looked up or started;
+//! nothing of the world is needed but the files of a body and of traffic.
 //!
-//! Not here: the load and what is to be found out (each command's own), and whether the machine and the target are as the flags
-//! say (`base`).
+//! Not here: the load and what is to be found out (each command's own), and whether the machine and
+//! the target are as the flags say (`base`).
 
 use crate::args::redaction;
 use crate::args::{
@@ -34,8 +34,9 @@ use std::sync::OnceLock;
 /// What stands for a place on the target itself.
 const AUTO: &str = "auto";
 
-/// The plan of one user for each of several URLs, the first in `request` or in a file, and the terms that they share: probes,
-/// profiles, builds, conditions and places are those of nobody yet. Beside them the load that a file carries along.
+/// The plan of one user for each of several URLs, the first in `request` or in a file, and the
+/// terms that they share: probes, profiles, builds, conditions and places are those of nobody yet.
+/// Beside them the load that a file carries along.
 pub fn plans(
     request: &RequestArgs,
     more: &[String],
@@ -363,7 +364,8 @@ pub fn stored(args: &OutputArgs, file: Option<&Path>, store: &StoreArgs) -> Resu
     Ok(OutputTerms { store: folder, tags, ..output(args, file)? })
 }
 
-/// A tag: `key=value`. Tags stand in run files as they are, so that nothing that looks like a secret may be one.
+/// A tag: `key=value`. Tags stand in run files as they are, so that nothing that looks like a
+/// secret may be one.
 fn tag(text: &str) -> Result<(String, String), Failure> {
     let refused = |why: &str| Failure::usage(format!("--tag: {why}"));
     let (key, value) = text.split_once('=').ok_or_else(|| refused("write KEY=VALUE, such as --tag release=1.4"))?;
@@ -480,7 +482,8 @@ fn carriage(
     Ok(Carriage { unix, resolve, close_reset, tls, http, streams_max, ..Carriage::tcp(Vec::new()) })
 }
 
-/// A seed that differs from run to run; it is shown, so that a run can be repeated. There is one for a process.
+/// A seed that differs from run to run; it is shown, so that a run can be repeated. There is one
+/// for a process.
 pub fn fresh_seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| {

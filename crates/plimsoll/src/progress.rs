@@ -15,7 +15,8 @@ const RATES_MAX: usize = 480;
 pub struct Meter {
     recent: VecDeque<RouteFigures>,
     bad: u64,
-    /// Successes a second, oldest first, each over `ticks_each` ticks; then the sum of the stretch under way.
+    /// Successes a second, oldest first, each over `ticks_each` ticks; then the sum of the stretch
+    /// under way.
     rates: Vec<f64>,
     ticks_each: usize,
     under_way: (usize, u64),

@@ -1,5 +1,6 @@
-//! Why a command line is not understood, as one sentence with one way out. clap knows the reason; its text quotes what was
-//! given, which may be a secret that landed in the wrong place (`-H Authorization: abc` without quotes).
+//! Why a command line is not understood, as one sentence with one way out. clap knows the reason;
+//! its text quotes what was given, which may be a secret that landed in the wrong place (`-H
+//! Authorization: abc` without quotes).
 //!
 //! Not here: values that clap takes and `plan_from_args` refuses.
 
@@ -49,7 +50,8 @@ fn is_plain(cli: &Command, written: &str) -> bool {
     plain
 }
 
-/// The command that an error is of, as clap shows how it is used: `Usage: plimsoll run [OPTIONS] ...`.
+/// The command that an error is of, as clap shows how it is used:
+/// `Usage: plimsoll run [OPTIONS] ...`.
 fn command_of(cli: &Command, error: &Error) -> Option<String> {
     let usage = words(error, ContextKind::Usage).join(" ");
     let named = usage.split_whitespace().skip_while(|word| *word != "plimsoll").nth(1)?;

@@ -1,4 +1,5 @@
-//! The verb `run` as other tools' command lines call it ([`RunVerb`]): one interpretation and one record, whoever asks.
+//! The verb `run` as other tools' command lines call it ([`RunVerb`]): one interpretation and one
+//! record, whoever asks.
 //!
 //! Not here: other tools' words and output (`plimsoll_compat`), and how a load is carried out.
 

@@ -1,8 +1,9 @@
-//! What of a command line must not stand in a message: every flag of every command has a class here, and the class says what of
-//! its value may be repeated. A flag that nobody classified is not repeated at all.
+//! What of a command line must not stand in a message: every flag of every command has a class
+//! here, and the class says what of its value may be repeated. A flag that nobody classified is not
+//! repeated at all.
 //!
-//! Not here: what of a URL, header or path is harmless (`plimsoll_model::redact`), and what is recorded: that is made of what was
-//! understood, never of its text (`plimsoll_model::terms`).
+//! Not here: what of a URL, header or path is harmless (`plimsoll_model::redact`), and what is
+//! recorded: that is made of what was understood, never of its text (`plimsoll_model::terms`).
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
@@ -147,7 +148,8 @@ fn shown(class: Class, value: &str) -> String {
     }
 }
 
-/// Whether something can be the name of a field: one word. What is none may be a value whose colon stands elsewhere.
+/// Whether something can be the name of a field: one word. What is none may be a value whose colon
+/// stands elsewhere.
 fn is_field_name(name: &str) -> bool {
     let name = name.trim();
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -169,7 +171,8 @@ pub fn hidden_of(command: &Command, matches: &ArgMatches) -> Hidden {
     Hidden::new(hidden(command, matches))
 }
 
-/// What of the values given must not stand in a message: each as a whole, and the parts that errors quote.
+/// What of the values given must not stand in a message: each as a whole, and the parts that errors
+/// quote.
 fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     let mut hidden = Vec::new();
     for arg in command.get_arguments() {

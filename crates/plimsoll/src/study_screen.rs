@@ -1,6 +1,7 @@
 //! How a study looks while it is carried out: progress on a terminal, and lines that stay.
 //!
-//! Not here: the terminal itself (`live`), the figures of the moment (`progress`), and texts (`plimsoll_report`).
+//! Not here: the terminal itself (`live`), the figures of the moment (`progress`), and texts
+//! (`plimsoll_report`).
 
 use crate::live::Live;
 use crate::progress::Meter;

@@ -1,8 +1,14 @@
-//! How often the stated figures are true: searches on simulated servers whose load line is known, over many seeds.
+//! How often the stated figures are true: searches on simulated servers whose load line is known,
+//! over many seeds.
 //!
-//! `cargo run --release -p plimsoll-analysis --example truth -- find [SEEDS] [BUDGET_S] [MODEL] [CAPACITY] [quiet|disturbed] [SEED]`
-//! prints a row for each model, capacity and noise: how often the 90 % interval covers the truth, how often a stated estimate lies
-//! more than 3 % above it, how wide the interval is. With SEED the trials of that one search are printed.
+//! ```sh
+//! cargo run --release -p plimsoll-analysis --example truth -- \
+//!     find [SEEDS] [BUDGET_S] [MODEL] [CAPACITY] [quiet|disturbed] [SEED]
+//! ```
+//!
+//! It prints a row for each model, capacity and noise: how often the 90 % interval covers the
+//! truth, how often a stated estimate lies more than 3 % above it, how wide the interval is. With
+//! SEED the trials of that one search are printed.
 
 #[path = "../../tests/simulator/mod.rs"]
 mod simulator;
@@ -20,7 +26,8 @@ const MODELS: [(&str, Kind); 4] = [
 ];
 const CAPACITIES: [f64; 5] = [10.0, 100.0, 1_000.0, 12_000.0, 100_000.0];
 
-/// Servers whose capacity changes with time, their nominal capacity, and what they serve for half an hour.
+/// Servers whose capacity changes with time, their nominal capacity, and what they serve for half
+/// an hour.
 const OVER_TIME: [(&str, Kind, f64, f64); 12] = [
     ("3 000 a minute", Kind::Quota(3_000.0, 60.0), 2_000.0, 50.0),
     ("500 in 10 s", Kind::Quota(500.0, 10.0), 2_000.0, 50.0),

@@ -1,11 +1,13 @@
-//! Comparisons of simulated builds, request by request, on machines that drift, jitter and are disturbed: how often a verdict is
-//! wrong, and how often intervals hold the truth ([`tables`]). A small seeded part is asserted in the crate's tests.
+//! Comparisons of simulated builds, request by request, on machines that drift, jitter and are
+//! disturbed: how often a verdict is wrong, and how often intervals hold the truth ([`tables`]). A
+//! small seeded part is asserted in the crate's tests.
 //!
-//! A load is a closed one of [`USERS`] users, or an open one at [`RATE`]; each request takes a time that is drawn, times what
-//! the machine does to this load, times what the build and its process are. [`HERE`] has the noise of the machine of
-//! docs/reference/benchmarks.md, as the middle of eight real comparisons: ratios of blocks of 400 ms had
-//! a standard deviation of 3.9 % (by the median absolute deviation), 11 % of the blocks were out by more than four of these, and goodput wandered by 15 %,
-//! remembering itself from block to block (autocorrelation 0.7).
+//! A load is a closed one of [`USERS`] users, or an open one at [`RATE`]; each request takes a time
+//! that is drawn, times what the machine does to this load, times what the build and its process
+//! are. [`HERE`] has the noise of the machine of docs/reference/benchmarks.md, as the middle of
+//! eight real comparisons: ratios of blocks of 400 ms had a standard deviation of 3.9 % (by the
+//! median absolute deviation), 11 % of the blocks were out by more than four of these, and goodput
+//! wandered by 15 %, remembering itself from block to block (autocorrelation 0.7).
 
 #![allow(dead_code)]
 
@@ -36,14 +38,17 @@ pub const BLOCKS: usize = 40;
 pub struct Machine {
     /// Standard deviation of the white noise of a load, in logarithms.
     pub white: f64,
-    /// Standard deviation of the drift, in logarithms, and how much of it is left from load to load.
+    /// Standard deviation of the drift, in logarithms, and how much of it is left from load to
+    /// load.
     pub drift: f64,
     pub memory: f64,
     /// Share of the loads that are disturbed unseen: they reach 60 to 95 %.
     pub disturbed: f64,
-    /// Share of the loads in which others are seen to use half of the machine: they reach 40 to 95 %.
+    /// Share of the loads in which others are seen to use half of the machine: they reach 40 to 95
+    /// %.
     pub others: f64,
-    /// Some loads are out by any amount (a Student distribution with 2 degrees of freedom, of this scale).
+    /// Some loads are out by any amount (a Student distribution with 2 degrees of freedom, of this
+    /// scale).
     pub heavy: f64,
     /// Goodput falls by this share over a minute, on either side.
     pub falling: f64,
@@ -86,7 +91,8 @@ pub struct World {
     /// B's goodput against A's, where nothing is hidden.
     pub ratio: f64,
     pub hidden: Hidden,
-    /// Standard deviation of one start of a build, in logarithms; with builds that are started afresh for each load.
+    /// Standard deviation of one start of a build, in logarithms; with builds that are started
+    /// afresh for each load.
     pub offset: f64,
     pub fresh: bool,
     pub primary: Criterion,

@@ -17,7 +17,8 @@ pub enum Cause {
     CpuQuota,
     /// Threads that wait for each other.
     Lock,
-    /// The server's connections to something behind it, or another fixed number of things to be had.
+    /// The server's connections to something behind it, or another fixed number of things to be
+    /// had.
     Pool,
     /// Workers of the server: processes or threads, each with one request at a time.
     Workers,

@@ -1,5 +1,5 @@
-//! Everything that rules look at ([`Contrast`]): what the loads showed at a low rate, half way, at the line and just past it; what
-//! the search found; and what follows by the laws of queues.
+//! Everything that rules look at ([`Contrast`]): what the loads showed at a low rate, half way, at
+//! the line and just past it; what the search found; and what follows by the laws of queues.
 //!
 //! Not here: the rules.
 
@@ -30,14 +30,16 @@ pub struct Loads<'a> {
     pub past: Option<&'a Run>,
     /// The highest load past the line that kept the promise, if one did.
     pub held_past: Option<&'a Run>,
-    /// As many users as fill the server, who each wait for their answer: each time that this was asked.
+    /// As many users as fill the server, who each wait for their answer: each time that this was
+    /// asked.
     pub closed: Vec<&'a Run>,
-    /// Processes of the server's control group that the kernel ended for want of memory, in these loads or in those of the search, where
-    /// that is counted.
+    /// Processes of the server's control group that the kernel ended for want of memory, in these
+    /// loads or in those of the search, where that is counted.
     pub killed: Option<f64>,
 }
 
-/// How many they were in some loads, in their order. Of another group, that of a server that was started again, it is counted anew.
+/// How many they were in some loads, in their order. Of another group, that of a server that was
+/// started again, it is counted anew.
 pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
@@ -81,20 +83,23 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// The rate that loads are measured by: the line, or where there is none, what the server can answer at most.
+/// The rate that loads are measured by: the line, or where there is none, what the server can
+/// answer at most.
 pub fn level_of(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.rps;
     if line > 0.0 {
         return line;
     }
     let peak = findings.peak.map_or(0.0, |peak| peak.rps);
-    // Where one user waits for too long no more are tried: what that one gets says little of what the server can answer.
+    // Where one user waits for too long no more are tried: what that one gets says little of what
+    // the server can answer.
     let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
     let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != Purpose::Settle);
     measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
 }
 
-/// What a server goes on with of the `best_rps` that it answered, where steady loads answered `steady_rps` at the most.
+/// What a server goes on with of the `best_rps` that it answered, where steady loads answered
+/// `steady_rps` at the most.
 pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f64>, past: &LoadSignals) -> f64 {
     let pushed =
         past.get(Signal::Goodput).zip(past.get(Signal::Offered)).is_some_and(|(got, asked)| got < KEPT_UP * asked);
@@ -138,10 +143,12 @@ pub struct Contrast {
     pub slo: Slo,
     /// The most that was answered in any load, 1/s.
     pub best_rps: f64,
-    /// The same, as far as the server goes on with it: of one that has no line what steady loads showed that asked for more. Short trials
-    /// meet what it does between its stalls, or on what was left of a quota.
+    /// The same, as far as the server goes on with it: of one that has no line what steady loads
+    /// showed that asked for more. Short trials meet what it does between its stalls, or on what
+    /// was left of a quota.
     pub sustained_rps: f64,
-    /// The most that was answered while the line was searched by a server that was asked for more than it could, 1/s.
+    /// The most that was answered while the line was searched by a server that was asked for more
+    /// than it could, 1/s.
     pub saturated_rps: Option<f64>,
     /// What is offered: `requests`, or `sessions`, each of so many requests.
     pub counted: String,
@@ -151,7 +158,8 @@ pub struct Contrast {
     pub alone_ns: Option<f64>,
     /// The same as it was in the first load of all, ns.
     pub alone_first_ns: Option<f64>,
-    /// How long the rest of a short answer waits for an acknowledgement that is put off, if it does, in ns.
+    /// How long the rest of a short answer waits for an acknowledgement that is put off, if it
+    /// does, in ns.
     pub held_back_ns: Option<f64>,
     /// Requests that failed whatever the load was while the line was searched.
     pub failing: Option<FailingShare>,
@@ -163,7 +171,8 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// What a search and the loads after it showed. `findings` without settled loads; `loads`: those to look at.
+    /// What a search and the loads after it showed. `findings` without settled loads; `loads`:
+    /// those to look at.
     pub fn of(findings: &Findings, loads: &Loads) -> Contrast {
         let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
@@ -184,8 +193,9 @@ impl Contrast {
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
-        // On average, as Little's law has it: who takes long now and then is occupied so long. Nobody takes longer alone than among
-        // others; at a low load what wakes up now and then only may.
+        // On average, as Little's law has it: who takes long now and then is occupied so long.
+        // Nobody takes longer alone than among others; at a low load what wakes up now and then
+        // only may.
         let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
         let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
@@ -237,8 +247,9 @@ impl Contrast {
         self.line.get(signal).into_iter().chain(self.past.get(signal)).chain(closed).reduce(f64::max)
     }
 
-    /// The load of users who each wait for their answer, where the server answers as much then as past the line or more. Past the line
-    /// some of what is used goes into what waits: thousands of requests, and the connections for them.
+    /// The load of users who each wait for their answer, where the server answers as much then as
+    /// past the line or more. Past the line some of what is used goes into what waits: thousands of
+    /// requests, and the connections for them.
     pub fn answers_most(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
         // Who is refused asks again at once, as often as it is answered.
@@ -256,16 +267,17 @@ impl Contrast {
         self.top(signal).map(|top| top >= least)
     }
 
-    /// Whether a value at or past the line is `times` that at the low load, or more. What was not there at the low load has
-    /// risen.
+    /// Whether a value at or past the line is `times` that at the low load, or more. What was not
+    /// there at the low load has risen.
     pub fn rises(&self, signal: Signal, times: f64) -> Option<bool> {
         let (low, top) = (self.low.get(signal)?, self.top(signal)?);
         Some(top > 0.0 && top >= low * times)
     }
 
-    /// Requests that are served at the same time when the server does all it can: the most that it answers, times what a
-    /// request takes that is alone (Little's law). Of a resource that serves k at a time it is k; below 1 nothing works all
-    /// the time. Where nothing was offered past the line it is not known what the server can do.
+    /// Requests that are served at the same time when the server does all it can: the most that it
+    /// answers, times what a request takes that is alone (Little's law). Of a resource that serves
+    /// k at a time it is k; below 1 nothing works all the time. Where nothing was offered past the
+    /// line it is not known what the server can do.
     pub fn at_a_time(&self) -> Option<f64> {
         self.past.get(Signal::Goodput)?;
         (self.best_rps > 0.0).then_some(self.best_rps * self.taken_ns()? / 1e9)
@@ -278,34 +290,39 @@ impl Contrast {
         Some(written_ns.min(self.alone_ns?))
     }
 
-    /// How much of what did not hold while its line was searched the server holds now, if it holds that: 1 or more (or nearly).
+    /// How much of what did not hold while its line was searched the server holds now, if it holds
+    /// that: 1 or more (or nearly).
     pub fn holds_upper(&self) -> Option<f64> {
         Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= USED_UP)
     }
 
-    /// How much of what came of asking for too much while its line was searched comes now of users who each wait for their answer, none of
-    /// them refused. Of these fewer are in each other's way, so that a little more says nothing.
+    /// How much of what came of asking for too much while its line was searched comes now of users
+    /// who each wait for their answer, none of them refused. Of these fewer are in each other's
+    /// way, so that a little more says nothing.
     pub fn answers_more(&self) -> Option<f64> {
         Some(self.answers_most()?.get(Signal::Goodput)? / self.saturated_rps?)
     }
 
-    /// Whether more was asked past the line, and no more came of it. What fails at any load is not asked too much.
+    /// Whether more was asked past the line, and no more came of it. What fails at any load is not
+    /// asked too much.
     pub fn plateau(&self) -> Option<bool> {
         let (asked, got) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let asked = asked * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // Not more than a little above the line, what was held past it, or what did not hold; where there is no line, or some queues were
-        // full long before all are, whatever it is.
+        // Not more than a little above the line, what was held past it, or what did not hold; where
+        // there is no line, or some queues were full long before all are, whatever it is.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
-        // Between what was held past the line and the step after it, which was not, the line may be anywhere by now.
+        // Between what was held past the line and the step after it, which was not, the line may be
+        // anywhere by now.
         let next_step = self.held_past_rps.is_some_and(|held| asked <= SLOWER * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
         let most = if anywhere { f64::INFINITY } else { known * (1.0 + FEW) };
         Some(got < asked * KEPT_UP && got <= most)
     }
 
-    /// Whether some wait long past the line while most are answered as soon as at a low load: each of its processes has a queue of its own
-    /// (connections that are kept stay with the process that accepted them), and some are full before others.
+    /// Whether some wait long past the line while most are answered as soon as at a low load: each
+    /// of its processes has a queue of its own (connections that are kept stay with the process
+    /// that accepted them), and some are full before others.
     fn queues_unevenly(&self) -> bool {
         let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
         let soon = p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= SLOWER * low_ns);
@@ -313,8 +330,9 @@ impl Contrast {
         soon && wait && self.held_past_rps.is_none() && self.worker_processes().is_some_and(|count| count >= AS_FAST)
     }
 
-    /// Whether all cores that there are are in use at or past the line: none is idle, or hardly one, and as many threads of the server
-    /// wait for one as are idle (those that run in between are few at a time, and the kernel does not move them at once).
+    /// Whether all cores that there are are in use at or past the line: none is idle, or hardly
+    /// one, and as many threads of the server wait for one as are idle (those that run in between
+    /// are few at a time, and the kernel does not move them at once).
     pub fn cores_full(&self) -> Option<bool> {
         let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
@@ -325,8 +343,9 @@ impl Contrast {
         Some(idle <= FULL_IDLE * cores || wanted)
     }
 
-    /// Threads of the server that wait for a core, on average, beyond what being woken takes: so long as it takes at a low load, where
-    /// cores are free. `None`: more of them wait for each other.
+    /// Threads of the server that wait for a core, on average, beyond what being woken takes: so
+    /// long as it takes at a low load, where cores are free. `None`: more of them wait for each
+    /// other.
     fn waiting_for_cores(&self, sight: &LoadSignals) -> Option<f64> {
         let woken_rps = |sight: &LoadSignals| Some(sight.get(Signal::Switches)? * sight.get(Signal::Goodput)?);
         let woken = woken_rps(&self.low).filter(|rps| *rps > 0.0);
@@ -336,16 +355,16 @@ impl Contrast {
         (for_each_other(sight) - for_each_other(&self.low) < waiting).then_some(waiting)
     }
 
-    /// Whether the server may run on some of the cores only, and these are used up at or past the line, by itself and by what is
-    /// behind it and may use no others.
+    /// Whether the server may run on some of the cores only, and these are used up at or past the
+    /// line, by itself and by what is behind it and may use no others.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.top(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(used_of_allowed).reduce(f64::max)?;
         Some(allowed < self.top(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
     }
 
-    /// Whether the server may run on one core only, and there are others: of a thread that fills it nobody knows whether a second
-    /// one would have found work.
+    /// Whether the server may run on one core only, and there are others: of a thread that fills it
+    /// nobody knows whether a second one would have found work.
     pub fn bound_to_one(&self) -> bool {
         self.top(Signal::CoresAllowed).zip(self.top(Signal::Cores)).is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
     }
@@ -357,8 +376,9 @@ impl Contrast {
         Some(idle >= (SPARE_IDLE * cores).min(MOST) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
     }
 
-    /// Whether a thread of the server has no room: it works all the time, or all the time that it does not stand for its helpers
-    /// (collectors and compilers of its runtime), with which it uses one core's worth.
+    /// Whether a thread of the server has no room: it works all the time, or all the time that it
+    /// does not stand for its helpers (collectors and compilers of its runtime), with which it uses
+    /// one core's worth.
     pub fn thread_full(&self) -> Option<bool> {
         let fullest = self.top(Signal::FullestThread)?;
         let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE.contains(&used));
@@ -371,14 +391,16 @@ impl Contrast {
         Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
     }
 
-    /// Share of the server's CPU time that collects garbage. Of a collector that works beside requests it is that past the line: before
-    /// it, cores that nobody wants may collect, which costs nothing (Go's idle workers do).
+    /// Share of the server's CPU time that collects garbage. Of a collector that works beside
+    /// requests it is that past the line: before it, cores that nobody wants may collect, which
+    /// costs nothing (Go's idle workers do).
     pub fn collected(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
         past.or(self.top(Signal::Gc))
     }
 
-    /// Whether more is collected than at a low load, or so much that a low load is not answered either.
+    /// Whether more is collected than at a low load, or so much that a low load is not answered
+    /// either.
     pub fn collects_more(&self) -> bool {
         let work = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         let low = work(&self.low).unwrap_or(0.0);
@@ -390,28 +412,31 @@ impl Contrast {
         top > 0.0 && top >= (1.0 + FELT) * low || pauses || from_requests || unanswered && self.collects_alone()
     }
 
-    /// Whether collectors that requests have to stop for take half a core or more: so long nobody else does anything.
+    /// Whether collectors that requests have to stop for take half a core or more: so long nobody
+    /// else does anything.
     pub fn collects_alone(&self) -> bool {
         let alone = !self.past.collects_beside && !self.line.collects_beside;
         let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         alone && of(&self.past).or(of(&self.line)).is_some_and(|cores| cores >= MOST)
     }
 
-    /// Whether a wait reaches `least` and is clearly more than at a low load. Where one waits at a time at least, it cannot become
-    /// twice as much.
+    /// Whether a wait reaches `least` and is clearly more than at a low load. Where one waits at a
+    /// time at least, it cannot become twice as much.
     pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
         let (top, low) = (self.top(signal)?, self.low.get(signal).unwrap_or(0.0));
         let one = top >= 1.0 - PART && low <= 1.0 - PART && top >= (1.0 + PART) * low;
         Some(top >= least && (top >= AS_FAST * low || one))
     }
 
-    /// Whether more requests are served at a time than cores work on them: who serves them waits for something.
+    /// Whether more requests are served at a time than cores work on them: who serves them waits
+    /// for something.
     pub fn served_and_not_worked_on(&self) -> Option<bool> {
         let served_ns = self.taken_ns()? - WAKING_NS;
         Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE * self.top(Signal::ServerCores)?)
     }
 
-    /// Whether the server's control group has used up its quota in a noticeable part of its periods.
+    /// Whether the server's control group has used up its quota in a noticeable part of its
+    /// periods.
     pub fn quota_full(&self) -> Option<bool> {
         self.reaches(Signal::Throttled, THROTTLED)
     }
@@ -422,16 +447,18 @@ impl Contrast {
         self
     }
 
-    /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota, no collector that all stop for.
+    /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota,
+    /// no collector that all stop for.
     pub fn nothing_full(&self) -> Option<bool> {
         let throttled = self.quota_full().unwrap_or(false);
         let collecting = self.collects_alone();
         Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
     }
 
-    /// The connection to others of which the server has most at and past the line: its address, and how many. Those that hardly a
-    /// request is sent on are none, where others are in use. Where they are a fixed number to several others, it is to whom there are
-    /// about as many as requests are served at a time.
+    /// The connection to others of which the server has most at and past the line: its address, and
+    /// how many. Those that hardly a request is sent on are none, where others are in use. Where
+    /// they are a fixed number to several others, it is to whom there are about as many as requests
+    /// are served at a time.
     pub fn peer(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.asks(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
@@ -448,19 +475,22 @@ impl Contrast {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// Whether the server asks that peer for requests: a connection that stands idle while thousands are answered holds none.
+    /// Whether the server asks that peer for requests: a connection that stands idle while
+    /// thousands are answered holds none.
     pub fn asks(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
         Some(*sent >= THROTTLED * self.top(Signal::Goodput)?)
     }
 
-    /// Whom most calls of the server's past the line wait for: the address, and how many on average.
+    /// Whom most calls of the server's past the line wait for: the address, and how many on
+    /// average.
     pub fn asked_most(&self) -> Option<(&str, f64)> {
         let most = self.past.calls_to_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// By whom most connections past the line wait to be accepted, of those whom the server asks: the address.
+    /// By whom most connections past the line wait to be accepted, of those whom the server asks:
+    /// the address.
     pub fn queued_most(&self) -> Option<&str> {
         let most = self.past.queued_at_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some(most.0.as_str())
@@ -483,7 +513,8 @@ impl Contrast {
         Some((self.line.peers.get(peer).copied()?, self.past.peers.get(peer).copied()?))
     }
 
-    /// A signal at the low load, at the line and past it; of connections to others those to the main one.
+    /// A signal at the low load, at the line and past it; of connections to others those to the
+    /// main one.
     pub fn over_loads(&self, signal: Signal) -> [Option<f64>; 3] {
         let peer = self.peer().filter(|_| signal == Signal::PeerConnections);
         let of = |sight: &LoadSignals| match peer {
@@ -503,8 +534,8 @@ impl Contrast {
         self.top(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
     }
 
-    /// The share of the requests that fails at any load, where that alone breaks the promise: nobody waits at a low load, so that no
-    /// limit is behind it.
+    /// The share of the requests that fails at any load, where that alone breaks the promise:
+    /// nobody waits at a low load, so that no limit is behind it.
     pub fn fails_anyhow(&self) -> Option<f64> {
         let failed: u64 = self.low.failures.iter().map(|(_, times)| times).sum();
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
@@ -513,16 +544,18 @@ impl Contrast {
         now.or(self.failing.as_ref().map(|failing| failing.share))
     }
 
-    /// What the server answers at a low load, 1/s, where that is not half of what is asked, although its search held more: what was too
-    /// much has broken it, and no load afterwards says what holds a server that works.
+    /// What the server answers at a low load, 1/s, where that is not half of what is asked,
+    /// although its search held more: what was too much has broken it, and no load afterwards says
+    /// what holds a server that works.
     pub fn broken_since(&self) -> Option<f64> {
         let (asked, got) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
         (asked * self.low.seconds >= 10.0 && got < MOST * asked && self.lower_rps >= asked).then_some(got)
     }
 
-    /// Whether the low load breaks the latency promised by itself. What answers take by themselves they take at half the line,
-    /// too: where that load is in time, the low one met a stall. Of a server so slow that a low load has no request, a single user
-    /// tells it; and of a part of the answers a low load of a few requests may have none.
+    /// Whether the low load breaks the latency promised by itself. What answers take by themselves
+    /// they take at half the line, too: where that load is in time, the low one met a stall. Of a
+    /// server so slow that a low load has no request, a single user tells it; and of a part of the
+    /// answers a low load of a few requests may have none.
     pub fn slow_when_low(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
@@ -536,14 +569,16 @@ impl Contrast {
         broken.reduce(|a, b| a || b)
     }
 
-    /// The load that tells how late answers are where nobody waits: half of the line, where it met later ones than a low load of few.
+    /// The load that tells how late answers are where nobody waits: half of the line, where it met
+    /// later ones than a low load of few.
     pub fn late_low(&self) -> &LoadSignals {
         let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
         if self.few_when_low() && later { &self.half } else { &self.low }
     }
 
-    /// Whether a part of the answers is later than `bound_ns` by as much at half of the line as far past it, while the others come as soon
-    /// as ever, and not in lumps as after a stall: whoever waits for others waits longer where there are more.
+    /// Whether a part of the answers is later than `bound_ns` by as much at half of the line as far
+    /// past it, while the others come as soon as ever, and not in lumps as after a stall: whoever
+    /// waits for others waits longer where there are more.
     fn late_alike(&self, bound_ns: f64) -> Option<bool> {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];

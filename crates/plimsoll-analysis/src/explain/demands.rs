@@ -1,6 +1,7 @@
-//! What a request demands of each resource, and the rate at which that resource ends ([`ServiceDemand`]), by the utilisation law:
-//! busy = rate x demand. The demand is the slope of the busy time over the rate of several loads, so that what a resource
-//! does anyhow (background, others) is not taken for the requests'.
+//! What a request demands of each resource, and the rate at which that resource ends
+//! ([`ServiceDemand`]), by the utilisation law: busy = rate x demand. The demand is the slope of
+//! the busy time over the rate of several loads, so that what a resource does anyhow (background,
+//! others) is not taken for the requests'.
 //!
 //! Not here: which of them is the limit (`posterior`).
 
@@ -82,7 +83,8 @@ impl UsedResource {
     }
 }
 
-/// Cores that are used of those that the server may use: by itself, and by what is behind it and may use no others.
+/// Cores that are used of those that the server may use: by itself, and by what is behind it and
+/// may use no others.
 pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
@@ -145,8 +147,8 @@ pub fn answered(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::Goodput)? + refused as f64 / sight.seconds.max(1e-9))
 }
 
-/// Slope and intercept of busy over rate by least squares; through the origin where the loads are alike, or where a line
-/// would need less than nothing at rest.
+/// Slope and intercept of busy over rate by least squares; through the origin where the loads are
+/// alike, or where a line would need less than nothing at rest.
 fn line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);

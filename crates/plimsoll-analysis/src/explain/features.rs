@@ -81,7 +81,8 @@ fn yes(answer: Option<bool>) -> Option<usize> {
     answer.map(usize::from)
 }
 
-/// The same of a question about dependencies: where the server was watched and none was observed, it is no.
+/// The same of a question about dependencies: where the server was watched and none was observed,
+/// it is no.
 fn watched(case: &Contrast, answer: Option<bool>) -> Option<usize> {
     yes(answer.or_else(|| case.top(Signal::ServerCores).map(|_| false)))
 }

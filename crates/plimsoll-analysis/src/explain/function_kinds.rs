@@ -1,12 +1,15 @@
-//! Functions by which runtimes collect garbage, and in which threads wait for locks, by name (`functions.tsv`: Go, V8, .NET, Ruby,
-//! OCaml, Erlang, Python, PHP, Lua, the JVM; spin and contended locks of C, C++, Go, Rust).
+//! Functions by which runtimes collect garbage, and in which threads wait for locks, by name
+//! (`functions.tsv`: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua, the JVM; spin and
+//! contended locks of C, C++, Go, Rust).
 //!
-//! What such a function calls belongs to it, so that a stack is looked through as a whole. Allocating is not collecting: a request
-//! that allocates works for itself. Not here: threads that collect (`signals`).
+//! What such a function calls belongs to it, so that a stack is looked through as a whole.
+//! Allocating is not collecting: a request that allocates works for itself. Not here: threads that
+//! collect (`signals`).
 
 use std::sync::OnceLock;
 
-/// What kind of function (`collects`, `waits`), how its name is compared (`is`, `starts`, `contains`), and its name.
+/// What kind of function (`collects`, `waits`), how its name is compared (`is`, `starts`,
+/// `contains`), and its name.
 const FUNCTIONS: &str = include_str!("functions.tsv");
 
 /// The lines of [`FUNCTIONS`], read once: each stack of a profile is held against them.

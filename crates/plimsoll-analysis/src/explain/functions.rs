@@ -1,5 +1,5 @@
-//! Which functions of the server cost how much a request, at a low load and at the line, by what the kernel's clock caught of it
-//! ([`FunctionsSeen`]).
+//! Which functions of the server cost how much a request, at a low load and at the line, by what
+//! the kernel's clock caught of it ([`FunctionsSeen`]).
 //!
 //! Not here: profiles that the server takes of itself, and how it looks.
 
@@ -14,8 +14,8 @@ use plimsoll_model::Run;
 pub struct FunctionCosts {
     /// CPU time a request, in nanoseconds, at the first load and at the other one.
     pub comparison: ProfileDiff,
-    /// What they are called: `low`, or `half` where the server did too little to be caught at the low load; then `line`, or `past` where the
-    /// line was not seen.
+    /// What they are called: `low`, or `half` where the server did too little to be caught at the
+    /// low load; then `line`, or `past` where the line was not seen.
     pub level_names: [&'static str; 2],
     /// Samples at both.
     pub samples: [u64; 2],
@@ -32,7 +32,8 @@ pub struct FunctionCosts {
 pub enum FunctionsSeen {
     /// This.
     Costs(Box<FunctionCosts>),
-    /// Nothing, since the kernel does not let us look: a sentence without a full stop, with what would allow it.
+    /// Nothing, since the kernel does not let us look: a sentence without a full stop, with what
+    /// would allow it.
     Refused(String),
 }
 
@@ -62,7 +63,8 @@ impl FunctionsSeen {
         costs.or_else(|| refused().map(FunctionsSeen::Refused))
     }
 
-    /// Why nothing is known although somebody looked, where that is not for want of a load: a sentence without a full stop.
+    /// Why nothing is known although somebody looked, where that is not for want of a load: a
+    /// sentence without a full stop.
     pub(super) fn uncaught(loads: &Loads) -> Option<String> {
         let levels = [
             (vec![loads.low, loads.half], "at the low load and at half the line"),
@@ -91,8 +93,8 @@ struct Sampled {
 impl Sampled {
     fn of(run: &Run, sight: &LoadSignals) -> Option<Sampled> {
         let of = SampledProfile::of(run)?;
-        // What a request takes in all is known better than by samples: these divide it. Where time in the kernel is not in them,
-        // that is not so.
+        // What a request takes in all is known better than by samples: these divide it. Where time
+        // in the kernel is not in them, that is not so.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

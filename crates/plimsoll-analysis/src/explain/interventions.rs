@@ -1,11 +1,11 @@
 //! Changes that tell causes apart: which are worth making for the causes that
 //! remain ([`worth_making`]).
 //!
-//! All loads are of one kind: as many users as fill the server, each waiting for its answer, so that what is answered is what it
-//! can answer.
+//! All loads are of one kind: as many users as fill the server, each waiting for its answer, so
+//! that what is answered is what it can answer.
 //!
-//! Not here: what each cause predicts (`causes`), what became of those that were made (`made_changes`), when they are made (`study::explain`), and how a plan is changed
-//! (the binary).
+//! Not here: what each cause predicts (`causes`), what became of those that were made
+//! (`made_changes`), when they are made (`study::explain`), and how a plan is changed (the binary).
 
 use super::cause::Cause;
 use super::contrast::{Contrast, Loads};
@@ -34,8 +34,9 @@ pub(super) fn at_stake(posterior: &Posterior) -> Vec<CauseProbability<'_>> {
     posterior.causes().into_iter().filter(|it| it.probability >= AT_STAKE).take(CAUSES_MAX).collect()
 }
 
-/// The interventions that can be made and tell apart the causes that remain, the most telling first: by how far their predictions lie
-/// apart, weighted by how probable both causes are. What a flag asks for is made in any case, and first.
+/// The interventions that can be made and tell apart the causes that remain, the most telling
+/// first: by how far their predictions lie apart, weighted by how probable both causes are. What a
+/// flag asks for is made in any case, and first.
 pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &[Intervention]) -> Vec<Intervention> {
     let causes = posterior.causes();
     let standing: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= AT_STAKE).collect();
@@ -84,7 +85,8 @@ pub struct Together {
 
 /// Of fewer at once it cannot be told that one waits for the other; more are a load.
 const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
-/// Of requests that take less, what waking somebody takes is a part; of those that take more there is no time for enough.
+/// Of requests that take less, what waking somebody takes is a part; of those that take more there
+/// is no time for enough.
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl Together {

@@ -1,8 +1,8 @@
-//! What changes that were made say: what became of what succeeds ([`MadeChanges::effects`]), for which causes that speaks, and
-//! against which.
+//! What changes that were made say: what became of what succeeds ([`MadeChanges::effects`]), for
+//! which causes that speaks, and against which.
 //!
-//! The first and the last load are made without a change; how far they lie apart is the noise that every effect has to exceed. What
-//! plimsoll or others limited says nothing of the server.
+//! The first and the last load are made without a change; how far they lie apart is the noise that
+//! every effect has to exceed. What plimsoll or others limited says nothing of the server.
 //!
 //! Not here: what causes predict (`interventions`).
 
@@ -73,9 +73,11 @@ pub struct MadeChanges(pub Vec<MadeChange>);
 const EFFECT: f64 = 0.288;
 /// What changes by less than this has stayed.
 const STAYED: f64 = 0.14;
-/// Of two loads without a change one differs from the other by so much of noise; an effect is more than twice that.
+/// Of two loads without a change one differs from the other by so much of noise; an effect is more
+/// than twice that.
 const NOISE_TIMES: f64 = 2.0;
-/// Of two loads without a change the first one is answered less than this share of the second where the server has not come to rest.
+/// Of two loads without a change the first one is answered less than this share of the second where
+/// the server has not come to rest.
 const STILL_AT_WORK: f64 = 0.6;
 
 impl MadeChanges {
@@ -83,7 +85,8 @@ impl MadeChanges {
     pub fn of(loads: &ExperimentLoads) -> MadeChanges {
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
         let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::of(run)).collect();
-        // A server that still works at what was too much for it before the first of them is not the one that was changed.
+        // A server that still works at what was too much for it before the first of them is not the
+        // one that was changed.
         if let [first, .., last] = controls.as_slice()
             && goodput(first).unwrap_or(0.0) < STILL_AT_WORK * goodput(last).unwrap_or(0.0)
         {
@@ -159,7 +162,8 @@ fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
 }
 
-/// Whether plimsoll or others kept a load with this change from saying anything, so that the same may say more when it is made again.
+/// Whether plimsoll or others kept a load with this change from saying anything, so that the same
+/// may say more when it is made again.
 pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
         // Whether we are the limit is what it is made for.
@@ -180,8 +184,9 @@ fn disturbed(sight: &LoadSignals) -> Option<String> {
     sight.disturbed.as_ref().map(|reason| format!("other processes disturbed it: {reason}"))
 }
 
-/// What is behind a server was stopped for a share of the time. Where it is what is full, that share is lost; what is held up
-/// besides must be bridged by requests that wait elsewhere. The error says why nothing follows.
+/// What is behind a server was stopped for a share of the time. Where it is what is full, that
+/// share is lost; what is held up besides must be bridged by requests that wait elsewhere. The
+/// error says why nothing follows.
 fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
     let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
     // Half of that share, or hardly any of it.
@@ -204,7 +209,8 @@ fn effect(ratio: f64, noise: f64) -> Option<Effect> {
     (change.abs() <= STAYED && noise <= EFFECT).then_some(Effect::Stays)
 }
 
-/// Bursts are made at the rate of the line, so that what is refused or late counts, not how much is answered.
+/// Bursts are made at the rate of the line, so that what is refused or late counts, not how much is
+/// answered.
 fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> MadeChange {
     let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
@@ -228,23 +234,25 @@ fn made_at_once(run: &Run) -> u64 {
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
-/// Of requests at once each waits for those before it where one comes after the other: half of them on average, each for as long as
-/// lies between two answers of a server that is full. Of that time nobody waits who waits for less than this share...
+/// Of requests at once each waits for those before it where one comes after the other: half of them
+/// on average, each for as long as lies between two answers of a server that is full. Of that time
+/// nobody waits who waits for less than this share...
 const NOBODY_WAITS: f64 = 0.15;
-/// ... where there are places for half of them, the others wait for one of these to end: half of that time or a third more, and less
-/// where some end long before others...
+/// ... where there are places for half of them, the others wait for one of these to end: half of
+/// that time or a third more, and less where some end long before others...
 const HALF_WAIT: f64 = 0.78;
 /// ... and from this share on one comes after the other.
 const ONE_BY_ONE: f64 = 0.88;
-/// Of as many as there are places nobody waits. At a lock they do, for less than half of that time where the work before it takes now
-/// longer, now shorter.
+/// Of as many as there are places nobody waits. At a lock they do, for less than half of that time
+/// where the work before it takes now longer, now shorter.
 const SOME_WAIT: f64 = 0.27;
 /// Lag is held against a tenth of a bound: of this many times what a request takes alone.
 const AT_ONCE: f64 = 5.0;
 /// Fewer answers say nothing of an average.
 const TOGETHER_ANSWERS_MIN: f64 = 30.0;
 
-/// `count` requests that were asked at once. `low`, `line`: at a low load, and at the line. `full_rps`: what a full server answers, 1/s.
+/// `count` requests that were asked at once. `low`, `line`: at a low load, and at the line.
+/// `full_rps`: what a full server answers, 1/s.
 fn of_together(
     intervention: Intervention,
     sight: &LoadSignals,
@@ -252,10 +260,12 @@ fn of_together(
     count: u64,
     full_rps: f64,
 ) -> MadeChange {
-    // Whose rest waits for an acknowledgement does so in the one load more often than in the other, as connections are new or not.
+    // Whose rest waits for an acknowledgement does so in the one load more often than in the other,
+    // as connections are new or not.
     let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
     let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
-    // Nobody takes longer alone than among others; at a low load what wakes up now and then only may.
+    // Nobody takes longer alone than among others; at a low load what wakes up now and then only
+    // may.
     let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
     let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
     let together_ns = mean_ns(sight);
@@ -330,7 +340,8 @@ impl MadeChange {
         }
     }
 
-    /// Causes that stood and that it makes more probable, against the others that stood. `posterior`: before it was made.
+    /// Causes that stood and that it makes more probable, against the others that stood.
+    /// `posterior`: before it was made.
     pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
         self.moved(posterior, |ratio| ratio >= SPEAKS)
     }
@@ -353,7 +364,8 @@ impl MadeChange {
     }
 }
 
-/// An effect speaks for or against a cause that makes it so many times as probable, or as improbable, as the causes that stood do.
+/// An effect speaks for or against a cause that makes it so many times as probable, or as
+/// improbable, as the causes that stood do.
 const SPEAKS: f64 = 1.25;
 
 #[cfg(test)]
@@ -382,7 +394,8 @@ mod tests {
         }
     }
 
-    /// A load whose second process died says so, and nothing else; that plimsoll is the limit does not keep its doubling from telling.
+    /// A load whose second process died says so, and nothing else; that plimsoll is the limit does
+    /// not keep its doubling from telling.
     #[test]
     fn what_was_not_made_whole_says_nothing() {
         let mut run = Run::new(plimsoll_model::Plan::get(
@@ -408,7 +421,8 @@ mod tests {
             seconds: 2.0,
             ..LoadSignals::default()
         };
-        // Ms alone and together, how many at once, what is answered a second by a server that is full.
+        // Ms alone and together, how many at once, what is answered a second by a server that is
+        // full.
         for (alone, together, count, full_rps, expect) in [
             // Six places of 15 ms each: six wait for as long, or for those of them that end early.
             (15.0, 22.5, 12, 400.0, Some(Effect::Stays)),

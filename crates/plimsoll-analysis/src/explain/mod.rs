@@ -1,6 +1,7 @@
-//! What limits a load line ([`explain`]): signals of steady loads at a low rate, at the line and past it become answers to some
-//! forty questions ([`features`]); Bayes' rule turns these, and the effects of interventions, into a probability of each cause
-//! ([`posterior`]). Where none is probable enough, the answer is that it is not known, with what would tell.
+//! What limits a load line ([`explain`]): signals of steady loads at a low rate, at the line and
+//! past it become answers to some forty questions ([`features`]); Bayes' rule turns these, and the
+//! effects of interventions, into a probability of each cause ([`posterior`]). Where none is
+//! probable enough, the answer is that it is not known, with what would tell.
 //!
 //! Not here: which loads are made (`study::explain`), and how the answer looks.
 
@@ -83,7 +84,8 @@ pub struct Predicted {
     pub range_rps: (f64, f64),
     /// Which that is.
     pub next_cause: Cause,
-    /// With twice as much of what holds the line now, where that can be had: not more than the above, 1/s.
+    /// With twice as much of what holds the line now, where that can be had: not more than the
+    /// above, 1/s.
     pub doubled_rps: Option<f64>,
 }
 
@@ -142,7 +144,8 @@ pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
     Posterior::of(&Contrast::of(findings, loads), &[])
 }
 
-/// Explains what a search found by these loads and experiments, with what speaks against that beyond the search's own doubts.
+/// Explains what a search found by these loads and experiments, with what speaks against that
+/// beyond the search's own doubts.
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Doubted<Explanation> {
     let case = Contrast::of(findings, loads);
     let changes = MadeChanges::of(made);
@@ -160,9 +163,11 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Do
     Doubted::new(doubts, Explanation { sentence, varied, functions, ..explanation })
 }
 
-/// Whether a cause may be told of a server that does not come back, or of which requests fail at any load.
+/// Whether a cause may be told of a server that does not come back, or of which requests fail at
+/// any load.
 fn may_be_told(case: &Contrast, cause: Cause) -> bool {
-    // What it has used up says why it does not come back; nothing else that is seen afterwards is of a server that works.
+    // What it has used up says why it does not come back; nothing else that is seen afterwards is
+    // of a server that works.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
@@ -298,7 +303,8 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
     if cause == Cause::Gc {
         return without_collecting(case);
     }
-    // What is not a limit has nothing after it; what a request takes is another's then, where code or its runtime changes.
+    // What is not a limit has nothing after it; what a request takes is another's then, where code
+    // or its runtime changes.
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
@@ -337,7 +343,8 @@ fn without_collecting(case: &Contrast) -> Option<Predicted> {
     })
 }
 
-/// What speaks against it beyond the search: what the loads after it met, and what there was none of.
+/// What speaks against it beyond the search: what the loads after it met, and what there was none
+/// of.
 fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
     let of = [("the low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];

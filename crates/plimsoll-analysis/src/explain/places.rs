@@ -99,7 +99,8 @@ pub struct PlaceShare {
 pub struct Whereabouts {
     /// Requests in flight on average.
     pub in_flight: f64,
-    /// Their parts, in the order of [`RequestPlace::ALL`], each above 0; they add up to `in_flight`.
+    /// Their parts, in the order of [`RequestPlace::ALL`], each above 0; they add up to
+    /// `in_flight`.
     pub parts: Vec<PlaceShare>,
 }
 

@@ -22,7 +22,8 @@ impl Effect {
     pub const ALL: [Effect; 3] = [Effect::Rises, Effect::Stays, Effect::Falls];
 }
 
-/// What a cause predicts of an intervention: the probability of each effect, in the order of [`Effect::ALL`].
+/// What a cause predicts of an intervention: the probability of each effect, in the order of
+/// [`Effect::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction([f64; 3]);
 
@@ -82,7 +83,8 @@ impl Prediction {
     }
 }
 
-/// What a cause predicts of each intervention. There is no default: who adds one says what each cause predicts.
+/// What a cause predicts of each intervention. There is no default: who adds one says what each
+/// cause predicts.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "each is the intervention of its name")]
 pub struct Predictions {

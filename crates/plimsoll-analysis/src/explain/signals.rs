@@ -1,5 +1,5 @@
-//! What one load showed, as numbers ([`LoadSignals`]): of the load itself, and of all that was watched meanwhile, over the measured
-//! window. What was not seen is not there.
+//! What one load showed, as numbers ([`LoadSignals`]): of the load itself, and of all that was
+//! watched meanwhile, over the measured window. What was not seen is not there.
 //!
 //! Not here: what any of it means (`features`).
 
@@ -33,7 +33,8 @@ pub struct SignalText {
     pub source: &'static str,
 }
 
-/// Declares the signals: each with its name in documents, its unit, what it is in words, and whence it is known.
+/// Declares the signals: each with its name in documents, its unit, what it is in words, and whence
+/// it is known.
 macro_rules! signals {
     ($($(#[$doc:meta])* $signal:ident: $name:literal, $unit:literal, $words:literal, $source:literal;)*) => {
         /// A number that a load shows.
@@ -71,7 +72,8 @@ signals! {
     InFlight: "in_flight", "", "requests in flight", "the load";
     /// Share of the requests that failed.
     Failed: "failed", "share", "requests that failed", "the load";
-    /// Share of the requests that were answered with 429 or 503; of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
+    /// Share of the requests that were answered with 429 or 503; of calls, with RESOURCE_EXHAUSTED
+    /// or UNAVAILABLE.
     Refused: "refused", "share", "responses that reject load (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
     /// Median time to a failure that is not a timeout.
     FailedAfter: "failed_after", "ns", "time to a failure p50", "the load";
@@ -81,7 +83,8 @@ signals! {
     ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
     /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
     Dispersion: "dispersion", "", "unevenness of completions (1: random, 0: even intervals)", "the load";
-    /// Share of the time in which nobody is answered although some wait, where answers come in lumps of one size at even distances.
+    /// Share of the time in which nobody is answered although some wait, where answers come in
+    /// lumps of one size at even distances.
     Lumps: "lumps", "share", "time without completions between batches", "the load";
     /// Bytes received.
     BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
@@ -135,9 +138,11 @@ signals! {
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
     /// Those of them that say that they wait for a lock of another's.
     DownstreamInLock: "downstream_in_lock", "", "statements of a database that wait for another's lock", "titles of processes";
-    /// Threads of a database behind it, one for each session, that wait to be woken: for another's lock, or with nothing to do.
+    /// Threads of a database behind it, one for each session, that wait to be woken: for another's
+    /// lock, or with nothing to do.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
-    /// Share of the periods of a control group of what is behind it in which its quota was used up: of the group held back most.
+    /// Share of the periods of a control group of what is behind it in which its quota was used up:
+    /// of the group held back most.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's quota was exhausted", "the control groups of dependencies";
     /// Cores that this group may use.
     DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
@@ -147,7 +152,8 @@ signals! {
     PeerWaiting: "peer_waiting", "", "open calls to a dependency", "sockets";
     /// Bytes from them that the server has not read, on average.
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
-    /// Bytes that the server has written to others than those who ask it, and they have not taken, on average.
+    /// Bytes that the server has written to others than those who ask it, and they have not taken,
+    /// on average.
     PeerUnsent: "peer_unsent", "bytes", "bytes that other receivers have not read", "sockets";
     /// Bytes that they have written to it and that have not arrived, on average.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
@@ -242,7 +248,8 @@ pub struct LoadSignals {
     /// The machine that it was watched on, where that is another than the one that makes the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether it collects garbage beside its work, as far as is known: not with threads for which all others may have to stop.
+    /// Whether it collects garbage beside its work, as far as is known: not with threads for which
+    /// all others may have to stop.
     pub collects_beside: bool,
     /// Why the generator was the limit.
     pub limited: Option<Sentence>,
@@ -250,27 +257,32 @@ pub struct LoadSignals {
     pub disturbed: Option<String>,
     /// Cores on which plimsoll looked around for replies in vain, while nobody else wanted them.
     pub looked_cores: f64,
-    /// Statuses of answers that did not succeed (of calls of gRPC's: their ends), with their counts.
+    /// Statuses of answers that did not succeed (of calls of gRPC's: their ends), with their
+    /// counts.
     pub refusals: Vec<(String, u64)>,
     /// Requests that failed, by how, in words, with their counts.
     pub failures: Vec<(String, u64)>,
-    /// Whether the server's connections are those of others, who ask it for us, and not the load's own.
+    /// Whether the server's connections are those of others, who ask it for us, and not the load's
+    /// own.
     pub read_by_others: bool,
     /// Local ports that the server may have to one peer, as far as is known.
     pub local_ports: Option<f64>,
-    /// Whether the ports that are told of are those of another network namespace than the server's: of what is behind it.
+    /// Whether the ports that are told of are those of another network namespace than the server's:
+    /// of what is behind it.
     pub ports_behind: bool,
     /// Connections that failed since no local port was left for them.
     pub no_port: u64,
     /// Length of the measured window, s.
     pub seconds: f64,
-    /// Requests that a session asked on average; 1 where a load has none, 0 where there was no load.
+    /// Requests that a session asked on average; 1 where a load has none, 0 where there was no
+    /// load.
     pub requests_each: f64,
     /// Requests that may be under way at a time, by our own limit of connections.
     pub under_way_max: f64,
     /// Share of the requests that were not sent, since no connection was free for them.
     pub unsent_share: f64,
-    /// How long the rest of answers waits for an acknowledgement that is put off, in ns, if it does.
+    /// How long the rest of answers waits for an acknowledgement that is put off, in ns, if it
+    /// does.
     pub held_back_ns: Option<f64>,
     /// Service time on average, ns.
     pub service_mean_ns: Option<f64>,
@@ -282,7 +294,8 @@ pub struct LoadSignals {
     pub unseen: Vec<String>,
 }
 
-/// Local ports that Linux gives to connections of one pair of addresses, where nobody says otherwise.
+/// Local ports that Linux gives to connections of one pair of addresses, where nobody says
+/// otherwise.
 const USUAL_PORTS: f64 = 28_232.0;
 /// How long the probe of connections looks back for data that came.
 const JUST_CAME_NS: f64 = 40e6;
@@ -319,7 +332,8 @@ impl LoadSignals {
         LoadSignals::under(run, None)
     }
 
-    /// The same under a promise whose shortest latency bound is `bound_ns`: what we add to times is held against that.
+    /// The same under a promise whose shortest latency bound is `bound_ns`: what we add to times is
+    /// held against that.
     pub fn under(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
@@ -339,8 +353,8 @@ impl LoadSignals {
         self.values.get(&signal).copied()
     }
 
-    /// The requests a second that are answered within the window where nothing waits: those that come in its last `alone_ns`, which is
-    /// what one takes, are answered after it.
+    /// The requests a second that are answered within the window where nothing waits: those that
+    /// come in its last `alone_ns`, which is what one takes, are answered after it.
     pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
         // A window of less than a few requests' time says little of it.
@@ -455,7 +469,8 @@ impl LoadSignals {
         let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
-        // Of what is looked for only now and then: from the first time that it was found to the last.
+        // Of what is looked for only now and then: from the first time that it was found to the
+        // last.
         let rate = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
             let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
@@ -501,7 +516,8 @@ impl LoadSignals {
         self.put(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
         self.put(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
         let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
-        // Of answers at once some came just now as well: each is one of those for as long as it is looked back.
+        // Of answers at once some came just now as well: each is one of those for as long as it is
+        // looked back.
         let for_long = |peer: &str| {
             let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * JUST_CAME_NS / 1e9;
             Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
@@ -575,7 +591,8 @@ impl LoadSignals {
         self.put(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
     }
 
-    /// What the runtime tells of itself, the names of its threads, and the cores that its functions for it used.
+    /// What the runtime tells of itself, the names of its threads, and the cores that its functions
+    /// for it used.
     fn runtime(
         &mut self,
         probes: &Probes,
@@ -600,7 +617,8 @@ impl LoadSignals {
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
         let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
-        // Only of a runtime whose collector has threads of that name does it say something that none is busy.
+        // Only of a runtime whose collector has threads of that name does it say something that
+        // none is busy.
         let has_threads = self.server.as_deref().is_some_and(|name| COLLECTED.iter().any(|it| name.starts_with(it)));
         let by_threads = used.map(|cores| named(&COLLECTORS) / cores).filter(|share| has_threads || *share > 0.0);
         let by_functions = collecting_cores.zip(used).map(|(collecting, cores)| collecting / cores);
@@ -621,12 +639,14 @@ impl LoadSignals {
     }
 }
 
-/// Lumps of answers, at the least; and by how much their sizes and distances may differ (standard deviation over mean): ticks are a tenth of
-/// a second, so that every 250 ms is two or three of them.
+/// Lumps of answers, at the least; and by how much their sizes and distances may differ (standard
+/// deviation over mean): ticks are a tenth of a second, so that every 250 ms is two or three of
+/// them.
 const LUMPS_MIN: usize = 4;
 const EVEN: f64 = 0.35;
 
-/// Share of the ticks that are `silent`, where the answers in between come in even lumps; 0 where they do not, `None`: too little was seen.
+/// Share of the ticks that are `silent`, where the answers in between come in even lumps; 0 where
+/// they do not, `None`: too little was seen.
 fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     if answers.len() < 10 {
         return None;
@@ -653,7 +673,8 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     Some(if even { share } else { 0.0 })
 }
 
-/// Variance over mean of the counts, without what changes slowly: over neighbours, whose mean is the same.
+/// Variance over mean of the counts, without what changes slowly: over neighbours, whose mean is
+/// the same.
 fn dispersion(counts: &[f64]) -> Option<f64> {
     let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
     if counts.len() < 10 || mean < 5.0 {

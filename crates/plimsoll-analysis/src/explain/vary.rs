@@ -1,5 +1,6 @@
-//! How much of what is answered depends on a setting of the server's that was changed between loads ([`VariedSetting`]): its
-//! elasticity, the slope of one logarithm over the other. 1: twice as much of it brings twice as much; 0: it does not matter.
+//! How much of what is answered depends on a setting of the server's that was changed between loads
+//! ([`VariedSetting`]): its elasticity, the slope of one logarithm over the other. 1: twice as much
+//! of it brings twice as much; 0: it does not matter.
 //!
 //! Not here: who changes it.
 
@@ -46,7 +47,8 @@ impl VariedSetting {
         (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
     }
 
-    /// Whether what it sets holds the line, whatever that is; `None`: it does something, or it is not known.
+    /// Whether what it sets holds the line, whatever that is; `None`: it does something, or it is
+    /// not known.
     pub fn holds(&self) -> Option<bool> {
         match self.elasticity? {
             elasticity if elasticity >= HOLDS_MIN => Some(true),

@@ -8,8 +8,8 @@ use plimsoll_model::{Purpose, Run};
 /// Trials of a search count from this share of the line on.
 const NEAR_LINE: f64 = 0.9;
 
-/// What the server used at the load line that a search found: from the trials that held at the line or at most a tenth
-/// below it. Where no load held, from the trial with the best goodput.
+/// What the server used at the load line that a search found: from the trials that held at the line
+/// or at most a tenth below it. Where no load held, from the trial with the best goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtLine {
     /// What was used.

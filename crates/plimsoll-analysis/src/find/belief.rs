@@ -1,19 +1,23 @@
-//! Where the load line is, by all that was measured ([`Belief`]): a distribution of the highest rate that meets the SLO in steady
-//! state.
+//! Where the load line is, by all that was measured ([`Belief`]): a distribution of the highest
+//! rate that meets the SLO in steady state.
 //!
 //! Two accounts of the server explain the same trials, and each weighs as much as it explains:
 //!
-//! *Capacity.* Below its capacity C the waiting time of a queue has an exponential tail, exp(-theta t), with
-//! theta = 2 (C - rate) / (I_a + I_s): I_a is the dispersion of the arrivals (1 for random, 0 for evenly spaced ones), I_s that of
-//! the completions. So a share a is late beyond t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). (Kingman, 1962; for M/M/1 exact.)
-//! C and I_s are measured while the server is saturated ([`Capacity`]), in seconds where the share itself would take hours.
-//! The formula is one of heavy traffic: the nearer t comes to a single service time, the less it says, and its error grows.
+//! *Capacity.* Below its capacity C the waiting time of a queue has an exponential tail, exp(-theta
+//! t), with theta = 2 (C - rate) / (I_a + I_s): I_a is the dispersion of the arrivals (1 for
+//! random, 0 for evenly spaced ones), I_s that of the completions. So a share a is late beyond t at
+//! the rate C - ln(1 / a) (I_a + I_s) / (2 t). (Kingman, 1962; for M/M/1 exact.) C and I_s are
+//! measured while the server is saturated ([`Capacity`]), in seconds where the share itself would
+//! take hours. The formula is one of heavy traffic: the nearer t comes to a single service time,
+//! the less it says, and its error grows.
 //!
-//! *Direct.* The share of bad requests grows as some power of the rate: line and power are unknown, and the counts of bad
-//! requests at the rates that were tried tell both. It knows no capacity but this: a backlog that grows is above the line.
+//! *Direct.* The share of bad requests grows as some power of the rate: line and power are unknown,
+//! and the counts of bad requests at the rates that were tried tell both. It knows no capacity but
+//! this: a backlog that grows is above the line.
 //!
-//! Counts of late requests come in bunches; a bunch is one observation ([`BoundEvidence::bunch_size`]). Each trial may be disturbed
-//! with a small probability, so that no single one decides.
+//! Counts of late requests come in bunches; a bunch is one observation
+//! ([`BoundEvidence::bunch_size`]). Each trial may be disturbed with a small probability, so that
+//! no single one decides.
 //!
 //! Not here: which trial to make next.
 
@@ -41,27 +45,32 @@ const DRAWS: usize = 1024;
 /// The grid of the direct account: lines by powers, and how often it is drawn closer.
 const GRID: (usize, usize) = (64, 24);
 const ZOOMS: usize = 4;
-/// Powers by which the share of bad requests grows with the rate: from a latency that hardly depends on it to a cliff.
+/// Powers by which the share of bad requests grows with the rate: from a latency that hardly
+/// depends on it to a cliff.
 const POWER: (f64, f64) = (1.5, 400.0);
 /// The grid is drawn closer to where the logarithm of the likelihood is within this of its maximum.
 const WITHIN: f64 = 9.0;
-/// An open trial that falls behind by this share of its arrivals, and by so many standard deviations, shows a capacity.
+/// An open trial that falls behind by this share of its arrivals, and by so many standard
+/// deviations, shows a capacity.
 const BEHIND_SHARE: f64 = 0.03;
 const BEHIND_DEVIATIONS: f64 = 4.0;
-/// The mean of |B| at 7/8 of a time less that at 3/8 of it, for a Brownian motion B: sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)).
+/// The mean of |B| at 7/8 of a time less that at 3/8 of it, for a Brownian motion B: sqrt(2 / pi)
+/// (sqrt(7/8) - sqrt(3/8)).
 const FROM_EMPTY: f64 = 0.258;
-/// Requests that are late (or fail) whatever the rate: with this probability there are none, else their share lies between these
-/// multiples of what the SLO allows.
+/// Requests that are late (or fail) whatever the rate: with this probability there are none, else
+/// their share lies between these multiples of what the SLO allows.
 const NO_FLOOR: f64 = 0.8;
 const FLOOR: (f64, f64) = (0.03, 0.95);
-/// A bound that no request may break is taken for one that one in a million may: a share of 0 is never proven.
+/// A bound that no request may break is taken for one that one in a million may: a share of 0 is
+/// never proven.
 const SHARE_MIN: f64 = 1e-6;
-/// Excursions of exponential length make twice as many requests one observation, and those that return soon twice that.
+/// Excursions of exponential length make twice as many requests one observation, and those that
+/// return soon twice that.
 const BUNCHED: f64 = 4.0;
 /// An account with less weight than this is as good as refuted.
 const CONTESTED: f64 = 0.03;
-/// How much the formula of heavy traffic may be off, as a standard deviation of the logarithm: alone, and for each service time
-/// in 1 / theta (M/D/1 and M/M/8 by exact formulas).
+/// How much the formula of heavy traffic may be off, as a standard deviation of the logarithm:
+/// alone, and for each service time in 1 / theta (M/D/1 and M/M/8 by exact formulas).
 const FORMULA_ERROR: f64 = 0.03;
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
@@ -80,7 +89,8 @@ struct Sight {
 pub(super) struct Belief {
     /// Rates and their weights, by rate.
     draws: Vec<(f64, f64)>,
-    /// A rate at which a trial tells which account is right, where two of them weigh much and differ.
+    /// A rate at which a trial tells which account is right, where two of them weigh much and
+    /// differ.
     pub contested: Option<f64>,
     /// Share of the variance that the capacity's own error makes.
     pub from_capacity: f64,
@@ -98,8 +108,8 @@ struct AccountTerms<'a> {
 }
 
 impl Belief {
-    /// After these trials. `arrivals_dispersion`: 1 for random arrivals, 0 for evenly spaced ones. `service_s`: mean service time
-    /// of a single user.
+    /// After these trials. `arrivals_dispersion`: 1 for random arrivals, 0 for evenly spaced ones.
+    /// `service_s`: mean service time of a single user.
     pub(super) fn new(
         history: &[TrialOutcome],
         capacity: Option<&Capacity>,
@@ -152,7 +162,8 @@ impl Belief {
         Belief { draws, contested, from_capacity: from_capacity * (1.0 - direct) }
     }
 
-    /// The rate below which the line lies with this probability; 0 where nothing is known, or no rate meets the SLO.
+    /// The rate below which the line lies with this probability; 0 where nothing is known, or no
+    /// rate meets the SLO.
     pub(super) fn quantile(&self, p: f64) -> f64 {
         let total: f64 = self.draws.iter().map(|draw| draw.1).sum();
         let mut sum = 0.0;
@@ -183,7 +194,8 @@ impl Capacity {
     };
 }
 
-/// The median of the account that puts the line highest, where no account has nearly all of the weight and they differ.
+/// The median of the account that puts the line highest, where no account has nearly all of the
+/// weight and they differ.
 fn contested(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64> {
     let sum: f64 = weights.iter().sum();
     let of = |draws: &Vec<(f64, f64)>| {
@@ -210,8 +222,8 @@ fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
     if variance > 0.0 { (error_rps * error_rps / variance).min(1.0) } else { 0.0 }
 }
 
-/// The open trials that count. Where some were disturbed by other processes and enough were not, the latter; and those that met the SLO
-/// in spite of them.
+/// The open trials that count. Where some were disturbed by other processes and enough were not,
+/// the latter; and those that met the SLO in spite of them.
 fn sights(history: &[TrialOutcome]) -> Vec<Sight> {
     let open = || {
         history.iter().filter(|trial| {
@@ -235,7 +247,8 @@ fn sights(history: &[TrialOutcome]) -> Vec<Sight> {
         .collect()
 }
 
-/// The capacity that open trials show which fell behind: arrivals less what waits. With its standard error.
+/// The capacity that open trials show which fell behind: arrivals less what waits. With its
+/// standard error.
 fn open_capacity(sights: &[Sight], capacity: Option<&Capacity>, arrivals_dispersion: f64) -> Option<(f64, f64)> {
     let dispersion = capacity.map_or(1.0, |capacity| capacity.dispersion);
     let shown = |sight: &Sight| {
@@ -255,12 +268,14 @@ fn open_capacity(sights: &[Sight], capacity: Option<&Capacity>, arrivals_dispers
     Some((mean, (1.0 / weights + spread / found.len() as f64).sqrt()))
 }
 
-/// Logarithm of the density of Student's t with 4 degrees of freedom, up to a constant: what falls out of line counts less.
+/// Logarithm of the density of Student's t with 4 degrees of freedom, up to a constant: what falls
+/// out of line counts less.
 fn ln_t(z: f64) -> f64 {
     -2.5 * (1.0 + z * z / 4.0).ln()
 }
 
-/// Logarithm of the likelihood of a share `q` of bad requests, relative to that of the share that was seen.
+/// Logarithm of the likelihood of a share `q` of bad requests, relative to that of the share that
+/// was seen.
 fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     let (n, b) = (scheduled / bunch, (bad / bunch).min(scheduled / bunch));
     let ln = |q: f64| {
@@ -275,7 +290,8 @@ fn robust(ln_likelihood: f64) -> f64 {
     ((1.0 - DISTURBED) * ln_likelihood.exp() + DISTURBED * DISTURBED_LIKELIHOOD).ln()
 }
 
-/// Point `at` of a sequence that fills a unit cube evenly (Roberts, "The unreasonable effectiveness of quasirandom sequences").
+/// Point `at` of a sequence that fills a unit cube evenly (Roberts, "The unreasonable effectiveness
+/// of quasirandom sequences").
 fn even(at: usize, dimension: usize) -> f64 {
     const STEP: [f64; 6] = [
         0.898_653_712_628_699_2,
@@ -310,7 +326,8 @@ impl AccountTerms<'_> {
         ln_t((sight.growth - drift - rise) / deviation)
     }
 
-    /// The account by capacity: the mean likelihood, as a logarithm, and the line of each draw with its weight.
+    /// The account by capacity: the mean likelihood, as a logarithm, and the line of each draw with
+    /// its weight.
     fn by_capacity(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
@@ -325,7 +342,8 @@ impl AccountTerms<'_> {
             let kappa = |t: f64, a: f64| {
                 let near = (1.0 / a).ln() / t * self.service_s;
                 let off = (error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
-                // A response is a wait and a service: between nothing and one whole service time comes off the bound.
+                // A response is a wait and a service: between nothing and one whole service time
+                // comes off the bound.
                 let left = (t - place * self.service_s.min(t / 2.0)).max(t / 4.0);
                 (2.0 / both / off, left)
             };
@@ -355,7 +373,8 @@ impl AccountTerms<'_> {
                             let (kappa, left) = kappa(t, bound.share.max(SHARE_MIN));
                             let room = (capacity - sight.rate).max(0.0);
                             let stationary = (-kappa * room * left).exp();
-                            // From an empty queue in a trial this short: a walk that is reflected at nothing.
+                            // From an empty queue in a trial this short: a walk that is reflected
+                            // at nothing.
                             let half_s = sight.seconds / 2.0;
                             let drift = (sight.rate - capacity) * half_s;
                             let far = (capacity * left - drift) / (both * capacity * half_s).sqrt();
@@ -364,8 +383,9 @@ impl AccountTerms<'_> {
                             let late_from_s = if beyond > 0.0 { left / beyond } else { f64::INFINITY };
                             let late = (1.0 - late_from_s / sight.seconds).max(0.0);
                             let queued = if room > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
-                            // Late requests for each excursion of the queue beyond the bound, whose lengths vary, and which come in
-                            // groups: rate / (theta (1 - rho)), times BUNCHED.
+                            // Late requests for each excursion of the queue beyond the bound, whose
+                            // lengths vary, and which come in groups: rate / (theta (1 - rho)),
+                            // times BUNCHED.
                             let bunch = BUNCHED * sight.rate * capacity / (kappa * room * room).max(1e-9);
                             (floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size))
                         }
@@ -395,7 +415,8 @@ impl AccountTerms<'_> {
         (0..bounds).max_by(|a, b| excess(*a).total_cmp(&excess(*b))).unwrap_or(0)
     }
 
-    /// The direct account: the mean likelihood over what was possible, and lines with their weights.
+    /// The direct account: the mean likelihood over what was possible, and lines with their
+    /// weights.
     fn direct(&self, capacity: Option<&Capacity>) -> (f64, Vec<(f64, f64)>) {
         let rates = || self.sights.iter().map(|sight| sight.rate);
         let known = capacity.map(|it| it.rps);
@@ -417,7 +438,8 @@ impl AccountTerms<'_> {
         let ln_likelihood = |line: f64, power: f64| {
             let mut ln = 0.0;
             for sight in self.sights {
-                // Where the line is higher than the server could do while saturated, it is the capacity, too.
+                // Where the line is higher than the server could do while saturated, it is the
+                // capacity, too.
                 let growth = self.ln_growth(sight, known.map_or(line, |rps| rps.max(line)).max(line), dispersion);
                 let Some(bound) = sight.bounds.get(at) else {
                     ln += robust(growth);

@@ -1,10 +1,12 @@
-//! How much a server does while requests always wait for it ([`Capacity`]), from trials in which its queue never emptied.
+//! How much a server does while requests always wait for it ([`Capacity`]), from trials in which
+//! its queue never emptied.
 //!
-//! Completions of a saturated server are a renewal-like count: their number in time T has mean C T and variance I C T, where I is
-//! their index of dispersion (1 for exponential service, 0 for constant). So N completions tell C to a relative error of
-//! sqrt(I / N). What differs between trials by more than that is added: a process or a machine that wanders.
-//! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts); DerSimonian and Laird, 1986 (variance
-//! between trials by moments).
+//! Completions of a saturated server are a renewal-like count: their number in time T has mean C T
+//! and variance I C T, where I is their index of dispersion (1 for exponential service, 0 for
+//! constant). So N completions tell C to a relative error of sqrt(I / N). What differs between
+//! trials by more than that is added: a process or a machine that wanders. Sources: Whitt,
+//! "Planning queueing simulations", 1989 (asymptotic variance of counts); DerSimonian and Laird,
+//! 1986 (variance between trials by moments).
 //!
 //! Not here: what users feel below capacity (see [`super::belief`]).
 
@@ -14,25 +16,28 @@ use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
 
 /// A trial is disturbed with this probability by something that no probe saw, and with this one
-/// where probes saw interference. Such a trial makes anything between nothing and the capacity, each
-/// as probable: with a least share, a trial below it would pull the capacity down to itself.
+/// where probes saw interference. Such a trial makes anything between nothing and the capacity,
+/// each as probable: with a least share, a trial below it would pull the capacity down to itself.
 const DISTURBED: f64 = 0.1;
 const DISTURBED_SEEN: f64 = 0.5;
 /// Of those, so many are faster instead: the server was another one then. By how much has no end
 /// either (Pareto's distribution with exponent 1).
 const FASTER: f64 = 0.2;
-/// Where more trials than this are set aside, it is the server that differs, and the interval holds them all.
+/// Where more trials than this are set aside, it is the server that differs, and the interval holds
+/// them all.
 const SET_ASIDE_MAX: f64 = 0.34;
-/// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard deviations (one-sided 0.1 %).
+/// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard
+/// deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
 /// Where trials were set aside, others were disturbed by less than can be seen: the error grows by
 /// this multiple of their share.
 const UNSEEN: f64 = 0.5;
-/// Fewer trials than this tell nothing of how a server wanders between them: then it is taken to wander by this share, as usual ones
-/// do (docs/explanation/how-find-searches.md).
+/// Fewer trials than this tell nothing of how a server wanders between them: then it is taken to
+/// wander by this share, as usual ones do (docs/explanation/how-find-searches.md).
 const FEW: usize = 4;
 const WANDER_USUAL: f64 = 0.01;
-/// Points of the grid over capacities, and how many standard errors of the worst known trial it reaches to either side.
+/// Points of the grid over capacities, and how many standard errors of the worst known trial it
+/// reaches to either side.
 const GRID: usize = 801;
 const GRID_ERRORS: f64 = 6.0;
 /// Fewer completions tell no dispersion of their own.
@@ -45,7 +50,8 @@ pub struct Capacity {
     pub rps: f64,
     /// Standard error of that.
     pub error_rps: f64,
-    /// Variance over mean of completions, at the time scale of the bound, with what differs between trials.
+    /// Variance over mean of completions, at the time scale of the bound, with what differs between
+    /// trials.
     pub dispersion: f64,
     /// Pieces of time by which the dispersion is known.
     pub pieces: f64,
@@ -69,7 +75,8 @@ struct SaturatedBlock {
 }
 
 impl SaturatedBlock {
-    /// The likelihood of its rate undisturbed, and disturbed, if the capacity were `rps`; `extra`: variance between trials.
+    /// The likelihood of its rate undisturbed, and disturbed, if the capacity were `rps`; `extra`:
+    /// variance between trials.
     fn likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
         let error = (self.error_rps.powi(2) + extra).sqrt();
         let z = |at: f64| (self.rps - at) / error;
@@ -84,16 +91,17 @@ impl SaturatedBlock {
 }
 
 impl Capacity {
-    /// From the saturated trials of a search; `None` without any that counts. Where probes saw interference in most of them, the figure
-    /// is of the machine as it was.
-    /// `service_s`: mean service time of a single user.
+    /// From the saturated trials of a search; `None` without any that counts. Where probes saw
+    /// interference in most of them, the figure is of the machine as it was. `service_s`: mean
+    /// service time of a single user.
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let saturated = history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let usable = saturated.filter(|trial| !(trial.evidence.generator_limited && trial.verdict == Verdict::Void));
         let found: Vec<(Saturation, bool)> =
             usable.clone().filter_map(|trial| Some((trial.evidence.saturation?, trial.others.disturbed))).collect();
         let mut capacity = Capacity::pool(&found)?;
-        // Constant service may go in step: then a stretch holds up to all that are served at once more or less, in each trial alike.
+        // Constant service may go in step: then a stretch holds up to all that are served at once
+        // more or less, in each trial alike.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();

@@ -1,5 +1,5 @@
-//! Whether a trial that broke the SLO did so by more than chance makes of a rate that meets it: what confirms a line ([`confirmed`]), and
-//! what contradicts one ([`breaks`]).
+//! Whether a trial that broke the SLO did so by more than chance makes of a rate that meets it:
+//! what confirms a line ([`confirmed`]), and what contradicts one ([`breaks`]).
 //!
 //! Not here: where the line is ([`super::belief`]).
 
@@ -9,14 +9,15 @@ use super::terms::limited;
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// Standard deviations (one-sided 1 %) by which a confirming trial may exceed what the SLO allows by chance.
+/// Standard deviations (one-sided 1 %) by which a confirming trial may exceed what the SLO allows
+/// by chance.
 const BY_CHANCE: f64 = 2.33;
 /// A confirming trial speaks for a lower end that is at most this much higher.
 const CONFIRMS_NEAR: f64 = 0.98;
 
-/// Whether a confirming trial at `low`, close to it or above showed no more bad requests, and no more backlog, than chance makes of a
-/// rate that meets the SLO, and more of them did than did not at a rate that is not above; where the server stalls, those that were
-/// long enough.
+/// Whether a confirming trial at `low`, close to it or above showed no more bad requests, and no
+/// more backlog, than chance makes of a rate that meets the SLO, and more of them did than did not
+/// at a rate that is not above; where the server stalls, those that were long enough.
 pub(super) fn confirmed(known: &TrialsSoFar, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = walk_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
@@ -38,8 +39,9 @@ pub(super) fn walk_dispersion(known: &TrialsSoFar, capacity: Option<&Capacity>) 
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
-/// Whether a load that was made after the search broke the SLO by more than chance. A load that others disturbed says so too: it
-/// was not the server's own limit, but the rate did not hold. `dispersion`: by [`walk_dispersion`] of the search.
+/// Whether a load that was made after the search broke the SLO by more than chance. A load that
+/// others disturbed says so too: it was not the server's own limit, but the rate did not hold.
+/// `dispersion`: by [`walk_dispersion`] of the search.
 pub(super) fn breaks(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !limited(trial) && !within_chance(trial, dispersion)
 }
@@ -49,7 +51,8 @@ pub(super) fn by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     !trial.stopped && trial.verdict != Verdict::Void && within_chance(trial, dispersion)
 }
 
-/// Whether its late and failed requests, and its backlog, are no more than chance makes of a rate that meets the SLO.
+/// Whether its late and failed requests, and its backlog, are no more than chance makes of a rate
+/// that meets the SLO.
 fn within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
     trial.evidence.bounds.iter().all(is_allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0

@@ -1,5 +1,6 @@
-//! Which trial a search makes next ([`LoadChoice`]): first closed loads with more and more users, then saturated ones that tell the
-//! capacity, then open ones at rates where the line may be, and one that confirms it.
+//! Which trial a search makes next ([`LoadChoice`]): first closed loads with more and more users,
+//! then saturated ones that tell the capacity, then open ones at rates where the line may be, and
+//! one that confirms it.
 
 use super::belief::{HIGH, LOW};
 use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
@@ -31,7 +32,8 @@ const SATURATED_FIRST: usize = 6;
 const SATURATED_FIRST_FEW: usize = 2;
 /// Completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
-/// Of a server that completes fewer in this share of the budget, saturated trials tell too little for what they leave behind.
+/// Of a server that completes fewer in this share of the budget, saturated trials tell too little
+/// for what they leave behind.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// At most so many confirming trials.
@@ -112,8 +114,9 @@ impl<'a> LoadChoice<'a> {
         u64::from(self.known.settings.base.carriage.connections_max).min(16_384)
     }
 
-    /// The first load: a single user, for as long as some answers take. The first answer of all may have been a slow one,
-    /// so it ends as soon as enough are there; and nobody may have asked before, so it is repeated for longer.
+    /// The first load: a single user, for as long as some answers take. The first answer of all may
+    /// have been a slow one, so it ends as soon as enough are there; and nobody may have asked
+    /// before, so it is repeated for longer.
     fn first_load(&self) -> Result<Measure, StoppedBy> {
         let silent = self.history.iter().filter(|t| t.purpose == Purpose::Peak).count() as u32;
         if silent > FIRST_LOADS_MAX {
@@ -137,7 +140,8 @@ impl<'a> LoadChoice<'a> {
         self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| limited(t)).count()
     }
 
-    /// Whether the server can be saturated at all: with more users than its peak has, and no more load than is allowed.
+    /// Whether the server can be saturated at all: with more users than its peak has, and no more
+    /// load than is allowed.
     fn can_saturate(&self) -> bool {
         let Some(peak) = peak::of(self.history) else { return false };
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
@@ -196,7 +200,8 @@ impl<'a> LoadChoice<'a> {
         let topped = line.is_topped();
         let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.topped_by } else { StoppedBy::Width };
-        // A trial that contradicts the line may have been disturbed: while there is time, more of them tell.
+        // A trial that contradicts the line may have been disturbed: while there is time, more of
+        // them tell.
         let dispersion = walk_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
             let fails = trial.verdict == Verdict::Fail && !by_chance(trial, dispersion);
@@ -249,8 +254,9 @@ impl<'a> LoadChoice<'a> {
         self.plans.open(Purpose::Line, round_rate(rate), length_ns)
     }
 
-    /// A trial at the lower end of the interval, as long as the budget allows up to twice the usual length; of a server that
-    /// stalls, long against the time between. `None` where the budget has no room for it.
+    /// A trial at the lower end of the interval, as long as the budget allows up to twice the usual
+    /// length; of a server that stalls, long against the time between. `None` where the budget has
+    /// no room for it.
     fn confirm(&self, low: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();

@@ -1,11 +1,13 @@
-//! Since when the server is what it is now ([`Era`]): a credit that is used up, machines that are added, a cache that fills or a leak
-//! change its capacity during the search. What was measured before says nothing of the line now.
+//! Since when the server is what it is now ([`Era`]): a credit that is used up, machines that are
+//! added, a cache that fills or a leak change its capacity during the search. What was measured
+//! before says nothing of the line now.
 //!
-//! Saturated trials are split where those before and those after differ most; the split counts where they differ by more than chance and
-//! a disturbance of a trial or two would make. Open trials that fell behind do not count: some servers do less the more they are asked.
+//! Saturated trials are split where those before and those after differ most; the split counts
+//! where they differ by more than chance and a disturbance of a trial or two would make. Open
+//! trials that fell behind do not count: some servers do less the more they are asked.
 //!
-//! Not here: allowances by the clock ([`super::quota`]); servers of two speeds that alternate, whose interval holds both
-//! ([`super::capacity`]).
+//! Not here: allowances by the clock ([`super::quota`]); servers of two speeds that alternate,
+//! whose interval holds both ([`super::capacity`]).
 
 use crate::doubts::DoubtKind;
 use crate::format;
@@ -20,8 +22,8 @@ const CHANGE_MIN: f64 = 0.1;
 const CHANGE_ERRORS: f64 = 5.0;
 /// A median's standard error is this times that of a mean (normal).
 const MEDIAN_ERROR: f64 = 1.25;
-/// Before a change and after it, so many trials at least: one in ten is disturbed, three in a row are not. One before is dropped either
-/// way, and of so many a change is told.
+/// Before a change and after it, so many trials at least: one in ten is disturbed, three in a row
+/// are not. One before is dropped either way, and of so many a change is told.
 const BEFORE_MIN: usize = 1;
 const AFTER_MIN: usize = 3;
 const TOLD_BEFORE_MIN: usize = 2;
@@ -45,7 +47,8 @@ pub struct Era {
     pub changes: usize,
 }
 
-/// A capacity that a trial showed: the number of the trial, completions a second, and their relative standard error.
+/// A capacity that a trial showed: the number of the trial, completions a second, and their
+/// relative standard error.
 #[derive(Debug, Clone, Copy)]
 struct ShownCapacity {
     trial: usize,
@@ -78,15 +81,16 @@ impl Era {
         })
     }
 
-    /// The trials of the present server, and the climb before, which tells how many users it serves at once.
+    /// The trials of the present server, and the climb before, which tells how many users it serves
+    /// at once.
     pub(super) fn present(history: &[TrialOutcome], era: Option<Era>) -> Vec<TrialOutcome> {
         let first = era.map_or(0, |era| era.first);
         let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == Purpose::Peak;
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
     }
 
-    /// Whether the last trials speak for a change that more saturated trials would show: the last of those differ from the ones before, or
-    /// an open trial after them did.
+    /// Whether the last trials speak for a change that more saturated trials would show: the last
+    /// of those differ from the ones before, or an open trial after them did.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
         let shown = ShownCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
@@ -166,7 +170,8 @@ impl ShownCapacity {
     }
 }
 
-/// All places where the capacity changed, in order. A trial that was under way when it did makes no two changes of one.
+/// All places where the capacity changed, in order. A trial that was under way when it did makes no
+/// two changes of one.
 fn splits(shown: &[ShownCapacity]) -> Vec<usize> {
     let Some((at, ..)) = split(shown) else { return Vec::new() };
     let after = splits(&shown[at..]).into_iter().map(|more| at + more);
@@ -179,7 +184,8 @@ fn splits(shown: &[ShownCapacity]) -> Vec<usize> {
     all
 }
 
-/// Where the trials before and after differ most, and their medians; `None` where they do not differ.
+/// Where the trials before and after differ most, and their medians; `None` where they do not
+/// differ.
 fn split(shown: &[ShownCapacity]) -> Option<(usize, f64, f64)> {
     let last = shown.len().checked_sub(AFTER_MIN)?;
     let mut best: Option<(f64, (usize, f64, f64))> = None;

@@ -1,8 +1,9 @@
-//! Requests that fail, or are answered late, whatever the load ([`Failing`]), as by a server that leaves one in two hundred
-//! without an answer, or asks somebody who is gone first for one in sixteen: no rate keeps a promise of fewer, and it is not
-//! load that ends it.
+//! Requests that fail, or are answered late, whatever the load ([`Failing`]), as by a server that
+//! leaves one in two hundred without an answer, or asks somebody who is gone first for one in
+//! sixteen: no rate keeps a promise of fewer, and it is not load that ends it.
 //!
-//! Not here: a limiter, which refuses a larger share of a larger load; queues, where more are late the longer they get.
+//! Not here: a limiter, which refuses a larger share of a larger load; queues, where more are late
+//! the longer they get.
 
 use crate::format;
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
@@ -11,8 +12,8 @@ use plimsoll_model::Purpose;
 
 /// So many failures tell a share, at the lowest loads that have them together.
 const FAILED_MIN: f64 = 5.0;
-/// Who fails more than this is not at work. A limiter that refuses so much of a load refuses three times as large a share of
-/// twice the load.
+/// Who fails more than this is not at work. A limiter that refuses so much of a load refuses three
+/// times as large a share of twice the load.
 const SHARE_MAX: f64 = 0.2;
 /// A load is another one from this many times the rate on.
 const OTHER: f64 = 2.0;
@@ -46,8 +47,8 @@ pub enum FailingHow {
 }
 
 impl Failing {
-    /// Of the open trials of a search; `None`: none fail or are late, or the more the higher the load, or too few were seen
-    /// to tell.
+    /// Of the open trials of a search; `None`: none fail or are late, or the more the higher the
+    /// load, or too few were seen to tell.
     pub fn seen(slo: &Slo, history: &[TrialOutcome]) -> Option<Failing> {
         let of = |how, allowed: f64| {
             Failing::of(how, allowed, history.iter().filter_map(|trial| FailingLoad::of(trial, how)).collect())
@@ -56,7 +57,8 @@ impl Failing {
         of(FailingHow::Failed, 1.0 - slo.success_min).or_else(|| slo.response_bounds().find_map(late))
     }
 
-    /// In a few words: `0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)`.
+    /// In a few words:
+    /// `0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)`.
     pub fn text(&self) -> String {
         let (from, to) = (format::rate(self.from_rps), format::rate(self.to_rps));
         let share = format::rough_share(format::rounded(self.share, 2));
@@ -106,7 +108,8 @@ struct FailingLoad {
 }
 
 impl FailingLoad {
-    /// `None` of a load that says nothing of it: nobody was asked, others disturbed, or the server fell behind.
+    /// `None` of a load that says nothing of it: nobody was asked, others disturbed, or the server
+    /// fell behind.
     fn of(trial: &TrialOutcome, how: FailingHow) -> Option<FailingLoad> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;

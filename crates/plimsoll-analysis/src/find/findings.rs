@@ -1,5 +1,5 @@
-//! What a search found ([`Findings`]), with everything that speaks against it, and what a budget can give
-//! ([`forecast`]).
+//! What a search found ([`Findings`]), with everything that speaks against it, and what a budget
+//! can give ([`forecast`]).
 
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
@@ -37,11 +37,12 @@ const DRIFT_MAX: f64 = 0.05;
 /// A trial at this share of the lower end of the interval is one at the line.
 const SEEN_NEAR: f64 = 0.98;
 
-/// Where the load line is: the highest mean arrival rate at which the server meets the SLO in steady state, under the arrivals of
-/// the search.
+/// Where the load line is: the highest mean arrival rate at which the server meets the SLO in
+/// steady state, under the arrivals of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLine {
-    /// The estimate, requests a second; where it is not provable, the lower end of the interval; 0 where there is no line.
+    /// The estimate, requests a second; where it is not provable, the lower end of the interval; 0
+    /// where there is no line.
     pub rps: f64,
     /// Lower end of the 90 % interval.
     pub lower: f64,
@@ -58,8 +59,8 @@ impl LoadLine {
     pub const CONFIDENCE: f64 = 0.9;
     /// No line.
     pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, provable: false, confirmed: false };
-    /// An estimate is stated where it is at most this many times the lower end: then it is more than 3 % above the truth in one case
-    /// of twenty.
+    /// An estimate is stated where it is at most this many times the lower end: then it is more
+    /// than 3 % above the truth in one case of twenty.
     const PROVABLE: f64 = 1.03;
 
     /// By the 5 %, 50 % and 95 % points of what is known.
@@ -114,13 +115,15 @@ pub struct Findings {
 /// What a budget can give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Width of the 90 % interval that can be expected at 1 000 requests a second, as a share of the line.
+    /// Width of the 90 % interval that can be expected at 1 000 requests a second, as a share of
+    /// the line.
     pub width: f64,
     /// Trials near the line that fit.
     pub line_trials: u32,
     /// Length of each, in seconds.
     pub line_trial_s: f64,
-    /// From this rate on a single trial near the line can prove the success bound; `None` if nothing could.
+    /// From this rate on a single trial near the line can prove the success bound; `None` if
+    /// nothing could.
     pub provable_rps: Option<f64>,
     /// The same in sentences.
     pub sentences: Vec<String>,
@@ -132,8 +135,8 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
-    // Half of the time saturates the server; N completions of exponential service tell its capacity to 1 / sqrt(N), and the
-    // interval is 2 x 1.645 of that wide.
+    // Half of the time saturates the server; N completions of exponential service tell its capacity
+    // to 1 / sqrt(N), and the interval is 2 x 1.645 of that wide.
     let width_at = |rps: f64| 2.0 * 1.645 / (rps * left_s.max(0.1) / 2.0).sqrt();
     let provable_from_rps = (1.645 / 0.03f64).powi(2) / (left_s.max(0.1) / 2.0);
     let width = width_at(1000.0).clamp(0.01, 0.5);
@@ -166,8 +169,8 @@ pub fn forecast(settings: &Settings) -> Forecast {
     Forecast { width, line_trials, line_trial_s, provable_rps, sentences }
 }
 
-/// How many requests without a failure show, with 99 % confidence, that at least `success_min` succeed (the case t = 0
-/// of MLPerf LoadGen's early stopping rule); `None` for a bound of 100 %.
+/// How many requests without a failure show, with 99 % confidence, that at least `success_min`
+/// succeed (the case t = 0 of MLPerf LoadGen's early stopping rule); `None` for a bound of 100 %.
 fn requests_to_prove(success_min: f64) -> Option<f64> {
     (success_min < 1.0)
         .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - CONFIDENCE).ln() / success_min.ln()).ceil() })
@@ -281,8 +284,9 @@ impl Findings {
     }
 }
 
-/// Requests that failed although the server did not fall behind: the largest share of a trial, and whether they were fewer at
-/// another load. A trial that should have had a handful by that share, and had less than half of them, was spared.
+/// Requests that failed although the server did not fall behind: the largest share of a trial, and
+/// whether they were fewer at another load. A trial that should have had a handful by that share,
+/// and had less than half of them, was spared.
 fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
@@ -472,7 +476,8 @@ fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
 /// A budget that is to prove a line gets so much more than the rule says.
 const PROVABLE_MARGIN: f64 = 1.3;
 
-/// The change from the first to the last third of the capacities that saturated trials showed, if it is one way.
+/// The change from the first to the last third of the capacities that saturated trials showed, if
+/// it is one way.
 fn drift(trials: &[TrialOutcome]) -> Option<f64> {
     let saturated = trials.iter().filter_map(|trial| trial.evidence.saturation);
     let capacities: Vec<f64> = saturated.map(|it| it.completed / it.seconds).collect();

@@ -1,4 +1,5 @@
-//! Demands on what a search found, such as `line<5000`: true means that whoever asked is not content.
+//! Demands on what a search found, such as `line<5000`: true means that whoever asked is not
+//! content.
 
 use super::findings::Findings;
 use crate::condition::{Op, duration_syntax, format_number};
@@ -35,7 +36,8 @@ pub struct Demand {
 pub struct UndecidedDemand {
     /// Why: a sentence without a full stop.
     pub why: String,
-    /// The budget of a search that would probably decide it; `None`: not an hour, or more time does not help.
+    /// The budget of a search that would probably decide it; `None`: not an hour, or more time does
+    /// not help.
     pub budget_ns: Option<u64>,
 }
 
@@ -101,8 +103,9 @@ impl Demand {
         self.figure == DemandFigure::Scale
     }
 
-    /// Why the search cannot decide it; `None`: it is decided. A line is known as an interval: a value inside decides
-    /// nothing, whichever side the estimate is on. `budget_ns`: that of the search.
+    /// Why the search cannot decide it; `None`: it is decided. A line is known as an interval: a
+    /// value inside decides nothing, whichever side the estimate is on. `budget_ns`: that of the
+    /// search.
     pub fn undecided(&self, findings: &Findings, cpu_ns: Option<f64>, budget_ns: u64) -> Option<UndecidedDemand> {
         let line = &findings.load_line_rps;
         let unmeasured = || Some(UndecidedDemand { why: "nothing was measured".to_owned(), budget_ns: None });
@@ -135,8 +138,10 @@ impl Demand {
         Some(UndecidedDemand { why, budget_ns })
     }
 
-    /// Whether it is true of what was found, and the figure in words. What was not found or seen is true of it: a gate that
-    /// cannot tell must not let pass, and where there is no line, no demand on it is met. `cpu_ns`: the server's CPU time for each request at the line, where it was seen.
+    /// Whether it is true of what was found, and the figure in words. What was not found or seen is
+    /// true of it: a gate that cannot tell must not let pass, and where there is no line, no demand
+    /// on it is met. `cpu_ns`: the server's CPU time for each request at the line, where it was
+    /// seen.
     pub fn crossed(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
         let figure = match self.figure {
             DemandFigure::Line => Some(findings.load_line_rps.rps).filter(|line| *line > 0.0),

@@ -1,5 +1,6 @@
-//! A server that takes no connection any more ([`Gone`]), although it answered before: it ended under the load, or was ended.
-//! What is asked of nobody says nothing of a line, and a search that goes on finds one that is far too low.
+//! A server that takes no connection any more ([`Gone`]), although it answered before: it ended
+//! under the load, or was ended. What is asked of nobody says nothing of a line, and a search that
+//! goes on finds one that is far too low.
 //!
 //! Not here: a server that was not there to begin with, and one that is slow to accept.
 
@@ -8,7 +9,8 @@ use crate::judge::{Offered, TrialOutcome};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// So many loads in a row, and so much time from the first to the last: who is started again by somebody else is back by then.
+/// So many loads in a row, and so much time from the first to the last: who is started again by
+/// somebody else is back by then.
 const LOADS_MIN: usize = 3;
 const GONE_NS_MIN: u64 = 5 * SECOND;
 /// This share of what is sent finds no connection.
@@ -24,7 +26,8 @@ pub struct Gone {
 }
 
 impl Gone {
-    /// After the trials of a search; `None`: somebody answers, or nobody ever did, or it is too early to tell.
+    /// After the trials of a search; `None`: somebody answers, or nobody ever did, or it is too
+    /// early to tell.
     pub fn seen(history: &[TrialOutcome]) -> Option<Gone> {
         let refused = |trial: &&TrialOutcome| {
             let evidence = &trial.evidence;

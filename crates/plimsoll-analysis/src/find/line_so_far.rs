@@ -9,7 +9,8 @@ use super::so_far::TrialsSoFar;
 use super::terms::{RATE_MIN, StoppedBy, limited};
 use crate::judge::TrialOutcome;
 
-/// After a trial near its own limit that plimsoll could not carry out, this share of its rate is the next.
+/// After a trial near its own limit that plimsoll could not carry out, this share of its rate is
+/// the next.
 const CEILING_STEP: f64 = 0.93;
 
 /// Where the line lies, by all trials, and what limits the rates that can be tried.

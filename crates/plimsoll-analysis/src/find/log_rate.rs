@@ -1,4 +1,5 @@
-//! The rate of a log from which the loads of a search were drawn, and how many times over it a server carries it.
+//! The rate of a log from which the loads of a search were drawn, and how many times over it a
+//! server carries it.
 //!
 //! Not here: the line itself.
 

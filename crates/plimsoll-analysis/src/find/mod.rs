@@ -1,13 +1,17 @@
-//! The search for the load line: the highest mean arrival rate at which a server in steady state meets an SLO. [`next`] is a pure function of what was measured so far; who calls it carries the plans out.
+//! The search for the load line: the highest mean arrival rate at which a server in steady state
+//! meets an SLO. [`next`] is a pure function of what was measured so far; who calls it carries the
+//! plans out.
 //!
-//! The search goes through four parts. *Peak*: closed loads with 1, 2, 4, ... users find the peak goodput and the knee. *Saturate*:
-//! closed loads with more users than the server can serve at once tell its capacity ([`Capacity`]), as its queue never empties.
-//! *Line*: open trials at rates where the line may be; all trials together give a distribution of the line ([`belief`]), and the next
-//! trial is made where it narrows that most. *Confirm*: a longer trial at the lower end of the interval. A soak is made afterwards, by
-//! the study ([`soak`]).
+//! The search goes through four parts. *Peak*: closed loads with 1, 2, 4, ... users find the peak
+//! goodput and the knee. *Saturate*: closed loads with more users than the server can serve at once
+//! tell its capacity ([`Capacity`]), as its queue never empties. *Line*: open trials at rates where
+//! the line may be; all trials together give a distribution of the line ([`belief`]), and the next
+//! trial is made where it narrows that most. *Confirm*: a longer trial at the lower end of the
+//! interval. A soak is made afterwards, by the study ([`soak`]).
 //!
-//! Servers with a memory are brought into a known state first: one that fell behind is let drain, one that rejects (a
-//! limiter with saved-up tokens) is pushed until it rejects again right before each trial.
+//! Servers with a memory are brought into a known state first: one that fell behind is let drain,
+//! one that rejects (a limiter with saved-up tokens) is pushed until it rejects again right before
+//! each trial.
 //!
 //! Not here: carrying plans out, and any account of *why* a server has its limit.
 
@@ -61,8 +65,8 @@ pub enum SearchStep {
     Stop(Box<Findings>),
 }
 
-/// What to do after the trials in `history`, `elapsed_ns` after the search began. The same arguments always give the
-/// same step.
+/// What to do after the trials in `history`, `elapsed_ns` after the search began. The same
+/// arguments always give the same step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = sound(history);
     let present = Era::present(&all, Era::of(&all));
@@ -72,7 +76,8 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
     }
 }
 
-/// Whether `later`, a steady load at the stated line or below it, broke the SLO by more than chance: then no such line holds.
+/// Whether `later`, a steady load at the stated line or below it, broke the SLO by more than
+/// chance: then no such line holds.
 pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
     let all = sound(history);
     let present = Era::present(&all, Era::of(&all));
@@ -82,7 +87,8 @@ pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutco
     line.lower > 0.0 && at_most && chance::breaks(later, dispersion)
 }
 
-/// What the trials say when no further one will be made: of a recorded search, or one that was interrupted.
+/// What the trials say when no further one will be made: of a recorded search, or one that was
+/// interrupted.
 pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
     match next(settings, history, elapsed_ns) {
         SearchStep::Stop(findings) => *findings,

@@ -57,7 +57,8 @@ fn goodput(trial: &TrialOutcome) -> f64 {
     }
 }
 
-/// How long an answer takes to a single user, in ns: the median of the first load that saw one; `None` before.
+/// How long an answer takes to a single user, in ns: the median of the first load that saw one;
+/// `None` before.
 pub fn answer_ns(history: &[TrialOutcome]) -> Option<u64> {
     history.iter().find(|t| t.purpose == Purpose::Peak && answered(t)).map(|t| t.p50_ns)
 }
@@ -97,8 +98,8 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 
-/// Of the loads of a climb, in ascending order of users, the one with the most goodput; of equal ones the first. The one
-/// rule for what a climb's peak is, and with which load.
+/// Of the loads of a climb, in ascending order of users, the one with the most goodput; of equal
+/// ones the first. The one rule for what a climb's peak is, and with which load.
 pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }
@@ -113,8 +114,8 @@ pub fn of(history: &[TrialOutcome]) -> Option<Peak> {
 /// A peak of fewer answers does not tell which concurrencies are as good.
 const TELLING_ANSWERS: f64 = 30.0;
 
-/// Users that saturate the server, at the least: the fewest whose goodput is that of the peak, but for chance. A peak of few
-/// answers may be anywhere on the plateau.
+/// Users that saturate the server, at the least: the fewest whose goodput is that of the peak, but
+/// for chance. A peak of few answers may be anywhere on the plateau.
 pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     let points = points(history);
     let Some(&(users, rps, _)) = best(&points, |p| p.1) else { return 1 };
@@ -127,7 +128,8 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     points.iter().find(|p| p.1 >= least).map_or(users, |p| p.0)
 }
 
-/// The peak with the rate that saturated trials confirm: the best of several short trials is the luckiest of them.
+/// The peak with the rate that saturated trials confirm: the best of several short trials is the
+/// luckiest of them.
 pub fn confirmed(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
     let peak = of(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))

@@ -12,7 +12,8 @@ use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose
 
 /// What a trial takes beyond its schedule: connecting, and handing over the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// Load before the judged window on fresh connections; only near the line, as an overload would leave a backlog.
+/// Load before the judged window on fresh connections; only near the line, as an overload would
+/// leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// Of a slow server as long as so many answers in turn, before any open trial.
 const WARMUP_ANSWERS: u64 = 2;
@@ -22,7 +23,8 @@ const PRIME_FACTOR: f64 = 3.0;
 const PRIME_NS: u64 = 4 * SECOND;
 /// at most so often in a row;
 const PRIMES_MAX: usize = 3;
-/// and held empty by a first stage of the trial itself, which a stage at the trial's own rate follows.
+/// and held empty by a first stage of the trial itself, which a stage at the trial's own rate
+/// follows.
 const PRIMED_STAGE_NS: u64 = 500 * MS;
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
@@ -66,9 +68,9 @@ impl<'a> Planner<'a> {
         self.measure(purpose, self.plan(load, length_ns, 0, ready))
     }
 
-    /// A closed-loop trial that keeps the server saturated. Users join in turn: those who all begin at once are
-    /// served in step, and what is counted in a stretch of time then depends on where it begins.
-    /// `ramp_answers`: over so many answers' time they join.
+    /// A closed-loop trial that keeps the server saturated. Users join in turn: those who all begin
+    /// at once are served in step, and what is counted in a stretch of time then depends on where
+    /// it begins. `ramp_answers`: over so many answers' time they join.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
@@ -79,8 +81,9 @@ impl<'a> Planner<'a> {
         self.measure(Purpose::Saturate, self.plan(load, ramp_ns + length_ns, 0, ready))
     }
 
-    /// A load with a single user that takes `length_ns` at most (what the budget allows of it), and ends after `shown_ns`
-    /// once it has shown some answers; `None` if the budget has no room for it.
+    /// A load with a single user that takes `length_ns` at most (what the budget allows of it), and
+    /// ends after `shown_ns` once it has shown some answers; `None` if the budget has no room for
+    /// it.
     pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
         let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS
             * Plan::TICK_NS;
@@ -89,8 +92,9 @@ impl<'a> Planner<'a> {
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
 
-    /// An open trial of this judged length, or of as much as some arrivals at this rate take; of a server that rejects, with its bucket emptied first. `Settle` when that
-    /// needs a load of its own.
+    /// An open trial of this judged length, or of as much as some arrivals at this rate take; of a
+    /// server that rejects, with its bucket emptied first. `Settle` when that needs a load of its
+    /// own.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
@@ -109,8 +113,8 @@ impl<'a> Planner<'a> {
         self.measure(purpose, self.plan(self.rate(Curve { stages }), whole_ns, 0, ready))
     }
 
-    /// A low load until the server that fell behind in the last trial answers quickly again; `None` if it did not fall
-    /// behind, or will not come to rest.
+    /// A low load until the server that fell behind in the last trial answers quickly again; `None`
+    /// if it did not fall behind, or will not come to rest.
     pub fn drain(&self) -> Option<Measure> {
         let settled = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle);
         let failed_drains = settled.clone().filter(|t| t.verdict == Verdict::Fail).count();
@@ -120,8 +124,8 @@ impl<'a> Planner<'a> {
         let last = self.history.iter().rev().find(|t| t.purpose != Purpose::Settle)?;
         let peak = peak::of(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
-        // Also one that answered in the end what it had fallen behind by is at work still: an open load has opened a connection for
-        // each of those, and closes them now.
+        // Also one that answered in the end what it had fallen behind by is at work still: an open
+        // load has opened a connection for each of those, and closes them now.
         let grown = match last.verdict {
             Verdict::Fail | Verdict::Void => last.evidence.growth * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
@@ -144,7 +148,8 @@ impl<'a> Planner<'a> {
         self.affords(&measure).then_some(measure)
     }
 
-    /// A low load until one of its requests succeeds, for as long as the budget has; `None` where it has no second left.
+    /// A low load until one of its requests succeeds, for as long as the budget has; `None` where
+    /// it has no second left.
     pub fn until_served(&self) -> Option<Measure> {
         let rate = self.capped(SERVED_RATE);
         let plan = |length_ns| {
@@ -215,14 +220,15 @@ impl<'a> Planner<'a> {
             grace_ns: base.load.grace_ns.min(bound_ns),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
-            // What few users do at once is to say what arrivals do, each of whom logs in for itself.
+            // What few users do at once is to say what arrivals do, each of whom logs in for
+            // itself.
             newcomers: base.traffic.choice == Choice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }
     }
 
-    /// Connections that a load will need at once by Little's law, with as much again and a margin: near the line those
-    /// of the closed-loop peak.
+    /// Connections that a load will need at once by Little's law, with as much again and a margin:
+    /// near the line those of the closed-loop peak.
     fn ready(&self, rate: f64) -> u32 {
         let low_s = self.low_load().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
         let in_flight = (rate * low_s).ceil() as u64;
@@ -241,8 +247,8 @@ impl<'a> Planner<'a> {
         self.low_load().map_or(100 * MS, |t| t.p99_ns.saturating_mul(3).saturating_add(5 * MS))
     }
 
-    /// How long the number in flight takes to come to its level: until then a slow server seems to fall behind. 0 of a fast
-    /// one.
+    /// How long the number in flight takes to come to its level: until then a slow server seems to
+    /// fall behind. 0 of a fast one.
     fn filling_ns(&self) -> u64 {
         let filling_ns = WARMUP_ANSWERS * peak::answer_ns(self.history).unwrap_or(0);
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }

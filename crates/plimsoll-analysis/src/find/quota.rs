@@ -1,9 +1,10 @@
-//! Allowances by the clock ([`Quota`]), such as 3 000 requests a minute: once they are used up every request is refused until the
-//! clock gives new ones, however low the load is. What such a server carries is an allowance over its window, and no single trial
-//! that is shorter than the window shows it.
+//! Allowances by the clock ([`Quota`]), such as 3 000 requests a minute: once they are used up
+//! every request is refused until the clock gives new ones, however low the load is. What such a
+//! server carries is an allowance over its window, and no single trial that is shorter than the
+//! window shows it.
 //!
-//! Not here: limiters that give all the time ([`super::rejecting`]); servers that refuse all of an overload and serve the next low
-//! load at once.
+//! Not here: limiters that give all the time ([`super::rejecting`]); servers that refuse all of an
+//! overload and serve the next low load at once.
 
 use super::normal::{density, upper_tail};
 use super::plans::{Planner, cost_ns};
@@ -22,14 +23,16 @@ const SHUT_NS_MIN: u64 = SECOND;
 /// Users that use an allowance up, and for how long at once.
 const SPENDING_USERS: u64 = 8;
 const SPENDING_NS: u64 = SECOND;
-/// After an opening a trial shows that an allowance is used up where this share of it was refused: a few may fail by themselves.
+/// After an opening a trial shows that an allowance is used up where this share of it was refused:
+/// a few may fail by themselves.
 const SPENT_SHARE: f64 = 0.2;
-/// A promise that none fails is taken for one in a million, as chance exceeds any allowance at times.
+/// A promise that none fails is taken for one in a million, as chance exceeds any allowance at
+/// times.
 const EXCEEDING_MIN: f64 = 1e-6;
 /// Who gives so many times as much as before it refused for a while has no allowance: it was away.
 const GIVEN_MAX: f64 = 3.0;
-/// An opening is seen up to 0.1 s late by the low load that waits for it, up to 0.1 s later by the tick that has it, and 0.1 s are for
-/// the edges of trials.
+/// An opening is seen up to 0.1 s late by the low load that waits for it, up to 0.1 s later by the
+/// tick that has it, and 0.1 s are for the edges of trials.
 const OPENING_ERROR_S: f64 = 0.3;
 /// The search ends where the length of a window is known to this share.
 const KNOWN: f64 = 0.01;
@@ -45,8 +48,8 @@ pub struct Quota {
     pub window_s: Option<f64>,
     /// Whole windows that were seen.
     pub windows: usize,
-    /// What is given is no more than this a second. `None`: nothing opened yet, and the first allowance may have been used up in part
-    /// before the search.
+    /// What is given is no more than this a second. `None`: nothing opened yet, and the first
+    /// allowance may have been used up in part before the search.
     pub rps_max: Option<f64>,
 }
 
@@ -148,7 +151,8 @@ impl QuotaSoFar {
             return Some(Quota { granted, refused_s, window_s: Some(window_s), windows, rps_max });
         }
         match self.openings[..] {
-            // Of this one the whole was used up, and it has not opened again for as long as was waited.
+            // Of this one the whole was used up, and it has not opened again for as long as was
+            // waited.
             [_] if self.is_shut && self.waited_ns >= SHUT_NS_MIN => {
                 unseen(self.served, Some(self.served / (self.waited_ns as f64 / 1e9)))
             }
@@ -178,8 +182,9 @@ impl Quota {
         }
     }
 
-    /// Lower end, middle and upper end of the rate that meets the success bound, a second: arrivals of a window are no more than its
-    /// allowance but for the share that may fail. `None` of a window whose end was not seen.
+    /// Lower end, middle and upper end of the rate that meets the success bound, a second: arrivals
+    /// of a window are no more than its allowance but for the share that may fail. `None` of a
+    /// window whose end was not seen.
     pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
             Arrivals::Poisson => arrivals_of(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
@@ -193,7 +198,8 @@ impl Quota {
     }
 }
 
-/// The mean of Poisson arrivals of which the share `allowed` exceeds `granted`, by the normal loss function; at most `granted`.
+/// The mean of Poisson arrivals of which the share `allowed` exceeds `granted`, by the normal loss
+/// function; at most `granted`.
 fn arrivals_of(granted: f64, allowed: f64) -> f64 {
     let exceeding = |mean: f64| {
         let spread = mean.sqrt().max(1e-9);

@@ -1,20 +1,21 @@
-//! Servers that refuse what is too much ([`rejections`]), such as a rate limiter, and at which rate they begin to.
+//! Servers that refuse what is too much ([`rejections`]), such as a rate limiter, and at which rate
+//! they begin to.
 //!
 //! Not here: requests that fail whatever the rate (see [`super::failing`]).
 
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// Fewer failures than this share may be something else than what a server rejects for being too much: connections that it closed while
-/// they stood idle, say.
+/// Fewer failures than this share may be something else than what a server rejects for being too
+/// much: connections that it closed while they stood idle, say.
 const REJECTED_FEW: f64 = 0.05;
 /// What is rejected at one rate is so at this many times it for certain.
 const REJECTED_ABOVE: f64 = 1.05;
 /// More than this share of what was to empty a limiter's bucket is not answered yet: it waits.
 const WAITING_MANY: f64 = 0.05;
 
-/// Open trials in which the server rejected what was too much. Few failures are not that where it let more wait at a higher rate, and
-/// failed none of it.
+/// Open trials in which the server rejected what was too much. Few failures are not that where it
+/// let more wait at a higher rate, and failed none of it.
 pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
     let lets_wait = |t: &TrialOutcome, rate: f64| {
         let waits = match t.purpose {
@@ -31,8 +32,8 @@ pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcom
     })
 }
 
-/// The rate of a limiter: successes a second of trials that were rejected without falling behind; `None` if there is no
-/// such trial. The median, as a single trial may have been disturbed.
+/// The rate of a limiter: successes a second of trials that were rejected without falling behind;
+/// `None` if there is no such trial. The median, as a single trial may have been disturbed.
 pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
     let rejected = rejections(history).filter(|t| t.verdict == Verdict::Fail);
     let mut rates: Vec<f64> = rejected.filter_map(|t| t.evidence.saturated_rps).collect();

@@ -1,10 +1,12 @@
-//! A long load at the line after a search ([`Soak`]): for how long the server met the SLO, and how it broke it. A search of a minute
-//! sees neither a credit that is used up after ten, nor a leak, nor a table that grows.
+//! A long load at the line after a search ([`Soak`]): for how long the server met the SLO, and how
+//! it broke it. A search of a minute sees neither a credit that is used up after ten, nor a leak,
+//! nor a table that grows.
 //!
-//! The load comes in pieces, one right after the other, each judged as a trial near the line. The SLO is broken where two pieces in a
-//! row break it by more than chance, or all pieces together do.
+//! The load comes in pieces, one right after the other, each judged as a trial near the line. The
+//! SLO is broken where two pieces in a row break it by more than chance, or all pieces together do.
 //!
-//! Not here: the rate and the pieces' plans ([`crate::study::search`]); when a single trial breaks the SLO ([`super::chance`]).
+//! Not here: the rate and the pieces' plans ([`crate::study::search`]); when a single trial breaks
+//! the SLO ([`super::chance`]).
 
 use super::chance::{all_within_chance, breaks, walk_dispersion};
 use super::so_far::TrialsSoFar;
@@ -14,18 +16,20 @@ use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// A piece takes this part of the soak, and so long, ns: long enough for a 99th percentile at 20 requests a second, short enough to
-/// tell when the SLO broke.
+/// A piece takes this part of the soak, and so long, ns: long enough for a 99th percentile at 20
+/// requests a second, short enough to tell when the SLO broke.
 const PIECES: u64 = 30;
 const PIECE_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
 /// So many pieces in a row that break the SLO are not chance, and not one disturbance.
 const BREAKS_IN_A_ROW: usize = 2;
 /// At most so many pieces more where only the last one broke it.
 const LONE_BREAK_PIECES_MAX: usize = 2;
-/// Response times that were this many times as long before the break as at first, in pieces that mostly rose, rose by degrees.
+/// Response times that were this many times as long before the break as at first, in pieces that
+/// mostly rose, rose by degrees.
 const ROSE: f64 = 1.2;
 const ROSE_STEPS: f64 = 0.75;
-/// A backlog that grows by this share of the arrivals says that the server completes less than is sent.
+/// A backlog that grows by this share of the arrivals says that the server completes less than is
+/// sent.
 const BEHIND: f64 = 0.02;
 
 /// Length of a piece of a soak of `soak_ns`, and how many there are.
@@ -85,7 +89,8 @@ impl Soak {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = TrialsSoFar::of(settings, &sound);
-        // Where pieces met the SLO in spite of others on the machine, those do not explain that it breaks; else they may.
+        // Where pieces met the SLO in spite of others on the machine, those do not explain that it
+        // breaks; else they may.
         let in_spite = pieces.iter().any(|piece| piece.others.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
             limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.others.disturbed)
@@ -220,7 +225,8 @@ mod tests {
         Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
-    /// A piece of 10 s at 100/s: `+` met the SLO, `-` did not, small letters beside others on the machine (`p` and `m`).
+    /// A piece of 10 s at 100/s: `+` met the SLO, `-` did not, small letters beside others on the
+    /// machine (`p` and `m`).
     fn piece(sign: char) -> TrialOutcome {
         let (is_met, disturbed) = (matches!(sign, '+' | 'p'), matches!(sign, 'p' | 'm'));
         let verdict = match (is_met, disturbed) {
@@ -238,7 +244,8 @@ mod tests {
         trial
     }
 
-    /// Of a soak of a minute: seconds that met the SLO, whether it broke, void pieces, whether it is over.
+    /// Of a soak of a minute: seconds that met the SLO, whether it broke, void pieces, whether it
+    /// is over.
     fn check(signs: &str, expect: (f64, bool, usize, bool)) {
         let pieces: Vec<TrialOutcome> = signs.chars().map(piece).collect();
         let soak = Soak::new(&settings(), &[], &pieces, 60 * SECOND).expect("pieces");
@@ -255,7 +262,8 @@ mod tests {
         // One at the end is tried again.
         check("+++++-", (60.0, false, 0, false));
         check("+++++--", (50.0, true, 0, true));
-        // One alone in a minute is too many late requests for the whole, but no moment at which it broke.
+        // One alone in a minute is too many late requests for the whole, but no moment at which it
+        // broke.
         check("++-+++", (0.0, true, 0, true));
         // Others on the machine explain a break only where nothing was met beside them.
         check("++mm++", (40.0, false, 2, true));

@@ -1,5 +1,5 @@
-//! What the stalls of all trials say together ([`Stalls`]): a stall meets every load alike, so all time measured counts,
-//! whatever the load was.
+//! What the stalls of all trials say together ([`Stalls`]): a stall meets every load alike, so all
+//! time measured counts, whatever the load was.
 //!
 //! Not here: how a stall is seen in one trial (see [`crate::stalls`]).
 
@@ -11,18 +11,22 @@ use plimsoll_model::Purpose;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 
-/// A stall is that of a server, and not the time that answers take anyhow, from so many times this on.
+/// A stall is that of a server, and not the time that answers take anyhow, from so many times this
+/// on.
 const BEYOND_ANSWERS: u64 = 3;
-/// A trial that confirms the line of a server that stalls is as long as so many of the longest gaps between stalls, but
-/// takes no more than this part of the budget; and so for a trial near the line.
+/// A trial that confirms the line of a server that stalls is as long as so many of the longest gaps
+/// between stalls, but takes no more than this part of the budget; and so for a trial near the
+/// line.
 const CONFIRM_GAPS: u64 = 3;
 const CONFIRM_PART: u64 = 3;
 const LINE_GAPS: u64 = 2;
 const LINE_PART: u64 = 8;
-/// No rate is called impossible because of stalls in fewer trials; in a small budget that holds few of them, these.
+/// No rate is called impossible because of stalls in fewer trials; in a small budget that holds few
+/// of them, these.
 const FORBID_TRIALS: usize = 3;
 const FORBID_TRIALS_FEW: usize = 2;
-/// This share of trials may break the SLO by stalls that are a disturbance; more is the server's own, at this chance of an error.
+/// This share of trials may break the SLO by stalls that are a disturbance; more is the server's
+/// own, at this chance of an error.
 const DISTURBED_BY_STALLS: f64 = 0.06;
 const ERROR: f64 = 0.05;
 /// That no rate holds ends the search, and is asked after every trial.
@@ -31,11 +35,12 @@ const ERROR_FORBIDS: f64 = 0.01;
 pub const FEW_NS: u64 = 25 * SECOND;
 /// There, stalls that take no more than this share of the time move the line by no more than that.
 const FEW_SHARE: f64 = 0.02;
-/// Others on a busy machine do not keep a server from its core for so long, unless the host took the cores away.
+/// Others on a busy machine do not keep a server from its core for so long, unless the host took
+/// the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
 const STEAL_NONE: f64 = 0.01;
-/// Of a server that stalls now and then, a trial more or less makes much of what is seen: this part of what is allowed may
-/// be used up.
+/// Of a server that stalls now and then, a trial more or less makes much of what is seen: this part
+/// of what is allowed may be used up.
 const STALLING_PART: f64 = 0.5;
 
 /// Stalls that were seen.
@@ -51,8 +56,8 @@ pub struct Stalls {
     pub gap_ns_max: u64,
     /// The bound that no rate holds because of them, as in `p99 <= 500 ms`.
     pub forbids: Option<String>,
-    /// They alone take more requests beyond a bound than the promise allows, as far as they were seen, and they recur; or, in
-    /// a budget that holds too little for that to show, half as many.
+    /// They alone take more requests beyond a bound than the promise allows, as far as they were
+    /// seen, and they recur; or, in a budget that holds too little for that to show, half as many.
     pub too_many: bool,
     /// They are in more trials than a disturbance would be.
     pub recur: bool,
@@ -63,20 +68,23 @@ pub struct Stalls {
 pub enum Silences {
     /// It answers all the time.
     None,
-    /// Nobody is answered for a while only while more is asked than it carries: it lets so many through at times, or works in batches.
+    /// Nobody is answered for a while only while more is asked than it carries: it lets so many
+    /// through at times, or works in batches.
     WhenFull,
     /// It stalls.
     Stalls(Stalls),
 }
 
-/// So many stalls would have been met in the loads that met none, if these met as many as the others: by chance that hardly ever happens.
+/// So many stalls would have been met in the loads that met none, if these met as many as the
+/// others: by chance that hardly ever happens.
 const EXPECTED_MIN: f64 = 6.0;
 /// What lets so many through at times does so at least so often, 1/s.
 const OFTEN_RPS: f64 = 1.0;
 /// So many answers at least would have been missing there.
 const MISSED_MIN: f64 = 8.0;
 
-/// Whether all `stalls` (each with its trial) are in loads above any that met none, which would have met some.
+/// Whether all `stalls` (each with its trial) are in loads above any that met none, which would
+/// have met some.
 fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
     let stalled_rps = stalls.iter().filter_map(|(_, _, trial)| history[*trial].offered_rps()).reduce(f64::min);
     let Some(stalled_rps) = stalled_rps else { return false };
@@ -105,7 +113,8 @@ impl Stalls {
         let asked = &settings.base.traffic;
         let quickest_ns = quickest_ns(history, asked.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
-        // Users whose sessions begin together ask the same together: what they all wait for then is the load's own.
+        // Users whose sessions begin together ask the same together: what they all wait for then is
+        // the load's own.
         let in_step = |outcome: &TrialOutcome| asked.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // (when, in time measured; the stall; in which trial)
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
@@ -166,8 +175,8 @@ impl Stalls {
         if self.recur { self.gap_ns_max.saturating_mul(LINE_GAPS).min(budget_ns / LINE_PART) } else { 0 }
     }
 
-    /// How long a trial must be that confirms a line in spite of them, in ns. A budget may be too small for it, and then
-    /// no line can be shown.
+    /// How long a trial must be that confirms a line in spite of them, in ns. A budget may be too
+    /// small for it, and then no line can be shown.
     pub fn confirming_ns(&self) -> u64 {
         if self.recur { self.gap_ns_max.saturating_mul(CONFIRM_GAPS) } else { 0 }
     }
@@ -187,10 +196,11 @@ impl Stalls {
     }
 }
 
-/// Whether a stall is the server's own. A trial that says nothing of its load may say that much: where the generator was the
-/// limit, by requests that had left; and on a busy machine by one that is longer than others keep a core. Of a handful of
-/// users all may wait for something else, as for a connection whose first packet found no room in an accept queue: their
-/// silence is the server's where a request that had left was answered late.
+/// Whether a stall is the server's own. A trial that says nothing of its load may say that much:
+/// where the generator was the limit, by requests that had left; and on a busy machine by one that
+/// is longer than others keep a core. Of a handful of users all may wait for something else, as for
+/// a connection whose first packet found no room in an accept queue: their silence is the server's
+/// where a request that had left was answered late.
 fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.had_left;
     let stolen = trial.others.steal_share.is_none_or(|share| share > STEAL_NONE);
@@ -204,24 +214,26 @@ fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     }
 }
 
-/// How long a server that answers in turn works on what a trial left behind, ns: nobody of the next one is answered until then. Of one
-/// that answered nobody it is not known.
+/// How long a server that answers in turn works on what a trial left behind, ns: nobody of the next
+/// one is answered until then. Of one that answered nobody it is not known.
 fn drained_ns(trial: &TrialOutcome) -> u64 {
     let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
     let left = trial.evidence.unanswered as f64 * SECOND as f64;
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
 
-/// How long an answer takes when nothing is in its way: the least median of all trials, since the first one may have met a
-/// stall. Of several requests the dearest ones keep others waiting, and are far from the median: there it is the least p99.
+/// How long an answer takes when nothing is in its way: the least median of all trials, since the
+/// first one may have met a stall. Of several requests the dearest ones keep others waiting, and
+/// are far from the median: there it is the least p99.
 fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
     let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
-/// A service time that the server's own variance explains: a silence as long as it is no stall. Where a single user's p99 is close
-/// to the mean, three times that; else what an exponential tail with that mean (or through that p99) exceeds once in a hundred such
-/// searches. Fewer than fifty service times do not tell a tail.
+/// A service time that the server's own variance explains: a silence as long as it is no stall.
+/// Where a single user's p99 is close to the mean, three times that; else what an exponential tail
+/// with that mean (or through that p99) exceeds once in a hundred such searches. Fewer than fifty
+/// service times do not tell a tail.
 fn natural_ns(history: &[TrialOutcome]) -> u64 {
     const LIGHT: f64 = 2.0;
     const TELLING: f64 = 50.0;
@@ -242,14 +254,15 @@ fn two_digits(ns: u64) -> f64 {
     (ns as f64 / unit).round() * unit
 }
 
-/// Of what was seen in `count` trials, the share that is there with a probability of 4 in 5: the 20 % point of a gamma
-/// distribution of that shape over its mean.
+/// Of what was seen in `count` trials, the share that is there with a probability of 4 in 5: the 20
+/// % point of a gamma distribution of that shape over its mean.
 fn sure(count: usize) -> f64 {
     const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
 }
 
-/// Whether so many of `trials` are more than are disturbed by chance: the upper tail of a binomial distribution.
+/// Whether so many of `trials` are more than are disturbed by chance: the upper tail of a binomial
+/// distribution.
 fn no_disturbance(hits: usize, trials: usize, share: f64, error: f64) -> bool {
     let (mut term, mut below) = ((1.0 - share).powi(trials.min(10_000) as i32), 0.0);
     for k in 0..hits.min(trials) {
@@ -306,7 +319,8 @@ mod tests {
         }
     }
 
-    /// Whom a load has left without an answer, a server that answers in turn answers before those of the next.
+    /// Whom a load has left without an answer, a server that answers in turn answers before those
+    /// of the next.
     #[test]
     fn what_a_load_left_behind_is_no_stall_of_the_next() {
         let settings = settings(base(), SECOND);
@@ -328,7 +342,8 @@ mod tests {
         }
     }
 
-    /// A limit that lets so many through at times is silent in between only while more is asked than it lets through.
+    /// A limit that lets so many through at times is silent in between only while more is asked
+    /// than it lets through.
     #[test]
     fn who_is_silent_only_when_full_does_not_stall() {
         let settings = settings(base(), 60 * SECOND);
@@ -372,7 +387,8 @@ mod tests {
     fn silences_are_the_servers_or_not() {
         use Purpose::{Climb, Peak};
         use Verdict::{Fail, Pass, Void};
-        // (purpose, verdict, disturbed), of a silence that was (ended, of requests that had left), lasted (ms); expected.
+        // (purpose, verdict, disturbed), of a silence that was (ended, of requests that had left),
+        // lasted (ms); expected.
         for (trial, silence, expect) in [
             ((Climb, Pass, false), (false, false, 600), true),
             ((Climb, Fail, false), (true, false, 600), true),

@@ -1,4 +1,5 @@
-//! What the parts of a search share: what is searched for, a trial to make, why it ended, and the trials as it takes them.
+//! What the parts of a search share: what is searched for, a trial to make, why it ended, and the
+//! trials as it takes them.
 
 use crate::judge::{Offered, TrialOutcome, Verdict};
 use crate::slo::Slo;
@@ -20,8 +21,8 @@ pub struct Settings {
     pub max_rate: Option<f64>,
     /// Spacing of arrivals.
     pub arrivals: Arrivals,
-    /// How long the first answer took, before the search; 0 if nobody asked. Trials are made long enough for such answers
-    /// until they have shown how long answers take.
+    /// How long the first answer took, before the search; 0 if nobody asked. Trials are made long
+    /// enough for such answers until they have shown how long answers take.
     pub first_answer_ns: u64,
 }
 
@@ -69,8 +70,8 @@ pub(super) const FIGURE_MAX: f64 = 1e12;
 pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
 pub(super) const RATE_MIN: f64 = 1e-6;
 
-/// The trials as the search takes them. Figures that are no numbers say nothing, and a server that did nothing showed no
-/// capacity: whoever compares capacities may take their ratio.
+/// The trials as the search takes them. Figures that are no numbers say nothing, and a server that
+/// did nothing showed no capacity: whoever compares capacities may take their ratio.
 pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {

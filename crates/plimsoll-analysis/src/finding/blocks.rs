@@ -97,7 +97,8 @@ impl<'a> MeasuredBlocks<'a> {
     }
 }
 
-/// Length of the comparison, without the profiles that were taken after it; `None` when it was cut off.
+/// Length of the comparison, without the profiles that were taken after it; `None` when it was cut
+/// off.
 fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
     let whole_ns = experiment.elapsed_ns?;
     if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {

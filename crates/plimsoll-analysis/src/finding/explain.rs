@@ -62,7 +62,8 @@ pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, MadeChanges)
     Ok(Some((Contrast::of(&found.findings, &loads), changes)))
 }
 
-/// A steady load at the line or below it is longer than any trial of the search: where it breaks the SLO the line is withdrawn.
+/// A steady load at the line or below it is longer than any trial of the search: where it breaks
+/// the SLO the line is withdrawn.
 fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.searched;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
@@ -82,7 +83,8 @@ fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainF
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
-/// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell the causes apart that stand.
+/// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell
+/// the causes apart that stand.
 fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads, worth: &[Intervention]) -> Doubts {
     let mut doubts = Doubts::default();
     // What was broken off says so itself.
@@ -132,7 +134,8 @@ pub fn of_search<'a>(searched: &Doubted<SearchFinding<'a>>) -> Doubted<ExplainFi
     explained(searched, &loads, &ExperimentLoads::default())
 }
 
-/// What holds the line of a search, as far as its own trials make that clear; `None`: they do not, or nothing of the server does.
+/// What holds the line of a search, as far as its own trials make that clear; `None`: they do not,
+/// or nothing of the server does.
 pub fn held_by(found: &SearchFinding) -> Option<HeldBy> {
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());

@@ -1,8 +1,9 @@
-//! What an experiment found ([`conclude`]): the finding of its study, computed from what was recorded, with all that speaks
-//! against it. Who has just measured and who reads a file enter here alike.
+//! What an experiment found ([`conclude`]): the finding of its study, computed from what was
+//! recorded, with all that speaks against it. Who has just measured and who reads a file enter here
+//! alike.
 //!
-//! A study is three things: what is next (`study`), what was found (an arm of [`Finding`] here), and how that looks
-//! (`plimsoll-report`).
+//! A study is three things: what is next (`study`), what was found (an arm of [`Finding`] here),
+//! and how that looks (`plimsoll-report`).
 //!
 //! Not here: how a finding looks.
 

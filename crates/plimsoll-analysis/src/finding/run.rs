@@ -28,7 +28,8 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Doubted<RunFinding<'_>
     Ok(Doubted::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
-/// What speaks against the figures of a load. What was said before it comes after that they may be no figures of the server.
+/// What speaks against the figures of a load. What was said before it comes after that they may be
+/// no figures of the server.
 fn with_noted(summary: &Summary, noted: &[String]) -> Doubts {
     let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =

@@ -25,7 +25,8 @@ pub struct SearchFinding<'a> {
     pub needed: Option<Needed>,
     /// What a long load at the line showed, where one was asked for.
     pub soak: Option<Soak>,
-    /// What was seen of the server: what it used at the line, and all loads of the search, in the order of its trials.
+    /// What was seen of the server: what it used at the line, and all loads of the search, in the
+    /// order of its trials.
     pub server: ServerView<'a>,
 }
 
@@ -85,8 +86,8 @@ fn needed(asked: &FindAsked, findings: &Findings, each_us: Option<f64>) -> Optio
     })
 }
 
-/// A line is confirmed by a soak that met the SLO, and withdrawn by one that broke it from the start; after a while, it is no line that
-/// holds for ever. Returns what the soak says against it.
+/// A line is confirmed by a soak that met the SLO, and withdrawn by one that broke it from the
+/// start; after a while, it is no line that holds for ever. Returns what the soak says against it.
 fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.broke.is_none() {
         if soak.is_over && soak.met_s > 0.0 {

@@ -32,7 +32,8 @@ pub struct SweepFigures<'a> {
     pub routes: Vec<RouteSummary>,
     /// The same as a level among others.
     pub level: Level,
-    /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was measured to tell.
+    /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was
+    /// measured to tell.
     pub error: Option<f64>,
     /// Whether that is from separate visits of the level, so that what moves between them is in it.
     pub replicated: bool,
@@ -45,7 +46,8 @@ pub struct SweepFigures<'a> {
 pub struct SweepFinding<'a> {
     /// The levels as asked for: what could not be held stands in its place.
     pub levels: Vec<SweepLevel<'a>>,
-    /// The level with the most goodput. Levels that others disturbed count as they are: the machine was so.
+    /// The level with the most goodput. Levels that others disturbed count as they are: the machine
+    /// was so.
     pub peak: Option<Level>,
     /// The one with the fewest users that has 95 % of the peak.
     pub knee: Option<Level>,
@@ -103,8 +105,8 @@ impl<'a> SweepFinding<'a> {
         self.levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
     }
 
-    /// What speaks against the figures, with what was said before the sweep: generators that were the limit, levels that were
-    /// not measured or are not known well.
+    /// What speaks against the figures, with what was said before the sweep: generators that were
+    /// the limit, levels that were not measured or are not known well.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
         let mut doubts: Doubts = self.others.doubt().into_iter().chain(Doubts::noted(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));

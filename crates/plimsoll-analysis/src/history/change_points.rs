@@ -259,8 +259,8 @@ mod tests {
         assert!(right >= 18, "{right} of 20");
     }
 
-    /// The rates that docs/how-to/history.md states: `cargo test -p plimsoll-analysis --lib rates --
-    /// --ignored --nocapture`.
+    /// The rates that docs/how-to/history.md states:
+    /// `cargo test -p plimsoll-analysis --lib rates -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints rates"]
     fn rates() {

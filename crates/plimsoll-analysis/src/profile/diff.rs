@@ -1,19 +1,22 @@
-//! What a change costs a request, function by function, and which of the differences are more than chance.
+//! What a change costs a request, function by function, and which of the differences are more than
+//! chance.
 //!
-//! The measure is `c = value / requests` on each side: unlike shares of a total it shows that everything got dearer. A
-//! profile is a sample, so `c` has an error: if `n` events of weight `w` stand behind a value, its variance is `n w^2`
-//! with `n` Poisson distributed, and
+//! The measure is `c = value / requests` on each side: unlike shares of a total it shows that
+//! everything got dearer. A profile is a sample, so `c` has an error: if `n` events of weight `w`
+//! stand behind a value, its variance is `n w^2` with `n` Poisson distributed, and
 //!
 //! ```text
 //! z = (c_after - c_before) / sqrt(sum of n w^2 / requests^2 over both sides)
 //! ```
 //!
-//! which for CPU profiles (`w` = the period) is the usual two-sample test of Poisson rates. The p-values of all functions
-//! are corrected after Benjamini and Hochberg ("Controlling the false discovery rate", 1995), flat and cum apart: of
-//! what is called a finding, at most [`FINDING_Q`] is noise in the long run. Events that come in bursts make it less
-//! strict than it says; steady load at a fixed rate, on both sides, is the cure. Where several profiles were taken of each
-//! side in turn ([`diff_repeated`]), how much they differ among themselves is in the error, too: the variance is never less
-//! than what was seen between them, nor than the Poisson variance times the mean excess of all functions.
+//! which for CPU profiles (`w` = the period) is the usual two-sample test of Poisson rates. The
+//! p-values of all functions are corrected after Benjamini and Hochberg ("Controlling the false
+//! discovery rate", 1995), flat and cum apart: of what is called a finding, at most [`FINDING_Q`]
+//! is noise in the long run. Events that come in bursts make it less strict than it says; steady
+//! load at a fixed rate, on both sides, is the cure. Where several profiles were taken of each side
+//! in turn ([`diff_repeated`]), how much they differ among themselves is in the error, too: the
+//! variance is never less than what was seen between them, nor than the Poisson variance times the
+//! mean excess of all functions.
 //!
 //! Not here: which runs to compare, layout.
 
@@ -29,7 +32,8 @@ pub const FINDING_Q: f64 = 0.05;
 /// A finding is at least so many standard deviations, however few functions were tested.
 const FINDING_Z: f64 = 2.0;
 
-/// With fewer events on both sides together the normal distribution says nothing, and no test is made.
+/// With fewer events on both sides together the normal distribution says nothing, and no test is
+/// made.
 const EVENTS_MIN: f64 = 10.0;
 
 /// One side of a comparison.
@@ -57,7 +61,8 @@ pub enum Basis {
         /// While the second was taken, above 0.
         after: f64,
     },
-    /// As percent of each profile's total, for want of requests: shows only whether the mix changed.
+    /// As percent of each profile's total, for want of requests: shows only whether the mix
+    /// changed.
     Shares,
 }
 
@@ -83,7 +88,8 @@ pub struct CostChange {
     pub events: f64,
     /// The difference in standard deviations; none without enough events.
     pub z: Option<f64>,
-    /// The false discovery rate at which this is a finding; none where there is no `z`, or for the total.
+    /// The false discovery rate at which this is a finding; none where there is no `z`, or for the
+    /// total.
     pub q: Option<f64>,
     variance: f64,
 }
@@ -122,8 +128,8 @@ pub struct DiffRow {
     pub flat: CostChange,
     /// What it and its callees cost.
     pub cum: CostChange,
-    /// Of that, on the second side, what it costs where it has called that function of which it costs the most: it has all where it only
-    /// hands on.
+    /// Of that, on the second side, what it costs where it has called that function of which it
+    /// costs the most: it has all where it only hands on.
     pub handed_on: f64,
 }
 
@@ -188,7 +194,8 @@ pub struct Repetition<'a> {
     pub requests: f64,
 }
 
-/// Compares two sides of which several profiles each were taken, at least one; see the top of this file.
+/// Compares two sides of which several profiles each were taken, at least one; see the top of this
+/// file.
 ///
 /// # Errors
 /// [`DiffError::Types`] if the columns are not all of one kind.
@@ -223,7 +230,8 @@ struct CostSums {
     total: CostChange,
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
-    /// Of the second side, what samples cost in which a row's function has called another's, and the last of them.
+    /// Of the second side, what samples cost in which a row's function has called another's, and
+    /// the last of them.
     calls: HashMap<(usize, usize), (f64, usize)>,
     samples: usize,
 }
@@ -276,8 +284,8 @@ impl CostSums {
         }
     }
 
-    /// Takes into account how much the profiles of each side differ among themselves: `each` has those of both sides, as
-    /// the first side of sums of their own.
+    /// Takes into account how much the profiles of each side differ among themselves: `each` has
+    /// those of both sides, as the first side of sums of their own.
     fn widen(&mut self, each: &[Vec<CostSums>; 2]) {
         if each.iter().any(|side| side.len() < 2) {
             return;
@@ -354,12 +362,13 @@ pub(super) fn sides<'a>(
     Ok([side(before, units[0]), side(after, units[1])])
 }
 
-/// How many events stand behind a sample's value, and the variance of that value if events are Poisson distributed;
-/// `None` where the profile does not tell.
+/// How many events stand behind a sample's value, and the variance of that value if events are
+/// Poisson distributed; `None` where the profile does not tell.
 ///
-/// Go's heap profiles hold estimates: of objects with mean size `s`, each was caught with probability
-/// `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so that the number caught follows from the estimate. In
-/// other profiles the first column counts events, or the column is a multiple of the period.
+/// Go's heap profiles hold estimates: of objects with mean size `s`, each was caught with
+/// probability `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so that the number
+/// caught follows from the estimate. In other profiles the first column counts events, or the
+/// column is a multiple of the period.
 pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;
     let values = sample.values();

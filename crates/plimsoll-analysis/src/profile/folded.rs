@@ -1,8 +1,9 @@
-//! Folded stacks, the text that most profilers of other runtimes write: a line a stack, `root;caller;leaf 42`.
+//! Folded stacks, the text that most profilers of other runtimes write: a line a stack,
+//! `root;caller;leaf 42`.
 //!
-//! The count is the number after the last space; names may hold spaces. Empty lines and lines that start with `#` are
-//! passed over. Not here: two-column files (`42 45`) made for difference pictures, of which the first count would be
-//! part of a name: `--diff` takes two files instead.
+//! The count is the number after the last space; names may hold spaces. Empty lines and lines that
+//! start with `#` are passed over. Not here: two-column files (`42 45`) made for difference
+//! pictures, of which the first count would be part of a name: `--diff` takes two files instead.
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};

@@ -1,10 +1,12 @@
-//! What profiles say: reading them from bytes, sums by function, merged stacks, and what a change costs a request.
+//! What profiles say: reading them from bytes, sums by function, merged stacks, and what a change
+//! costs a request.
 //!
 //! [`read()`] turns pprof (gzip'd or plain), folded stacks and the text of `perf script` into one
-//! [`Profile`](plimsoll_model::profile::Profile). [`View`] says which column and which samples are meant; [`top()`] sums
-//! them by function as `go tool pprof -top` does; [`Tree`] merges stacks for a flame graph; [`diff()`] compares two
-//! profiles per request, with a test that keeps noise out. [`grouped()`] splits costs by endpoint, and [`ProfiledTrial`] says
-//! what the load was while profiles were taken. [`SampledProfile`] is what the kernel's clock caught during a load.
+//! [`Profile`](plimsoll_model::profile::Profile). [`View`] says which column and which samples are
+//! meant; [`top()`] sums them by function as `go tool pprof -top` does; [`Tree`] merges stacks for
+//! a flame graph; [`diff()`] compares two profiles per request, with a test that keeps noise out.
+//! [`grouped()`] splits costs by endpoint, and [`ProfiledTrial`] says what the load was while
+//! profiles were taken. [`SampledProfile`] is what the kernel's clock caught during a load.
 //!
 //! Not here: fetching and files, layout, symbolising (names are taken as the profile has them).
 

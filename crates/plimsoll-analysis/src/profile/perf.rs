@@ -1,9 +1,10 @@
-//! The text of `perf script`: a line that says who was caught and by which event, then a line a frame, leaf first, then
-//! an empty line.
+//! The text of `perf script`: a line that says who was caught and by which event, then a line a
+//! frame, leaf first, then an empty line.
 //!
-//! Columns: `samples`, then one for each event with its periods, of which the clocks are nanoseconds. The first clock is
-//! the default, else `samples`. The thread's name becomes the label `thread`. Without symbol a frame is named after its
-//! binary, `[libc.so.6]`. Not here: fields beyond what `perf script` prints by itself, `perf.data`.
+//! Columns: `samples`, then one for each event with its periods, of which the clocks are
+//! nanoseconds. The first clock is the default, else `samples`. The thread's name becomes the label
+//! `thread`. Without symbol a frame is named after its binary, `[libc.so.6]`. Not here: fields
+//! beyond what `perf script` prints by itself, `perf.data`.
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
@@ -31,7 +32,8 @@ fn word_at(line: &str, start: usize) -> (&str, usize) {
     (word, skipped + word.len())
 }
 
-/// `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`; everything before the time but the numbers is the thread.
+/// `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`; everything before the time but the
+/// numbers is the thread.
 fn head(line: &str) -> Option<SampleHead<'_>> {
     let (mut at, mut thread_end) = (0, None);
     loop {

@@ -1,9 +1,11 @@
-//! The protobuf of pprof, `google/pprof: proto/profile.proto`, read without a schema compiler: the format has five small
-//! messages, and a reader that knows them walks the bytes once for the tables and once for the samples, without a copy.
+//! The protobuf of pprof, `google/pprof: proto/profile.proto`, read without a schema compiler: the
+//! format has five small messages, and a reader that knows them walks the bytes once for the tables
+//! and once for the samples, without a copy.
 //!
-//! Strict where a figure depends on it (ids that lead nowhere, columns that do not match), else lenient: unknown fields
-//! are passed over, numbers may be packed or not, tables may come in any order. Not read: addresses, line numbers,
-//! build ids, comments, `drop_frames` and `keep_frames` (no common runtime sets them).
+//! Strict where a figure depends on it (ids that lead nowhere, columns that do not match), else
+//! lenient: unknown fields are passed over, numbers may be packed or not, tables may come in any
+//! order. Not read: addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames`
+//! (no common runtime sets them).
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
@@ -116,7 +118,8 @@ impl Strings<'_> {
     }
 }
 
-/// Ids as the file has them to our own: a table while they are dense, as they are everywhere, else a map.
+/// Ids as the file has them to our own: a table while they are dense, as they are everywhere, else
+/// a map.
 enum Ids {
     Dense(Vec<u32>),
     Sparse(HashMap<u64, u32>),
@@ -150,7 +153,8 @@ impl Ids {
     }
 }
 
-/// Field 1 of a message: its id, or for a line that of its function; 0 if it is not there. Of several the last counts.
+/// Field 1 of a message: its id, or for a line that of its function; 0 if it is not there. Of
+/// several the last counts.
 fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     let mut id = 0;
     let mut fields = Fields::within(input, message);

@@ -1,7 +1,7 @@
 //! Which format bytes are in, and what to say of those that are no profile.
 //!
-//! The format is told from the bytes alone, never from a file's name: gzip by its magic, text by the absence of control
-//! characters (every pprof has them), the rest as pprof.
+//! The format is told from the bytes alone, never from a file's name: gzip by its magic, text by
+//! the absence of control characters (every pprof has them), the rest as pprof.
 
 use super::room::{ReadError, Room};
 use super::{folded, perf, pprof};
@@ -12,10 +12,12 @@ use std::io::{ErrorKind, Read};
 /// No profile is larger, unpacked; more is refused before it fills the memory.
 pub const READ_BYTES_MAX: usize = 1 << 30;
 
-/// What a profile may take in memory, with all that is made of it, in bytes; one that is large as it is given may take more.
+/// What a profile may take in memory, with all that is made of it, in bytes; one that is large as
+/// it is given may take more.
 const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// So many times as much as it has bytes: profiles that are packed well unpack to thirty times as much. What is not packed holds what
-/// it says: a file of nothing but new names takes twenty times as much.
+/// So many times as much as it has bytes: profiles that are packed well unpack to thirty times as
+/// much. What is not packed holds what it says: a file of nothing but new names takes twenty times
+/// as much.
 const MEMORY_TIMES_PACKED: usize = 64;
 const MEMORY_TIMES: usize = 16;
 
@@ -33,7 +35,8 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
     read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
 }
 
-/// The same of bytes that somebody else sent, who may mean ill: no more than `bytes_max` are unpacked.
+/// The same of bytes that somebody else sent, who may mean ill: no more than `bytes_max` are
+/// unpacked.
 ///
 /// # Errors
 /// [`ReadError`], whose text names the way out.
@@ -55,7 +58,8 @@ fn is_packed(bytes: &[u8]) -> bool {
 }
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
-    // The last four bytes hold the length of the last member: right for all real profiles, a hint for the rest.
+    // The last four bytes hold the length of the last member: right for all real profiles, a hint
+    // for the rest.
     let hint = bytes.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail) as usize);
     // Deflate never packs tighter than 1032 to 1.
     let mut unpacked = Vec::with_capacity(hint.min(bytes_max).min(bytes.len().saturating_mul(1032)) + 1);

@@ -57,7 +57,8 @@ impl Room {
         Room { whole, left: whole.saturating_sub(taken) }
     }
 
-    /// Takes room for `count` entries of a table of so many bytes each, as long as the profile is read.
+    /// Takes room for `count` entries of a table of so many bytes each, as long as the profile is
+    /// read.
     pub(super) fn take(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
         self.left = self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMany(self.whole >> 20))?;
         Ok(())

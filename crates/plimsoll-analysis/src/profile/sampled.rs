@@ -1,5 +1,6 @@
-//! Functions that the kernel's clock caught during a load, as a profile ([`SampledProfile`]): each sample stands for the CPU time
-//! between two of them, and those that were lost for what the others show.
+//! Functions that the kernel's clock caught during a load, as a profile ([`SampledProfile`]): each
+//! sample stands for the CPU time between two of them, and those that were lost for what the others
+//! show.
 //!
 //! Not here: how samples are taken, and what functions are for.
 
@@ -63,8 +64,9 @@ fn weight_ns(stretch: &SampledStretch) -> f64 {
     stretch.period_ns as f64 * (count + stretch.lost as f64) / count.max(1.0)
 }
 
-/// CPU time that was caught where `wanted` says so of a stack's functions, the one that ran first, and CPU time in all, in ns, between two
-/// moments of schedule time; `None` where less than half of that time was sampled.
+/// CPU time that was caught where `wanted` says so of a stack's functions, the one that ran first,
+/// and CPU time in all, in ns, between two moments of schedule time; `None` where less than half of
+/// that time was sampled.
 pub fn sampled_ns(
     sampled: &SampledFunctions,
     (from_ns, to_ns): (i64, i64),

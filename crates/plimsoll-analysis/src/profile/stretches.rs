@@ -1,9 +1,10 @@
-//! Profiles taken under load: which stretches of a trial they are taken in, what the load was meanwhile, and what
-//! profiling cost.
+//! Profiles taken under load: which stretches of a trial they are taken in, what the load was
+//! meanwhile, and what profiling cost.
 //!
-//! A trial has a fixed rate. After a warm-up it goes on without profiling, then with the CPU profile, then without
-//! again, so that a drift of the server meets both alike; the other kinds of profiles follow in a stretch of their own,
-//! because taking them costs the server time that the CPU profile would show.
+//! A trial has a fixed rate. After a warm-up it goes on without profiling, then with the CPU
+//! profile, then without again, so that a drift of the server meets both alike; the other kinds of
+//! profiles follow in a stretch of their own, because taking them costs the server time that the
+//! CPU profile would show.
 //!
 //! Not here: fetching profiles, reading them.
 
@@ -57,22 +58,23 @@ impl Stretches {
         Stretches { warmup_ns: WARMUP_NS, without: [before, after], cpu, others, end_ns: others.1 + GAP_NS }
     }
 
-    /// How long the profiles of the other kinds take, in s, beside a CPU profile of so many seconds.
+    /// How long the profiles of the other kinds take, in s, beside a CPU profile of so many
+    /// seconds.
     pub fn others_seconds(cpu_seconds: u32) -> u32 {
         cpu_seconds.min(OTHERS_SECONDS_MAX)
     }
 }
 
-/// The rates at which profiles are taken, in 1/s: a low one, and the one in question. Three digits of the low one are
-/// enough.
+/// The rates at which profiles are taken, in 1/s: a low one, and the one in question. Three digits
+/// of the low one are enough.
 pub fn rates(level_rps: f64) -> [f64; 2] {
     let low = (level_rps * LOW_SHARE).max(level_rps.min(1.0));
     let unit = 10_f64.powf(low.max(1e-9).log10().floor() - 2.0);
     [(low / unit).round() * unit, level_rps]
 }
 
-/// The rate at which a server under a load of a run can be profiled in a steady state, 1/s: the rate offered at the end
-/// if it was held, else well below the throughput reached.
+/// The rate at which a server under a load of a run can be profiled in a steady state, 1/s: the
+/// rate offered at the end if it was held, else well below the throughput reached.
 pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
@@ -97,7 +99,8 @@ pub struct Meanwhile {
 }
 
 impl Meanwhile {
-    /// Sums up the intervals that lie in the stretches; each of these is a start and an end in ns of schedule time.
+    /// Sums up the intervals that lie in the stretches; each of these is a start and an end in ns
+    /// of schedule time.
     pub fn of(run: &Run, stretches: &[(u64, u64)]) -> Meanwhile {
         let length_ns = run.plan.load.interval_ns.max(1);
         let mut response = Histogram::new();
@@ -154,13 +157,14 @@ impl ProfiledTrial {
         }
     }
 
-    /// Whether the server held the rate, so that what a request cost does not depend on when the profile was taken.
+    /// Whether the server held the rate, so that what a request cost does not depend on when the
+    /// profile was taken.
     pub fn is_steady(&self) -> bool {
         self.without.goodput_rps / self.requests_each >= self.offered_rps * HOLDS_SHARE
     }
 
-    /// Requests completed while a profile was taken for `duration_ns`, at the rate of its stretch: profiles last a
-    /// little longer than asked for.
+    /// Requests completed while a profile was taken for `duration_ns`, at the rate of its stretch:
+    /// profiles last a little longer than asked for.
     pub fn requests(meanwhile: &Meanwhile, duration_ns: i64) -> f64 {
         meanwhile.completed_rps * duration_ns.max(0) as f64 / 1e9
     }

@@ -1,7 +1,8 @@
 //! Sums by function: flat and cumulative, as `go tool pprof -top` states them.
 //!
-//! A sample's value counts once in `cum` for every distinct function on its stack, however often that recurs, and in
-//! `flat` for the function at the leaf, which may be an inlined one (pprof, `internal/graph/graph.go`).
+//! A sample's value counts once in `cum` for every distinct function on its stack, however often
+//! that recurs, and in `flat` for the function at the leaf, which may be an inlined one (pprof,
+//! `internal/graph/graph.go`).
 
 use super::View;
 use plimsoll_model::profile::{FunctionId, Profile};
@@ -11,7 +12,8 @@ use plimsoll_model::profile::{FunctionId, Profile};
 pub struct Top {
     /// Denominator of percentages; see [`View::total`].
     pub total: i64,
-    /// What the samples of the view sum up to; differs from `total` with a focus, or with negative values.
+    /// What the samples of the view sum up to; differs from `total` with a focus, or with negative
+    /// values.
     pub kept: i64,
     /// A row for each function with a sum other than 0, in order.
     pub rows: Vec<Row>,

@@ -1,12 +1,14 @@
 //! Stacks merged from the root: what a flame graph draws.
 //!
-//! Siblings stand in the order of their names, since there is no time in a profile. A tree holds at most a given number
-//! of frames, the widest; what the others spent stands under their caller as [`Tree::SMALLER`], so that a frame's
-//! children never hide what it spent itself. For a difference each frame carries both sides, per request.
+//! Siblings stand in the order of their names, since there is no time in a profile. A tree holds at
+//! most a given number of frames, the widest; what the others spent stands under their caller as
+//! [`Tree::SMALLER`], so that a frame's children never hide what it spent itself. For a difference
+//! each frame carries both sides, per request.
 //!
-//! Why it grows from the widest frame on: a profile of 50 MB may hold ten million different frames, of which a picture
-//! shows some thousands. All samples of a frame lie side by side in one array; a frame that is kept divides its part of
-//! it among its callees, and the widest of those waiting is the next. What is not kept is never taken apart.
+//! Why it grows from the widest frame on: a profile of 50 MB may hold ten million different frames,
+//! of which a picture shows some thousands. All samples of a frame lie side by side in one array; a
+//! frame that is kept divides its part of it among its callees, and the widest of those waiting is
+//! the next. What is not kept is never taken apart.
 //!
 //! Not here: pixels, colours, the inverted tree (the picture derives it from this one).
 
@@ -67,7 +69,8 @@ impl SampleSums {
 /// Stands for the caller of the first frames.
 const ROOT: u32 = u32::MAX;
 
-/// A frame that waits to be kept: the samples in a part of the order, which agree in their first `depth` + 1 functions.
+/// A frame that waits to be kept: the samples in a part of the order, which agree in their first
+/// `depth` + 1 functions.
 struct WaitingFrame {
     sums: SampleSums,
     caller: u32,
@@ -78,7 +81,8 @@ struct WaitingFrame {
 }
 
 impl Ord for WaitingFrame {
-    /// The widest first; of two alike, the one that stands first in the order, which makes it certain.
+    /// The widest first; of two alike, the one that stands first in the order, which makes it
+    /// certain.
     fn cmp(&self, other: &WaitingFrame) -> Ordering {
         let by_width = self.sums.width.total_cmp(&other.sums.width);
         by_width.then(other.start.cmp(&self.start)).then(other.depth.cmp(&self.depth))
@@ -99,7 +103,8 @@ impl PartialEq for WaitingFrame {
 
 impl Eq for WaitingFrame {}
 
-/// A sample whose frames up to some depth are known: moved about as a whole, so that memory is walked in order.
+/// A sample whose frames up to some depth are known: moved about as a whole, so that memory is
+/// walked in order.
 #[derive(Debug, Clone, Copy)]
 struct Stack {
     /// Its next frame in [`Builder::frames`].
@@ -173,8 +178,8 @@ struct Divider {
 }
 
 impl Divider {
-    /// Sorts a part of the stacks, which begins at `start`, by their next function, those that end first; each stack
-    /// goes on by a frame, and each function waits to be kept.
+    /// Sorts a part of the stacks, which begins at `start`, by their next function, those that end
+    /// first; each stack goes on by a frame, and each function waits to be kept.
     fn divide(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
         self.groups.clear();
         for stack in part.iter_mut() {
@@ -295,7 +300,8 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
     builder.finish(&functions, frames_max, false)
 }
 
-/// Merges the stacks of two profiles, with what they cost on either side, keeping at most `frames_max` frames.
+/// Merges the stacks of two profiles, with what they cost on either side, keeping at most
+/// `frames_max` frames.
 ///
 /// # Errors
 /// As [`diff`](super::diff()).

@@ -1,12 +1,13 @@
 //! Which column of a profile and which of its samples are meant.
 //!
-//! As in pprof, `focus` keeps samples with a frame whose function or file matches, `ignore` leaves out samples with such
-//! a frame, and percentages stay relative to all samples. Unlike pprof, a match with the name of the binary does not
-//! count: it would match every frame of it.
+//! As in pprof, `focus` keeps samples with a frame whose function or file matches, `ignore` leaves
+//! out samples with such a frame, and percentages stay relative to all samples. Unlike pprof, a
+//! match with the name of the binary does not count: it would match every frame of it.
 
 use plimsoll_model::profile::{Profile, Sample};
 
-/// One column and a choice of samples. Made once for a profile, since names are matched once for each function.
+/// One column and a choice of samples. Made once for a profile, since names are matched once for
+/// each function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// The column: an index into the sample types.
@@ -39,8 +40,9 @@ impl View {
         self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)
     }
 
-    /// What all samples of the column sum up to, each by its absolute value; only those labelled `pprof::base` if there
-    /// are any, which are the base of a difference made by pprof. The denominator of percentages.
+    /// What all samples of the column sum up to, each by its absolute value; only those labelled
+    /// `pprof::base` if there are any, which are the base of a difference made by pprof. The
+    /// denominator of percentages.
     pub fn total(&self, profile: &Profile) -> i64 {
         let (mut all, mut base) = (0_i64, 0_i64);
         for sample in profile.samples() {

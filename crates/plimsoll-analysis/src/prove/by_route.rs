@@ -1,9 +1,11 @@
-//! Each of several routes, B against A: its share of successes and its response times, over the same blocks.
+//! Each of several routes, B against A: its share of successes and its response times, over the
+//! same blocks.
 //!
-//! Nobody said beforehand which route matters, so all of them together have one error: the tests of all routes are one family,
-//! and Holm's method shares the error out among them. The smallest p is judged at the error divided by the number of tests, the
-//! next at the error divided by one less, and so on up to the first that rejects nothing; the rest are judged as that one.
-//! They decide nothing about the whole. Not here: the measure that does.
+//! Nobody said beforehand which route matters, so all of them together have one error: the tests of
+//! all routes are one family, and Holm's method shares the error out among them. The smallest p is
+//! judged at the error divided by the number of tests, the next at the error divided by one less,
+//! and so on up to the first that rejects nothing; the rest are judged as that one. They decide
+//! nothing about the whole. Not here: the measure that does.
 
 use super::compared::{Compared, Judged, compare};
 use super::looks::{ERROR, LookNumber};
@@ -69,8 +71,8 @@ struct Test {
     p: f64,
 }
 
-/// Whether so many blocks could tell of any route at this look, if all of them said the same; a comparison does not end before
-/// they could, or it would end without a word on its routes.
+/// Whether so many blocks could tell of any route at this look, if all of them said the same; a
+/// comparison does not end before they could, or it would end without a word on its routes.
 pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
@@ -136,7 +138,8 @@ fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteCompa
     RouteCompared { name: name.to_owned(), requests, success_rate: [rate(0), rate(1)], blocks, measures: Vec::new() }
 }
 
-/// The doubt where a route is answered with success on one side only: of what does not succeed no ratio can be taken.
+/// The doubt where a route is answered with success on one side only: of what does not succeed no
+/// ratio can be taken.
 pub(super) fn succeed_on_one_side(routes: &[RouteCompared]) -> Option<Doubt> {
     let never = |route: &RouteCompared, side: usize| {
         route.requests[side] > 0 && route.success_rate[side] <= 0.0 && route.success_rate[1 - side] > 0.0

@@ -1,8 +1,8 @@
-//! What one measure says of B against A ([`Compared`]): the ratio over all blocks, how sure it is, and whether it is better,
-//! worse or the same.
+//! What one measure says of B against A ([`Compared`]): the ratio over all blocks, how sure it is,
+//! and whether it is better, worse or the same.
 //!
-//! Not here: what else may forbid a verdict (`verdict`); which measures there are, and how many share an error (`mod`,
-//! `by_route`); when to look (`looks`).
+//! Not here: what else may forbid a verdict (`verdict`); which measures there are, and how many
+//! share an error (`mod`, `by_route`); when to look (`looks`).
 
 use super::looks::{Look, LookNumber, RANKS_ALARM_ERROR};
 use super::resample::ProvedEffect;
@@ -46,17 +46,21 @@ pub struct Compared<M = Criterion> {
     pub primary: bool,
     /// B/A of all blocks together: of sums, or of the quantile of all requests.
     pub ratio: f64,
-    /// Interval of B/A that holds over all looks, and over all measures of its family together; `None`: too few blocks.
+    /// Interval of B/A that holds over all looks, and over all measures of its family together;
+    /// `None`: too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
-    /// The interval of B/A by which it is the same, or not: two one-sided tests at 5 % over all looks are an interval at 90 %.
+    /// The interval of B/A by which it is the same, or not: two one-sided tests at 5 % over all
+    /// looks are an interval at 90 %.
     pub equivalence_interval: Option<ConfidenceInterval>,
-    /// p of no difference: of the primary measure over all looks (Bonferroni), of the others by Holm within their family.
+    /// p of no difference: of the primary measure over all looks (Bonferroni), of the others by
+    /// Holm within their family.
     pub p: f64,
     /// The margin, a share.
     pub margin: f64,
     /// What it says.
     pub verdict: ProveVerdict,
-    /// The level of each side in the measure's unit; infinite where too many requests failed for it to have a bound.
+    /// The level of each side in the measure's unit; infinite where too many requests failed for it
+    /// to have a bound.
     pub levels: [f64; 2],
 }
 
@@ -67,8 +71,9 @@ impl<M> Compared<M> {
     }
 }
 
-/// Whether a difference of the measure that decides is real: by the mean, or, where some blocks are disturbed so much that a mean
-/// is blind, by the ranks of what the blocks say, if both have it on one side. Each is the sign-flip test, at its own error.
+/// Whether a difference of the measure that decides is real: by the mean, or, where some blocks are
+/// disturbed so much that a mean is blind, by the ranks of what the blocks say, if both have it on
+/// one side. Each is the sign-flip test, at its own error.
 fn is_real(seen: &Look, by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
     let middle = stats::median(by_block).unwrap_or(0.0);
@@ -77,8 +82,8 @@ fn is_real(seen: &Look, by_block: &[f64]) -> bool {
 }
 
 /// What one look says, in logarithms. A difference that is real is beyond the margin at a planned
-/// look with the whole interval, at the last one with the best estimate; inside where the equivalence interval lies there as a
-/// whole.
+/// look with the whole interval, at the last one with the best estimate; inside where the
+/// equivalence interval lies there as a whole.
 fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == LookNumber::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
@@ -110,8 +115,8 @@ pub(super) struct Judged {
     pub(super) more_is_better: bool,
 }
 
-/// One measure at one look, by its effect; its p is that of this look alone. `by_block`: of the measure that decides, ln(B/A) of
-/// each block.
+/// One measure at one look, by its effect; its p is that of this look alone. `by_block`: of the
+/// measure that decides, ln(B/A) of each block.
 pub(super) fn compare<M>(effect: &ProvedEffect, measure: M, judged: Judged, by_block: &[f64]) -> Compared<M> {
     let Judged { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::at(effect, look, family);

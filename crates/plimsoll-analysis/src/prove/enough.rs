@@ -6,17 +6,19 @@ use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
 
-/// In standard errors: half of the interval that must exclude 0 at a last look (2.51), and as far as the estimate may lie
-/// below the truth in four of five cases (0.84). With so much room in the margin a difference as large as the margin is seen;
-/// copies, which take half of the equivalence interval (1.66) and 1.28, are the same more often.
+/// In standard errors: half of the interval that must exclude 0 at a last look (2.51), and as far
+/// as the estimate may lie below the truth in four of five cases (0.84). With so much room in the
+/// margin a difference as large as the margin is seen; copies, which take half of the equivalence
+/// interval (1.66) and 1.28, are the same more often.
 const ROOM: f64 = 3.35;
 /// A quantile is compared with some more requests than it needs to be printed.
 const ROOM_FOR_REQUESTS: f64 = 1.2;
 /// Fewer blocks give no verdict.
 const BLOCKS_LEAST: usize = 10;
 
-/// About how many more blocks would tell, four times in five: n = (3.35 s / margin)^2 in all, and at least half as many
-/// again as there are. Of a quantile, as many as hold the requests that it needs.
+/// About how many more blocks would tell, four times in five: n = (3.35 s / margin)^2 in all, and
+/// at least half as many again as there are. Of a quantile, as many as hold the requests that it
+/// needs.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let n = counted.len();
     let effect = match effect(counted, settings.primary) {
@@ -31,13 +33,15 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
     let Some(interval) = interval else { return BLOCKS_LEAST.saturating_sub(n).max(1) };
     let spread = interval.half_width() * (n as f64).sqrt() / stats::normal_quantile(0.975);
-    // A difference that is likely is as large as it seems; else one as large as the margin is looked for.
+    // A difference that is likely is as large as it seems; else one as large as the margin is
+    // looked for.
     let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };
     let needed = (ROOM * spread / (1.0 + settings.margin).ln().max(likely)).powi(2).ceil() as usize;
     needed.max(BLOCKS_LEAST).saturating_sub(n).max(n / 2).max(1)
 }
 
-/// The budget, in a round figure, in which a comparison like this one would probably tell; `None` before its first block.
+/// The budget, in a round figure, in which a comparison like this one would probably tell; `None`
+/// before its first block.
 pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
     let counted = counting(blocks, settings.primary);
     let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);

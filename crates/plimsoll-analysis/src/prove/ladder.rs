@@ -1,7 +1,9 @@
-//! One variable at a time: rungs that each do one thing more than the one before (an empty endpoint, one with a cache
-//! look-up, one with a query), as shares of one another and as cost a request.
+//! One variable at a time: rungs that each do one thing more than the one before (an empty
+//! endpoint, one with a cache look-up, one with a query), as shares of one another and as cost a
+//! request.
 //!
-//! No verdict and no looks: the blocks are as many as the budget holds, and the intervals hold together over all rungs.
+//! No verdict and no looks: the blocks are as many as the budget holds, and the intervals hold
+//! together over all rungs.
 
 use super::looks::ERROR;
 use super::reading::{self, Block};
@@ -18,8 +20,8 @@ pub struct Rung {
     pub share: Option<f64>,
     /// Its interval; `None` for the first, or with too few blocks.
     pub share_interval: Option<ConfidenceInterval>,
-    /// What a request costs more than on the rung before, in us of the whole server: 1/goodput of this one less 1/goodput
-    /// of that one. `None` for the first.
+    /// What a request costs more than on the rung before, in us of the whole server: 1/goodput of
+    /// this one less 1/goodput of that one. `None` for the first.
     pub cost_us: Option<f64>,
     /// Its interval.
     pub cost_us_interval: Option<ConfidenceInterval>,

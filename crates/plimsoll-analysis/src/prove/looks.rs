@@ -1,24 +1,29 @@
-//! When a comparison may be looked at, and at which error: the chance of being wrong somewhere is spent in parts.
+//! When a comparison may be looked at, and at which error: the chance of being wrong somewhere is
+//! spent in parts.
 //!
-//! Who looks after every block and stops at the first p < 0.05 is wrong far more often than one time in twenty. So the
-//! looks that may stop a comparison are planned (after 10, 14, 20, 28, 40, ... blocks), and each has a part of the error
-//! of its own; the parts sum up to the whole, so that it holds over all looks together, however they hang together.
+//! Who looks after every block and stops at the first p < 0.05 is wrong far more often than one
+//! time in twenty. So the looks that may stop a comparison are planned (after 10, 14, 20, 28, 40,
+//! ... blocks), and each has a part of the error of its own; the parts sum up to the whole, so that
+//! it holds over all looks together, however they hang together.
 
 use super::resample::ProvedEffect;
 use super::stats::ConfidenceInterval;
 
 /// The chance of an interval that misses the truth, over all looks of a comparison.
 pub const ERROR: f64 = 0.05;
-/// The chance of calling a difference of the declared measure real that is none, over all looks, by the test of the mean: less
-/// than [`ERROR`], which the interval that is shown has, because a false alarm costs more than some blocks.
+/// The chance of calling a difference of the declared measure real that is none, over all looks, by
+/// the test of the mean: less than [`ERROR`], which the interval that is shown has, because a false
+/// alarm costs more than some blocks.
 pub const MEAN_ALARM_ERROR: f64 = 0.01;
 /// The same by the test of ranks.
 pub const RANKS_ALARM_ERROR: f64 = 0.005;
-/// The chance of calling a fall in success real that is none, over all looks. All three make 2 %: that of a false verdict.
+/// The chance of calling a fall in success real that is none, over all looks. All three make 2 %:
+/// that of a false verdict.
 pub const SUCCESS_ERROR: f64 = 0.005;
 /// The part of the error kept for the last look.
 const LAST_PART: f64 = 0.6;
-/// The same for the claim that any difference lies inside the margin: hardly ever certain before the last look.
+/// The same for the claim that any difference lies inside the margin: hardly ever certain before
+/// the last look.
 const LAST_EQUIVALENCE_PART: f64 = 0.96;
 /// Fewer blocks than these are never looked at.
 const FIRST_BLOCKS: f64 = 10.0;
@@ -73,8 +78,8 @@ pub struct Look {
     pub interval: Option<ConfidenceInterval>,
     /// Interval at the look's part of [`MEAN_ALARM_ERROR`].
     pub wide: Option<ConfidenceInterval>,
-    /// Interval for the claim that the difference lies inside the margin: two one-sided tests, each at its part of
-    /// [`ERROR`], are an interval at twice that.
+    /// Interval for the claim that the difference lies inside the margin: two one-sided tests, each
+    /// at its part of [`ERROR`], are an interval at twice that.
     pub equivalence: Option<ConfidenceInterval>,
     /// Two-sided p of no difference, of this look alone.
     pub p: f64,
@@ -108,7 +113,8 @@ mod tests {
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
         let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + LookNumber::Last.part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
-        // Each early look has enough blocks to reject anything at its error: one value on one side by chance, 2^(1-n).
+        // Each early look has enough blocks to reject anything at its error: one value on one side
+        // by chance, 2^(1-n).
         for (blocks, part) in looks {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
             let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR;

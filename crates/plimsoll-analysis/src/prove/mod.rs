@@ -1,10 +1,13 @@
-//! Whether one build is better than another: blocks of paired loads, and a verdict with a known rate of false alarms.
+//! Whether one build is better than another: blocks of paired loads, and a verdict with a known
+//! rate of false alarms.
 //!
-//! A block is one short load on each arm (A and B), one right after the other, in an order drawn at random. What the machine
-//! does meanwhile meets both arms alike, or either with the same chance. All inference is over blocks, never over requests. One
-//! *primary* measure decides, beside the share of requests that succeed; the others stand beside it, corrected for their number.
+//! A block is one short load on each arm (A and B), one right after the other, in an order drawn at
+//! random. What the machine does meanwhile meets both arms alike, or either with the same chance.
+//! All inference is over blocks, never over requests. One *primary* measure decides, beside the
+//! share of requests that succeed; the others stand beside it, corrected for their number.
 //!
-//! Everything is a pure function of the blocks measured so far. Not here: carrying loads out, starting builds.
+//! Everything is a pure function of the blocks measured so far. Not here: carrying loads out,
+//! starting builds.
 
 mod by_route;
 mod compared;
@@ -79,9 +82,11 @@ pub struct Proof {
     pub success: Option<Success>,
     /// Each of several routes, in the order of the plan; none where there is only one.
     pub routes: Vec<RouteCompared>,
-    /// How much two neighbouring loads on one side differ: the standard deviation of one, a share; `None`: too few blocks.
+    /// How much two neighbouring loads on one side differ: the standard deviation of one, a share;
+    /// `None`: too few blocks.
     pub spread: [Option<f64>; 2],
-    /// Whether each load is on a build that was started afresh; else the verdict is of two processes as they are.
+    /// Whether each load is on a build that was started afresh; else the verdict is of two
+    /// processes as they are.
     pub fresh: bool,
     /// Blocks that count.
     pub blocks: usize,
@@ -89,7 +94,8 @@ pub struct Proof {
     pub blocks_void: usize,
     /// About how many more blocks it would take, when inconclusive for want of blocks.
     pub blocks_more: Option<usize>,
-    /// The budget that would hold them, ns; for who knows how long blocks take ([`budget_enough_ns`]) to fill in.
+    /// The budget that would hold them, ns; for who knows how long blocks take
+    /// ([`budget_enough_ns`]) to fill in.
     pub budget_enough_ns: Option<u64>,
     /// Why it ended.
     pub stopped_by: ComparisonEnd,
@@ -205,7 +211,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
 }
 
-/// The standard deviation of a load on one side, a share, by neighbours, so that a drift is no part of it.
+/// The standard deviation of a load on one side, a share, by neighbours, so that a drift is no part
+/// of it.
 fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
         counted.iter().filter_map(|block| block.readings[side].value(measure)).map(f64::ln).collect();

@@ -1,5 +1,5 @@
-//! What the processes under two URLs did before they were compared: two URLs compare two *processes*, as they have become, and
-//! not only two builds.
+//! What the processes under two URLs did before they were compared: two URLs compare two
+//! *processes*, as they have become, and not only two builds.
 
 use crate::sentence::{Remedy, Sentence};
 

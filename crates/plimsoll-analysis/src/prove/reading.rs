@@ -21,7 +21,8 @@ pub struct Reading {
     pub goodput: BlockAmount,
     /// All scheduled requests of it.
     pub ledger: LedgerTimes,
-    /// CPU time of the server's processes, ns, and the answers that it made, where it could be read.
+    /// CPU time of the server's processes, ns, and the answers that it made, where it could be
+    /// read.
     pub cpu_ns: Option<BlockAmount>,
     /// Bytes of answers, and answers.
     pub answer_bytes: BlockAmount,
@@ -29,11 +30,13 @@ pub struct Reading {
     pub statuses: Tally,
     /// What each of several routes says, in the order of the plan; none where there is only one.
     pub routes: Vec<RouteReading>,
-    /// How long an answer waited for plimsoll on average, as a share of the response time (closed loads).
+    /// How long an answer waited for plimsoll on average, as a share of the response time (closed
+    /// loads).
     pub client_wait_share: f64,
     /// What others used of the machine meanwhile.
     pub others: Others,
-    /// Why it says nothing about the build, if so: the generator was the limit, or the load ended before the first answer.
+    /// Why it says nothing about the build, if so: the generator was the limit, or the load ended
+    /// before the first answer.
     pub void: Option<Sentence>,
 }
 
@@ -46,7 +49,8 @@ pub struct RouteReading {
     pub ledger: LedgerTimes,
 }
 
-/// An answer may wait for plimsoll for this share of the response time: beyond, the figures are plimsoll's.
+/// An answer may wait for plimsoll for this share of the response time: beyond, the figures are
+/// plimsoll's.
 pub const CLIENT_WAIT_SHARE_MAX: f64 = 0.1;
 
 fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
@@ -101,7 +105,8 @@ impl Reading {
         if self.ledger.scheduled == 0 { 1.0 } else { self.ledger.succeeded() as f64 / self.ledger.scheduled as f64 }
     }
 
-    /// The value of a measure in this load alone; `None` where it was not taken, and infinite where too many requests failed.
+    /// The value of a measure in this load alone; `None` where it was not taken, and infinite where
+    /// too many requests failed.
     pub fn value(&self, measure: Criterion) -> Option<f64> {
         match measure {
             Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),
@@ -137,8 +142,8 @@ pub fn quantile(measure: Criterion) -> Option<f64> {
     }
 }
 
-/// How long an answer was readable before it was read, on average, as a share of the response time. In a closed load nothing
-/// else tells: requests are late by what answers waited.
+/// How long an answer was readable before it was read, on average, as a share of the response time.
+/// In a closed load nothing else tells: requests are late by what answers waited.
 fn client_wait_share(run: &Run, summary: &Summary) -> f64 {
     let (wait, response) = (&summary.generator.read_wait, &summary.whole.response);
     let known = !run.plan.load.shape.is_open() && wait.count > 0 && response.mean_ns > 0.0;
@@ -181,7 +186,8 @@ pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
     (blocks.whole, blocks.broken)
 }
 
-/// Blocks that grow with a recording: each load is read once, since reading one takes longer than a look at all blocks.
+/// Blocks that grow with a recording: each load is read once, since reading one takes longer than a
+/// look at all blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
     /// Those that are whole.
@@ -213,8 +219,8 @@ impl Blocks {
         self.judge_silence();
     }
 
-    /// A load without any answer says nothing where it was over before the first could come, and is a server that stands
-    /// still where answers come in a third of its length otherwise.
+    /// A load without any answer says nothing where it was over before the first could come, and is
+    /// a server that stands still where answers come in a third of its length otherwise.
     fn judge_silence(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());

@@ -1,12 +1,14 @@
-//! The effect of B over A from blocks ([`ProvedEffect`]): the ratio of what all blocks of either side say together, and its
-//! uncertainty by the randomisation that was made.
+//! The effect of B over A from blocks ([`ProvedEffect`]): the ratio of what all blocks of either
+//! side say together, and its uncertainty by the randomisation that was made.
 //!
-//! The order of the two sides in a block is drawn at random. If B were A times a factor, each block's difference could as well
-//! have come with the other sign, whatever the machine did meanwhile. The factors that this sign-flip test of the *mean* does not
-//! reject are the typical values of Hartigan (1969): the same ratio, taken over random halves of the blocks (each block in or
-//! out with chance 1/2), falls below and above the true factor as often as a fair coin. So an interval is two order statistics
-//! of the ratios of halves. It holds at any number of blocks, under drift and heavy tails; disturbed blocks widen it, and bad
-//! blocks move it: a mean is not blind.
+//! The order of the two sides in a block is drawn at random. If B were A times a factor, each
+//! block's difference could as well have come with the other sign, whatever the machine did
+//! meanwhile. The factors that this sign-flip test of the *mean* does not reject are the typical
+//! values of Hartigan (1969): the same ratio, taken over random halves of the blocks (each block in
+//! or out with chance 1/2), falls below and above the true factor as often as a fair coin. So an
+//! interval is two order statistics of the ratios of halves. It holds at any number of blocks,
+//! under drift and heavy tails; disturbed blocks widen it, and bad blocks move it: a mean is not
+//! blind.
 //!
 //! Not here: when to look, and what to conclude (`looks`, `verdict`).
 
@@ -18,13 +20,15 @@ use std::collections::BTreeMap;
 /// Up to so many blocks every half is taken; of more, as many at random as 12 blocks have.
 const EXACT_BLOCKS_MAX: usize = 12;
 const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
-/// Order statistics farther out than this are the luck of few draws: beyond, the tail is a normal one through this point. Sums
-/// of random signs have lighter tails, so that errs on the wide side.
+/// Order statistics farther out than this are the luck of few draws: beyond, the tail is a normal
+/// one through this point. Sums of random signs have lighter tails, so that errs on the wide side.
 const ORDER_LEAST: usize = 16;
-/// Places at which a distribution of times is looked at, between the least and the greatest quantile of any block.
+/// Places at which a distribution of times is looked at, between the least and the greatest
+/// quantile of any block.
 const CUTS_MAX: usize = 48;
 
-/// What a side has in a block: an amount, and what it is counted against (successes and seconds, CPU time and answers).
+/// What a side has in a block: an amount, and what it is counted against (successes and seconds,
+/// CPU time and answers).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BlockAmount {
     /// The amount.
@@ -33,17 +37,20 @@ pub struct BlockAmount {
     pub per: f64,
 }
 
-/// Times of all requests that a load scheduled: those that were not answered with success are slower than any bound.
+/// Times of all requests that a load scheduled: those that were not answered with success are
+/// slower than any bound.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LedgerTimes {
     /// Requests scheduled.
     pub scheduled: u64,
-    /// Requests that succeeded, up to each occupied bucket of the histogram: (bucket, how many until there), ascending.
+    /// Requests that succeeded, up to each occupied bucket of the histogram: (bucket, how many
+    /// until there), ascending.
     pub succeeded: Vec<(u32, u64)>,
 }
 
 impl LedgerTimes {
-    /// Of the buckets of the times of successes, ascending; `succeeded`: how many of these succeeded, the quickest.
+    /// Of the buckets of the times of successes, ascending; `succeeded`: how many of these
+    /// succeeded, the quickest.
     pub fn new(scheduled: u64, succeeded: u64, buckets: impl Iterator<Item = (usize, u64)>) -> LedgerTimes {
         let mut sum = 0;
         let mut until = Vec::new();
@@ -76,7 +83,8 @@ impl LedgerTimes {
         self.succeeded.get(at).map(|(bucket, _)| *bucket)
     }
 
-    /// The time in which a share `q` of all requests has succeeded, ns; infinite where so many never did.
+    /// The time in which a share `q` of all requests has succeeded, ns; infinite where so many
+    /// never did.
     pub fn quantile_ns(&self, q: f64) -> f64 {
         self.bucket(q).map_or(f64::INFINITY, |bucket| {
             (lowest_of(bucket as usize) as f64 + highest_of(bucket as usize) as f64) / 2.0
@@ -140,8 +148,8 @@ fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [Blo
 }
 
 impl ProvedEffect {
-    /// By `levels` of both sides over any blocks, and how these are held against each other; `None` without blocks, or where
-    /// there is no comparing them.
+    /// By `levels` of both sides over any blocks, and how these are held against each other; `None`
+    /// without blocks, or where there is no comparing them.
     fn of(
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
@@ -182,8 +190,8 @@ impl ProvedEffect {
         ProvedEffect::of(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
 
-    /// The interval of the centre at error `alpha` (two-sided); `None` where so few blocks cannot reject anything at that
-    /// error (2^(1-n) > `alpha`).
+    /// The interval of the centre at error `alpha` (two-sided); `None` where so few blocks cannot
+    /// reject anything at that error (2^(1-n) > `alpha`).
     pub fn interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
         let all = self.halves.len() + 1;
         let order = (alpha / 2.0 * all as f64 + 1e-9) as usize;
@@ -288,7 +296,8 @@ impl Cuts {
         Some(Cuts { q, scheduled, ends_ns, until })
     }
 
-    /// Of these blocks together, ns; infinite where so many requests were not answered with success.
+    /// Of these blocks together, ns; infinite where so many requests were not answered with
+    /// success.
     fn quantile_ns(&self, blocks: &[usize]) -> f64 {
         let sum = |of: &[f64]| blocks.iter().map(|block| of[*block]).sum::<f64>();
         let rank = self.q * sum(&self.scheduled) - 1e-6;
@@ -320,7 +329,8 @@ mod tests {
         ProvedEffect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
     }
 
-    /// By hand: the ratios of the seven halves of three blocks are 1/2, 1, 2, and of two or three together 2/3 (1+1)/(2+1), ...
+    /// By hand: the ratios of the seven halves of three blocks are 1/2, 1, 2, and of two or three
+    /// together 2/3 (1+1)/(2+1), ...
     #[test]
     fn halves_of_few_blocks_are_all_halves() {
         let effect = ratios(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);

@@ -1,4 +1,5 @@
-//! What is compared and how ([`Rules`]), which blocks count, and what of them each measure is taken of.
+//! What is compared and how ([`Rules`]), which blocks count, and what of them each measure is taken
+//! of.
 
 use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
@@ -97,9 +98,10 @@ impl Quantity<'_> {
         }
     }
 
-    /// The weight of each block: those that others disturbed count for less where they scatter more, by the inverse of their
-    /// variance. Who disturbed is known by the machine's accounts, and the scatter by sizes without signs: what the blocks
-    /// say decides nothing, so the test keeps its level.
+    /// The weight of each block: those that others disturbed count for less where they scatter
+    /// more, by the inverse of their variance. Who disturbed is known by the machine's accounts,
+    /// and the scatter by sizes without signs: what the blocks say decides nothing, so the test
+    /// keeps its level.
     fn weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.by_block();
         let middle = stats::median(&values).unwrap_or(0.0);

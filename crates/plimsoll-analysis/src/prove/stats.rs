@@ -1,9 +1,11 @@
-//! Small pieces of statistics over blocks, as plain functions: intervals, medians, Holm's method, the normal distribution, and
-//! the tests of signs.
+//! Small pieces of statistics over blocks, as plain functions: intervals, medians, Holm's method,
+//! the normal distribution, and the tests of signs.
 //!
-//! Not here: the effect of B over A and its interval (`resample`); when to look and what to conclude (`looks`, `verdict`).
+//! Not here: the effect of B over A and its interval (`resample`); when to look and what to
+//! conclude (`looks`, `verdict`).
 
-/// Up to so many values the null distribution is exact; beyond, the normal approximation (off by less than 1e-4).
+/// Up to so many values the null distribution is exact; beyond, the normal approximation (off by
+/// less than 1e-4).
 const EXACT_MAX: usize = 200;
 
 /// An interval, both ends included.
@@ -31,8 +33,9 @@ impl ConfidenceInterval {
         self.lower >= -bound && self.upper <= bound
     }
 
-    /// Whether an interval of logarithms of ratios, read as shares, lies within the share that `bound` is the logarithm of:
-    /// -2 % is farther from 0 than +2 % there, and it is shares that people read.
+    /// Whether an interval of logarithms of ratios, read as shares, lies within the share that
+    /// `bound` is the logarithm of: -2 % is farther from 0 than +2 % there, and it is shares that
+    /// people read.
     pub fn within_ratio(&self, bound: f64) -> bool {
         let share = bound.exp_m1();
         self.lower.exp_m1() >= -share && self.upper.exp_m1() <= share
@@ -74,9 +77,9 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Two-sided p of the hypothesis that the values are symmetric about 0: the sign-flip permutation test of the sum of the
-/// signed ranks. Equal sizes share their mean rank; zeros are ranked and never flip (Pratt). What is no number counts as the
-/// largest. 1 without values.
+/// Two-sided p of the hypothesis that the values are symmetric about 0: the sign-flip permutation
+/// test of the sum of the signed ranks. Equal sizes share their mean rank; zeros are ranked and
+/// never flip (Pratt). What is no number counts as the largest. 1 without values.
 pub fn sign_flip_p(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -108,7 +111,8 @@ fn lower_tail(parts: &[usize], sum: usize) -> f64 {
     distribution(parts, sum).iter().sum()
 }
 
-/// P(sum = 0), P(sum = 1), ... P(sum = `sum_max`) of a sum that takes each of `parts` with probability one half.
+/// P(sum = 0), P(sum = 1), ... P(sum = `sum_max`) of a sum that takes each of `parts` with
+/// probability one half.
 fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
     let mut probability = vec![0.0; sum_max + 1];
     probability[0] = 1.0;
@@ -123,7 +127,8 @@ fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
 
 /// P(X >= `at_least`) of a fair coin that is thrown `n` times.
 pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
-    // P(X = 0), and from one to the next; beyond a thousand throws the first is less than a float holds.
+    // P(X = 0), and from one to the next; beyond a thousand throws the first is less than a float
+    // holds.
     if n > 1000 {
         let z = (at_least as f64 - 0.5 - n as f64 / 2.0) / (n as f64 / 4.0).sqrt();
         return if z >= 0.0 { normal_tail(z) } else { 1.0 - normal_tail(-z) };
@@ -139,7 +144,8 @@ pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
     tail.min(1.0)
 }
 
-/// Two-sided p that values in time have no trend (Mann and Kendall), by the normal distribution; 1 of fewer than ten.
+/// Two-sided p that values in time have no trend (Mann and Kendall), by the normal distribution; 1
+/// of fewer than ten.
 pub fn trend_p(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 10 {
@@ -155,8 +161,8 @@ pub fn trend_p(values: &[f64]) -> f64 {
     (2.0 * normal_tail((rising.abs() - 1.0).max(0.0) / deviation)).min(1.0)
 }
 
-/// P(Z > z) of a standard normal Z, for z >= 0, to 1e-7: the continued fraction of Mills' ratio, and for small z the
-/// series of the distribution function.
+/// P(Z > z) of a standard normal Z, for z >= 0, to 1e-7: the continued fraction of Mills' ratio,
+/// and for small z the series of the distribution function.
 pub fn normal_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if z < 3.0 {

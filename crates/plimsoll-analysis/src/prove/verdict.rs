@@ -1,5 +1,6 @@
-//! The verdict at one look ([`decide`]): what the declared measure says, unless something that it does not see speaks against
-//! it: requests that fail, answers that are others, blocks that lie far out on one side, a difference that grows.
+//! The verdict at one look ([`decide`]): what the declared measure says, unless something that it
+//! does not see speaks against it: requests that fail, answers that are others, blocks that lie far
+//! out on one side, a difference that grows.
 //!
 //! Not here: when to look (`looks`), and how one measure is judged (`compared`).
 
@@ -33,7 +34,8 @@ pub enum Reason {
     Fails,
     /// The measure was not taken, or of too few requests.
     NotTaken(NoEffect),
-    /// What speaks against the verdict that the declared measure would have: that, and why not, in words.
+    /// What speaks against the verdict that the declared measure would have: that, and why not, in
+    /// words.
     Against(ProveVerdict, String),
     /// In words: it broke off, or hardly a block counted.
     Ended(String),
@@ -51,11 +53,13 @@ pub(super) struct Decision {
 
 /// The chance that one of the signs that speak against "the same" is seen where there is none.
 const SIGN_ERROR: f64 = 0.01;
-/// Blocks lie far out beyond so many standard deviations of the others (by the median absolute deviation).
+/// Blocks lie far out beyond so many standard deviations of the others (by the median absolute
+/// deviation).
 const FAR_OUT: f64 = 4.0;
 /// The standard deviation of a normal distribution is so many median absolute deviations.
 const DEVIATIONS: f64 = 1.4826;
-/// Mean sizes of answers that differ by this share are other answers; statuses of this share of them, too.
+/// Mean sizes of answers that differ by this share are other answers; statuses of this share of
+/// them, too.
 const SIZE_TOLERANCE: f64 = 0.01;
 const STATUS_TOLERANCE: f64 = 0.001;
 
@@ -101,7 +105,8 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
         (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
         _ => (said, None),
     };
-    // What is withheld of the whole is withheld of the measure; that B fails more says nothing of it.
+    // What is withheld of the whole is withheld of the measure; that B fails more says nothing of
+    // it.
     if matches!(reason, Some(Reason::Against(..))) {
         primary.verdict = verdict;
     }
@@ -118,7 +123,8 @@ pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumb
         || success(counted, look).is_some_and(|success| success.has_fallen)
 }
 
-/// The measures that do not decide, each at its share of the look's error, their p adjusted for their number.
+/// The measures that do not decide, each at its share of the look's error, their p adjusted for
+/// their number.
 fn secondary(
     settings: &Rules,
     counted: &[Block],
@@ -172,7 +178,8 @@ pub(super) struct Differing {
     pub(super) much: bool,
 }
 
-/// Whether an effect is no chance; of so few blocks that this cannot be told, whether all halves of them say the same.
+/// Whether an effect is no chance; of so few blocks that this cannot be told, whether all halves of
+/// them say the same.
 fn is_credible(effect: &ProvedEffect) -> bool {
     effect.p() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }

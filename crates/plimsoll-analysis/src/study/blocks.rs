@@ -1,5 +1,5 @@
-//! A comparison, or a ladder, as a study: first the load of each arm, then block after block until what was measured, or the
-//! time, says stop.
+//! A comparison, or a ladder, as a study: first the load of each arm, then block after block until
+//! what was measured, or the time, says stop.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -28,7 +28,8 @@ pub struct Comparison {
 /// Where a comparison stands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stand {
-    /// Of a comparison; with the budget that would probably tell, where the one there is will not do.
+    /// Of a comparison; with the budget that would probably tell, where the one there is will not
+    /// do.
     Proof(Standing, Option<u64>),
     /// Of a ladder.
     Ladder(Ladder),
@@ -135,7 +136,8 @@ impl Comparison {
         enough || elapsed_ns + block_ns * 21 / 20 > self.asked.budget_ns
     }
 
-    /// Where it stands after `trials`, to be shown while more are measured; `None` before the first block.
+    /// Where it stands after `trials`, to be shown while more are measured; `None` before the first
+    /// block.
     pub fn stand(&self, trials: &[Trial]) -> Option<Stand> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {

@@ -1,5 +1,6 @@
-//! The load of a comparison's blocks: with how many users, or at what rate, each arm is loaded, and for how long; found by a
-//! short climb on each arm where it was not asked for. Not here: the blocks themselves.
+//! The load of a comparison's blocks: with how many users, or at what rate, each arm is loaded, and
+//! for how long; found by a short climb on each arm where it was not asked for. Not here: the
+//! blocks themselves.
 
 use super::step::{Broken, Step, Until, closed, end_ns};
 use crate::format;
@@ -9,27 +10,31 @@ use plimsoll_model::{BlocksAsked, Curve, Ending, LoadShape, Plan, PlanRecord, Ta
 
 /// Users tried to find the peak, in turn.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// Length of each of these loads; where answers take long, so many times as long as they take, up to the longest.
+/// Length of each of these loads; where answers take long, so many times as long as they take, up
+/// to the longest.
 const CLIMB_NS: u64 = 250 * MS;
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
 /// All climbs together take no more than this part of the budget, but for the load that crosses it.
 const CLIMB_PART: u64 = 3;
-/// Goodput has grown when it is this much above the best so far. Loads this short differ by some percent by themselves:
-/// a closer look would take chance for growth, and end at far more users than fill the server.
+/// Goodput has grown when it is this much above the best so far. Loads this short differ by some
+/// percent by themselves: a closer look would take chance for growth, and end at far more users
+/// than fill the server.
 const GROWN: f64 = 1.08;
 /// As few users as have this share of the peak are enough.
 const ENOUGH: f64 = 0.93;
 /// So many times the users that fill a server are more than enough;
 const FILLING_TIMES: f64 = 8.0;
-/// of a server whose peak is known from few answers, so many times: there, some answers more or less are no growth, and
-/// each user too many waits for long.
+/// of a server whose peak is known from few answers, so many times: there, some answers more or
+/// less are no growth, and each user too many waits for long.
 const FILLING_TIMES_SLOW: f64 = 2.0;
 const SLOW_ANSWERS: f64 = 200.0;
-/// There, so many times the users that fill it are enough: more would only wait, and for longest on the slower side.
+/// There, so many times the users that fill it are enough: more would only wait, and for longest on
+/// the slower side.
 const ENOUGH_TIMES_SLOW: f64 = 1.5;
-/// Load that is not measured before each load: of a fresh start, and of a target that runs already (at least). On either so
-/// many answers after one another, so that what was begun with is forgotten, but no more than this part of the load.
+/// Load that is not measured before each load: of a fresh start, and of a target that runs already
+/// (at least). On either so many answers after one another, so that what was begun with is
+/// forgotten, but no more than this part of the load.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 const WARMUP_NS: u64 = 30 * MS;
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
@@ -40,11 +45,12 @@ const RATE_SHARE: f64 = 0.6;
 const LOAD_NS: u64 = 400 * MS;
 /// as long as so many answers after one another take,
 const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
-/// and as so many answers in all take, on the slower side; but so short that the budget holds so many blocks.
+/// and as so many answers in all take, on the slower side; but so short that the budget holds so
+/// many blocks.
 const LOAD_ANSWERS: f64 = 100.0;
 const BLOCKS_MIN: u64 = 16;
-/// Where answers take so long that this cannot be had: so many in turn, and so many blocks. A load that is over before
-/// the slowest has answered says nothing: rather fewer blocks.
+/// Where answers take so long that this cannot be had: so many in turn, and so many blocks. A load
+/// that is over before the slowest has answered says nothing: rather fewer blocks.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
 const BLOCKS_FEW: u64 = 11;
 /// Connections made ready for a fixed rate, at most.
@@ -99,14 +105,15 @@ impl ArmLoad {
         plan.load.duration_ns = Some(self.length_ns);
         plan.load.warmup_ns = self.warmup_ns;
         plan.load.connections_ready = (self.users as u32).min(plan.carriage.connections_max);
-        // Long enough for the slowest answer that is worth waiting for, short enough for the budget.
+        // Long enough for the slowest answer that is worth waiting for, short enough for the
+        // budget.
         plan.load.grace_ns = plan.load.grace_ns.min(2 * SECOND);
         plan
     }
 }
 
-/// What an arm can do and with how many users, of the loads of its climb so far; or what to do to know it. Of a number of
-/// users that was given only that is tried. `tag`: that of its loads.
+/// What an arm can do and with how many users, of the loads of its climb so far; or what to do to
+/// know it. Of a number of users that was given only that is tried. `tag`: that of its loads.
 pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // At a rate that was given, how long one answer takes is all there is to know.
@@ -161,8 +168,9 @@ fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
     crate::find::best(tried, |peak| peak.rps).copied()
 }
 
-/// The fewest users tried that are more than enough by Little's law: it knows how many fill a server that answers one
-/// alone as fast as it did, where a disturbance may hide that few users were enough.
+/// The fewest users tried that are more than enough by Little's law: it knows how many fill a
+/// server that answers one alone as fast as it did, where a disturbance may hide that few users
+/// were enough.
 fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
@@ -182,7 +190,8 @@ fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     Some(peak)
 }
 
-/// The load of each arm, given what it can do and the time left for all blocks. Sides that are compared have the same.
+/// The load of each arm, given what it can do and the time left for all blocks. Sides that are
+/// compared have the same.
 pub fn loads(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
         return loads_of(asked, wanted, peaks, left_ns);
@@ -203,7 +212,8 @@ fn loads_of(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: 
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
-    // Beside what is measured, a load takes its warm-up, which is a part of it, and the last answers.
+    // Beside what is measured, a load takes its warm-up, which is a part of it, and the last
+    // answers.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(asked, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
     let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
@@ -222,7 +232,8 @@ fn loads_of(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: 
     peaks.iter().zip(lengths).map(load).collect()
 }
 
-/// The most that any may have so that all of `wanted` together have `sum`: who wants less leaves it to the others.
+/// The most that any may have so that all of `wanted` together have `sum`: who wants less leaves it
+/// to the others.
 fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);
@@ -236,7 +247,8 @@ fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     u64::MAX
 }
 
-/// How long to load before what is measured, where an answer takes `mean_ns` and a load `length_ns`.
+/// How long to load before what is measured, where an answer takes `mean_ns` and a load
+/// `length_ns`.
 fn warmup_ns(asked: &BlocksAsked, mean_ns: f64, length_ns: u64) -> u64 {
     let fresh = asked.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);

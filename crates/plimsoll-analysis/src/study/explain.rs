@@ -1,7 +1,8 @@
-//! What holds the line, as a study: a search with a part of the budget, then steady loads at a low rate, half way, at the
-//! line and just past it. What changes from one to the next tells the cause; all are of one length, so that they compare.
-//! Then, for the causes that stand after that, loads with one thing changed, between two without a change; last, loads with other values of a
-//! setting of the server's.
+//! What holds the line, as a study: a search with a part of the budget, then steady loads at a low
+//! rate, half way, at the line and just past it. What changes from one to the next tells the cause;
+//! all are of one length, so that they compare. Then, for the causes that stand after that, loads
+//! with one thing changed, between two without a change; last, loads with other values of a setting
+//! of the server's.
 //!
 //! Not here: what they say (`explain`).
 
@@ -83,8 +84,9 @@ impl HoldLevel {
 
 /// How far past the line is just past it.
 const PAST: f64 = 1.1;
-/// A load past the line that was answered to this share was not past it: the next is so much higher, so often at the most, and no
-/// higher than this times the most that was answered before where nothing is known not to hold.
+/// A load past the line that was answered to this share was not past it: the next is so much
+/// higher, so often at the most, and no higher than this times the most that was answered before
+/// where nothing is known not to hold.
 const ANSWERED: f64 = 0.97;
 const FURTHER: f64 = 1.4;
 const FURTHER_MAX: usize = 3;
@@ -108,7 +110,8 @@ const CHANGED_NS_MAX: u64 = 30 * SECOND;
 const CHANGED_LEAST: u64 = 3;
 /// Where they are kept time for, steady loads are not made shorter than this.
 const KEPT_FROM_NS: u64 = 1200 * MS;
-/// Users of a load with a change: this times those who reach the peak, within these bounds. They fill the server for certain.
+/// Users of a load with a change: this times those who reach the peak, within these bounds. They
+/// fill the server for certain.
 const USERS_TIMES: u64 = 2;
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
 /// More than are answered in this time, or in twice the time of one that is alone, would only wait.
@@ -118,8 +121,9 @@ const BRIDGING_MAX: u64 = 1024;
 /// Bursts: a tenth of a second at four times the rate, then nothing for three.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
-/// Requests at once leave within this time; then there is none for so many times what one takes alone, so that all are answered
-/// before the next ones come, even if one is answered after the other, and a bucket is full again.
+/// Requests at once leave within this time; then there is none for so many times what one takes
+/// alone, so that all are answered before the next ones come, even if one is answered after the
+/// other, and a bucket is full again.
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 6.0;
 /// Of fewer at once more are needed for an average: that load is so many times as long.
@@ -183,7 +187,8 @@ impl Explain {
         }
         let is_wide = is_wide(&findings);
         let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
-        // Where there is no time for all: half way tells least, and the line itself the search has seen.
+        // Where there is no time for all: half way tells least, and the line itself the search has
+        // seen.
         for least in [HoldLevel::Half, HoldLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
                 missing.retain(|(level, _)| *level != least);
@@ -215,8 +220,9 @@ impl Explain {
         }
     }
 
-    /// Of a wide bracket, and where there is no line, it is not known beforehand how far past the line is past it: a load there
-    /// that was answered whole is followed by a higher one. Without one that is too much all loads look alike.
+    /// Of a wide bracket, and where there is no line, it is not known beforehand how far past the
+    /// line is past it: a load there that was answered whole is followed by a higher one. Without
+    /// one that is too much all loads look alike.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = of(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
@@ -285,7 +291,8 @@ impl Explain {
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
         let any = chosen.iter().any(|intervention| times(*intervention) > 0);
-        // A change without what it is held against says nothing, so that time for the last load is kept.
+        // A change without what it is held against says nothing, so that time for the last load is
+        // kept.
         let next = match (controls, wanted) {
             (_, None) if !any => return Step::Stop,
             (0, Some(_)) if left_ns >= CHANGED_LEAST * needs_ns => Intervention::Control,
@@ -395,7 +402,8 @@ impl Explain {
 
     /// What is kept of the budget for loads with a change, ns.
     fn kept_ns(&self) -> u64 {
-        // One change and what it is held against is the least that says anything: less would be kept for nothing.
+        // One change and what it is held against is the least that says anything: less would be
+        // kept for nothing.
         let kept_ns = (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX).max(CHANGED_LEAST * self.changed_ns());
         let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
         changed_ns + self.varied_ns()
@@ -406,9 +414,10 @@ impl Explain {
         (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
-    /// How long each of so many steady loads can be. Changes get time as far as these do not become too short for it; a setting that
-    /// somebody wants to know of always does. Of a wide bracket a higher load may have to follow the one past the line: there is time
-    /// for that, or it takes that of the changes.
+    /// How long each of so many steady loads can be. Changes get time as far as these do not become
+    /// too short for it; a setting that somebody wants to know of always does. Of a wide bracket a
+    /// higher load may have to follow the one past the line: there is time for that, or it takes
+    /// that of the changes.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept =
@@ -418,7 +427,8 @@ impl Explain {
         kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))
     }
 
-    /// How long a load can be that takes `all_ns` with everything; `None`: too short to say anything.
+    /// How long a load can be that takes `all_ns` with everything; `None`: too short to say
+    /// anything.
     fn length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
         let length_ns = all_ns.checked_sub(WARMUP_NS + overhead_ns + self.grace_ns())?;
         let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
@@ -452,7 +462,8 @@ impl Explain {
     }
 }
 
-/// What a load takes beside its schedule, by what the last one took: before it began, and after its end.
+/// What a load takes beside its schedule, by what the last one took: before it began, and after its
+/// end.
 fn overhead_ns(history: &History) -> u64 {
     let end_ns = |trial: &Trial| trial.start_ns + trial.run.window_ns.1 + trial.run.plan.load.grace_ns;
     let (before, last) = match history.trials {
@@ -464,7 +475,8 @@ fn overhead_ns(history: &History) -> u64 {
     beside_ns.max(OVERHEAD_NS)
 }
 
-/// Whether it is not known closely what the server can do: nothing is known to hold, or not to hold, or much lies between the two.
+/// Whether it is not known closely what the server can do: nothing is known to hold, or not to
+/// hold, or much lies between the two.
 fn is_wide(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * rps)
@@ -516,8 +528,8 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
 
 /// The steady loads of a record.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // The first that nobody disturbed; where somebody did all the time, the first of all: another one comes after what went too
-    // far, and may meet its backlog.
+    // The first that nobody disturbed; where somebody did all the time, the first of all: another
+    // one comes after what went too far, and may meet its backlog.
     let chosen = |level: HoldLevel| {
         let calm = of(trials, level).find(|trial| !Others::of(&trial.run).disturbed);
         calm.or_else(|| of(trials, level).next()).map(|trial| &trial.run)

@@ -1,9 +1,12 @@
-//! Studies: from what was asked, and what was measured so far, to the next load ([`Study::next`]). The same history always
-//! gives the same step, whoever carries the loads out: this machine, a simulated server in a test, several machines.
+//! Studies: from what was asked, and what was measured so far, to the next load ([`Study::next`]).
+//! The same history always gives the same step, whoever carries the loads out: this machine, a
+//! simulated server in a test, several machines.
 //!
-//! Profiles that were asked for are taken under loads of their own, which are the last steps of any study ([`profiling`]).
+//! Profiles that were asked for are taken under loads of their own, which are the last steps of any
+//! study ([`profiling`]).
 //!
-//! A [`Study`] remembers what earlier loads said, so that none is read twice; it holds nothing that the history does not.
+//! A [`Study`] remembers what earlier loads said, so that none is read twice; it holds nothing that
+//! the history does not.
 //!
 //! Not here: carrying loads out, and what a whole recording says (`find`, `prove`, `levels`).
 

@@ -1,6 +1,6 @@
-//! What a server does past its line, as a study: a search where no line is given, then one load in steps of it. It is one load, so that
-//! what waits at a step is still there at the next: a server that does not come back shows only so. Then the same load on another
-//! target, where one is named.
+//! What a server does past its line, as a study: a search where no line is given, then one load in
+//! steps of it. It is one load, so that what waits at a step is still there at the next: a server
+//! that does not come back shows only so. Then the same load on another target, where one is named.
 //!
 //! Not here: what the load says (`overload`).
 
@@ -16,8 +16,8 @@ const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
 /// Connecting, and handing over the result.
 const OVERHEAD_NS: u64 = SECOND;
 
-/// The shortest budget in which all steps can be made, ns: with the search of the line where it is not given (`has_line`), on so
-/// many targets.
+/// The shortest budget in which all steps can be made, ns: with the search of the line where it is
+/// not given (`has_line`), on so many targets.
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
     // The grace period, and what comes before the first load.
     let steps_ns = STEP_NS.start() * (FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;

@@ -1,6 +1,6 @@
-//! Loads under which profiles of the target are taken: the last steps of a study that was asked for them, after all that it
-//! measures, so that no figure pays for a profile. Of one target at a low rate and at the one in question; of two sides in turn,
-//! several times each, at one rate.
+//! Loads under which profiles of the target are taken: the last steps of a study that was asked for
+//! them, after all that it measures, so that no figure pays for a profile. Of one target at a low
+//! rate and at the one in question; of two sides in turn, several times each, at one rate.
 //!
 //! Not here: how profiles are fetched and kept (the binary), and what they say (`profile`).
 
@@ -45,7 +45,8 @@ pub fn turn_of_sides(tag: &Tag) -> Option<usize> {
     (0..TURNS.len()).find(|turn| side_tag(*turn) == *tag)
 }
 
-/// When the first of these loads began, ns since the experiment did; if only the lack of one is recorded, now.
+/// When the first of these loads began, ns since the experiment did; if only the lack of one is
+/// recorded, now.
 pub(super) fn began_ns(history: &History) -> Option<u64> {
     let first = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Profile);
     let remarked = history.remarks.iter().any(|remark| matches!(remark, Remark::Profile(_)));

@@ -1,4 +1,5 @@
-//! The search for the load line as a study: every load is judged once, by the promise, when it comes.
+//! The search for the load line as a study: every load is judged once, by the promise, when it
+//! comes.
 
 use super::profiling;
 use super::step::{History, Step, Until};
@@ -35,7 +36,8 @@ const PLANNED_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
 const PLANNED_WARMUP_NS: u64 = 500 * MS;
 const OVERHEAD_NS: u64 = 150 * MS;
 
-/// Where a study goes on after its search, that takes this part of the budget, and no more than this.
+/// Where a study goes on after its search, that takes this part of the budget, and no more than
+/// this.
 pub(super) const SEARCH_PART: (u64, u64) = (2, 5);
 const SEARCH_NS_MAX: u64 = 60 * SECOND;
 
@@ -65,13 +67,14 @@ pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
 }
 
-/// What a load says to a search; `None` of one that the user cut short, which says nothing about the server, and of those
-/// that are not the search's.
+/// What a load says to a search; `None` of one that the user cut short, which says nothing about
+/// the server, and of those that are not the search's.
 pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| !is_after_search(purpose))
 }
 
-/// A load of such a purpose, judged by the SLO; `None` of any other, and of one that the user cut short.
+/// A load of such a purpose, judged by the SLO; `None` of any other, and of one that the user cut
+/// short.
 fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<TrialOutcome> {
     let whole = match &trial.run.ending {
         Some(Ending::Stopped(stop)) => *stop != Stop::Interrupted,

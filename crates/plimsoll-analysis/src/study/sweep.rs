@@ -1,9 +1,10 @@
 //! A sweep as a study: which concurrency is visited next, and for how long.
 //!
-//! Each level is visited several times, in rounds that begin at another level each: what the machine and the server do from minute
-//! to minute falls on all levels alike, and differences between visits of one level say how sure its figure is. A level with a
-//! budget has a short trial beforehand: how long its answers take says how long a visit must be. The trial counts for nothing
-//! else. Visits that others on the machine disturbed count as they are: the machine was so.
+//! Each level is visited several times, in rounds that begin at another level each: what the
+//! machine and the server do from minute to minute falls on all levels alike, and differences
+//! between visits of one level say how sure its figure is. A level with a budget has a short trial
+//! beforehand: how long its answers take says how long a visit must be. The trial counts for
+//! nothing else. Visits that others on the machine disturbed count as they are: the machine was so.
 
 use super::step::{History, Step, Until, closed};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
@@ -19,9 +20,11 @@ const END_NS: u64 = 200 * MS;
 const BETWEEN_NS: u64 = 50 * MS;
 /// A visit measures for at least so long, if there is time.
 const VISIT_NS_MIN: u64 = 600 * MS;
-/// Fewer visits than this have no interval that is worth the time of going away and coming back: then there is one.
+/// Fewer visits than this have no interval that is worth the time of going away and coming back:
+/// then there is one.
 const VISITS_MIN: u64 = 3;
-/// Visits of a level with a budget: more would narrow the interval by less than each of them costs to begin.
+/// Visits of a level with a budget: more would narrow the interval by less than each of them costs
+/// to begin.
 const VISITS_MAX: u64 = 8;
 /// Visits of a level with a time of its own...
 const VISITS_FIXED: u64 = 4;
@@ -36,8 +39,8 @@ pub(super) fn next(asked: &SweepAsked, history: &History) -> Step {
         (0..asked.levels.len()).map(|turn| VisitedLevel::of(asked, history, turn)).collect();
     let open = || levels.iter().filter(|level| level.done < level.visits);
     let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
-    // Each round begins further on, so that what drifts falls on all levels alike, and a level comes again when the ports of its
-    // connections are free.
+    // Each round begins further on, so that what drifts falls on all levels alike, and a level
+    // comes again when the ports of its connections are free.
     let (count, rounds) = (levels.len(), levels.iter().map(|level| level.visits).max().unwrap_or(1));
     let first = round as usize * count / rounds as usize;
     let due = open().filter(|level| level.done == round);
@@ -91,7 +94,8 @@ impl VisitedLevel {
         let answers_ns = of(Purpose::Settle).chain(of(Purpose::Level)).last().map(answers);
         let mean_ns = answers_ns.map_or(0, |(mean_ns, _)| mean_ns);
         let length_ns_min = VISIT_NS_MIN.max((ANSWERS_MIN * mean_ns as f64) as u64);
-        // Users that begin together are told apart by then. Where no warm-up is wanted, there is none.
+        // Users that begin together are told apart by then. Where no warm-up is wanted, there is
+        // none.
         let warmup_ns = match asked.warmup_ns {
             0 => 0,
             asked_ns => asked_ns.max((2 * mean_ns).div_ceil(STEP_NS) * STEP_NS),

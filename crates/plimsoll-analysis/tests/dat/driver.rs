@@ -1,9 +1,10 @@
-//! What must hold of reading any text as a `.dat` file; used by the tests here by seed, and by `fuzz/` by coverage.
+//! What must hold of reading any text as a `.dat` file; used by the tests here by seed, and by
+//! `fuzz/` by coverage.
 
 use plimsoll_analysis::levels::{DatError, Level};
 
-/// Reads `text`; what was read must be sensible and read the same when written again, and an error must name a line that
-/// there is.
+/// Reads `text`; what was read must be sensible and read the same when written again, and an error
+/// must name a line that there is.
 pub fn sensible(parse: fn(&str) -> Result<Vec<Level>, DatError>, text: &str) -> Result<(), String> {
     match parse(text) {
         Err(DatError::Empty) => Ok(()),

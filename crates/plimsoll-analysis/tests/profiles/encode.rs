@@ -2,7 +2,8 @@
 //!
 //! Not here: files, gzip (the reader takes plain protobuf too).
 
-/// A profile as it will stand in the bytes. Names are unique; a frame is a list of names, innermost first.
+/// A profile as it will stand in the bytes. Names are unique; a frame is a list of names, innermost
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plain {
     pub types: Vec<(String, String)>,

@@ -1,4 +1,5 @@
-//! The seeded fuzz test of the profile readers, and the canary: a driver that cannot fail proves nothing.
+//! The seeded fuzz test of the profile readers, and the canary: a driver that cannot fail proves
+//! nothing.
 
 use super::driver::sensible;
 use super::encode::{Plain, PlainSample, Spelling, encode};
@@ -13,7 +14,8 @@ fn chance(rng: &mut Rng, one_in: u64) -> bool {
     rng.below(one_in) == 0
 }
 
-/// A small profile with all that the format has: inlined frames, recursion, labels, negative values, empty stacks.
+/// A small profile with all that the format has: inlined frames, recursion, labels, negative
+/// values, empty stacks.
 fn plain(rng: &mut Rng) -> Plain {
     let types = (0..1 + rng.below(4)).map(|n| (format!("kind{n}"), "count".to_owned())).collect::<Vec<_>>();
     let names = 1 + rng.below(12);
@@ -39,7 +41,8 @@ fn spelling(rng: &mut Rng) -> Spelling {
     }
 }
 
-/// What was read must be what was written: stacks from the root with inlined frames, values, labels.
+/// What was read must be what was written: stacks from the root with inlined frames, values,
+/// labels.
 fn same(profile: &Profile, plain: &Plain) -> Result<(), String> {
     let name = |function: u32| profile.functions()[function as usize].name.clone();
     let types = profile.sample_types.iter().map(|t| (t.kind.clone(), t.unit.clone()));

@@ -1,8 +1,9 @@
-//! What is promised of profiles, from the outside: figures that agree with pprof on real profiles, refusals with a
-//! reason, and a seeded fuzz driver with the proof that it can fail. One binary, so that it links once.
+//! What is promised of profiles, from the outside: figures that agree with pprof on real profiles,
+//! refusals with a reason, and a seeded fuzz driver with the proof that it can fail. One binary, so
+//! that it links once.
 //!
-//! Random tests start from a seed that they print (cargo shows it when a test fails); the environment variable
-//! `PLIMSOLL_SEED` repeats a run.
+//! Random tests start from a seed that they print (cargo shows it when a test fails); the
+//! environment variable `PLIMSOLL_SEED` repeats a run.
 
 mod driver;
 mod encode;

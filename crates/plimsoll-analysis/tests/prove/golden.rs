@@ -1,5 +1,6 @@
-//! Golden values. The effect: by hand, over all halves of three blocks (`resample`). Normal: SciPy 1.17.1 (`norm.sf`, `norm.ppf`),
-//! the coin `binom.sf`, the trend `kendalltau`'s normal p with the correction for continuity, by hand. Holm: by hand.
+//! Golden values. The effect: by hand, over all halves of three blocks (`resample`). Normal: SciPy
+//! 1.17.1 (`norm.sf`, `norm.ppf`), the coin `binom.sf`, the trend `kendalltau`'s normal p with the
+//! correction for continuity, by hand. Holm: by hand.
 
 use plimsoll_analysis::prove::stats::{fair_coin_tail, holm, median, normal_quantile, normal_tail, trend_p};
 

@@ -1,6 +1,6 @@
-//! Verdicts on simulated builds: how often they are right, and how often intervals hold the truth. The full numbers are a row of
-//! `bench/run`; these are the same comparisons, fewer of them, with bounds that a correct method crosses less than once in ten
-//! thousand runs.
+//! Verdicts on simulated builds: how often they are right, and how often intervals hold the truth.
+//! The full numbers are a row of `bench/run`; these are the same comparisons, fewer of them, with
+//! bounds that a correct method crosses less than once in ten thousand runs.
 
 use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
 use plimsoll_analysis::Others;
@@ -71,7 +71,8 @@ fn a_difference_is_found_on_a_machine_that_others_use() {
     assert!(outcomes.same >= 24, "{outcomes:?}");
 }
 
-/// Whoever reads "same" beside an interval may take the interval at its word: it lies inside the margin that was asked for.
+/// Whoever reads "same" beside an interval may take the interval at its word: it lies inside the
+/// margin that was asked for.
 #[test]
 fn the_same_is_inside_the_margin_asked_for() {
     for machine in [QUIET, HERE] {
@@ -159,7 +160,8 @@ fn what_cannot_be_said_is_not() {
     }
 }
 
-/// Blocks that others disturbed count, with the wider interval that they bring, and for less than the others.
+/// Blocks that others disturbed count, with the wider interval that they bring, and for less than
+/// the others.
 #[test]
 fn blocks_that_others_disturbed_count() {
     let loud = Others {
@@ -184,7 +186,8 @@ fn blocks_that_others_disturbed_count() {
     assert!(disturbed.doubts.above().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
     let width =
         |proof: &plimsoll_analysis::prove::Proof| proof.measures[0].ratio_interval.expect("an interval").half_width();
-    // A third of the blocks lies out by half: as they are, half of the interval would be 6 % and more.
+    // A third of the blocks lies out by half: as they are, half of the interval would be 6 % and
+    // more.
     assert!(width(&quiet) < width(&disturbed) && width(&disturbed) < 0.03, "{}", width(&disturbed));
     let all = [(ProveVerdict::Better, 0), (ProveVerdict::Worse, 0)].map(|(verdict, _)| verdict);
     assert!(!all.contains(&disturbed.verdict), "{disturbed:?}");
@@ -199,7 +202,8 @@ fn the_interval_narrows() {
     assert!(width(39) < width(8) && points[2].ratio_interval.is_none());
 }
 
-/// Blocks of a load of so many routes; on B the first takes `factor` times as long and fails in `failing` of its requests.
+/// Blocks of a load of so many routes; on B the first takes `factor` times as long and fails in
+/// `failing` of its requests.
 fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block> {
     let mut rng = Rng::stream(seed, 0x207E);
     let mut blocks = on(QUIET).blocks(seed, 28);

@@ -1,6 +1,6 @@
-//! Servers of known capacity as queue models, in virtual time, that answer a [`Plan`] with a [`Run`] as the engine would:
-//! judge, watch and search are exercised as they are. Shared by the tests and the example, each of which uses a part.
-//! Not here: sockets, engines, threads.
+//! Servers of known capacity as queue models, in virtual time, that answer a [`Plan`] with a
+//! [`Run`] as the engine would: judge, watch and search are exercised as they are. Shared by the
+//! tests and the example, each of which uses a part. Not here: sockets, engines, threads.
 
 #![allow(dead_code)]
 
@@ -32,7 +32,8 @@ pub enum Service {
 }
 
 impl Service {
-    /// Probability of the first phase of a hyperexponential service; its rate is twice that, the other's twice the rest.
+    /// Probability of the first phase of a hyperexponential service; its rate is twice that, the
+    /// other's twice the rest.
     pub fn first_phase(cv2: f64) -> f64 {
         0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt())
     }
@@ -77,7 +78,8 @@ pub enum Kind {
     DeepQueue,
     /// Capacity is drawn anew for every trial: the nominal one, or this many times that.
     Regimes(f64),
-    /// A deep queue whose server makes so many times its nominal rate from 12 s on, once the climb is over.
+    /// A deep queue whose server makes so many times its nominal rate from 12 s on, once the climb
+    /// is over.
     Changes(f64),
     /// A deep queue that stands still now and then.
     Stalls(Stalling),
@@ -159,8 +161,8 @@ impl Clockwork {
     }
 }
 
-/// The highest utilisation of a deep queue at which 99 % of the requests are answered within 500 ms in spite of such
-/// stalls, by long simulation of its workload; 0 if there is none.
+/// The highest utilisation of a deep queue at which 99 % of the requests are answered within 500 ms
+/// in spite of such stalls, by long simulation of its workload; 0 if there is none.
 fn stalled_line_share(stalling: Stalling) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const HOURS_NS: u64 = 6 * 3600 * SECOND;
@@ -216,7 +218,8 @@ pub struct Model {
     /// Nominal capacity, requests a second.
     pub capacity: f64,
     pub noise: Noise,
-    /// What the load generator can make, requests a second: its worker is busy in proportion to what it makes.
+    /// What the load generator can make, requests a second: its worker is busy in proportion to
+    /// what it makes.
     pub client_rps: f64,
 }
 
@@ -234,7 +237,8 @@ impl Model {
         ]
     }
 
-    /// Servers that stall: those that hold a line, since stalls are short or rare enough, and those that hold none.
+    /// Servers that stall: those that hold a line, since stalls are short or rare enough, and those
+    /// that hold none.
     pub fn stalling(noise: Noise) -> Vec<Model> {
         let model = |name, from_ms, to_ms, gap_ms, random| Model {
             name,
@@ -404,7 +408,8 @@ impl Server {
                 (0..3).for_each(|_| stall(&mut self.rng, 100, 400));
             }
         }
-        // A stall of 50 ms breaks a bound of a few ms by itself: with such stalls the SLO has another line.
+        // A stall of 50 ms breaks a bound of a few ms by itself: with such stalls the SLO has
+        // another line.
         let tight = matches!(self.model.kind, Kind::Mm1 | Kind::Mdc(_));
         let stalls_per_s = if tight { 0.0 } else { self.model.noise.stalls_per_s };
         let count = self.rng.poisson(stalls_per_s * length_ns as f64 / 1e9);
@@ -584,7 +589,8 @@ pub type Burners = fn(u64) -> f64;
 /// Nobody else.
 pub const NO_BURNERS: Burners = |_| 0.0;
 
-/// What probes would have seen of a load that began at `start_ns`, if the server and plimsoll used 0.6 cores.
+/// What probes would have seen of a load that began at `start_ns`, if the server and plimsoll used
+/// 0.6 cores.
 fn beside(run: &Run, start_ns: u64, burners: Burners) -> Probes {
     let mut probes = Probes::default();
     let step_ns = 100 * MS;
@@ -634,7 +640,8 @@ fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> F
             SearchStep::Stop(findings) => return *findings,
             SearchStep::Measure(measure) => {
                 let start_ns = now_ns + OVERHEAD_NS / 2;
-                // A trial is as slow as the machine is at its beginning: what changes within it is in the probes alone.
+                // A trial is as slow as the machine is at its beginning: what changes within it is
+                // in the probes alone.
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
                 let until = Until::Shown(Box::new(measure.watch));
@@ -659,7 +666,8 @@ pub struct Recorded {
     pub broken: Option<study::Broken>,
 }
 
-/// Carries a whole study out in virtual time, each arm on a server of its own, beside others that use cores.
+/// Carries a whole study out in virtual time, each arm on a server of its own, beside others that
+/// use cores.
 pub fn conduct(asked: &Asked, models: &[Model], seed: u64, burners: Burners) -> Recorded {
     let mut servers: Vec<Server> =
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();

@@ -1,7 +1,9 @@
-//! Load lines that queueing theory knows ([`line_rps`]), and how often searches tell them ([`Coverage`]).
+//! Load lines that queueing theory knows ([`line_rps`]), and how often searches tell them
+//! ([`Coverage`]).
 //!
-//! M/M/k by Erlang's formula; M/G/1 by the poles of the Pollaczek-Khinchine transform, which is exact for hyperexponential service
-//! and exact to many digits for constant service beyond two service times.
+//! M/M/k by Erlang's formula; M/G/1 by the poles of the Pollaczek-Khinchine transform, which is
+//! exact for hyperexponential service and exact to many digits for constant service beyond two
+//! service times.
 
 #![allow(dead_code)]
 
@@ -14,7 +16,8 @@ use std::ops::Range;
 const LATE_SHARE: f64 = 0.01;
 const BOUND_S: f64 = 0.5;
 
-/// The highest rate of random arrivals at which 99 % of the responses take 500 ms at most; 0 if there is none.
+/// The highest rate of random arrivals at which 99 % of the responses take 500 ms at most; 0 if
+/// there is none.
 pub fn line_rps(kind: Kind, capacity: f64) -> f64 {
     let late = |rate: f64| match kind {
         Kind::Queue(Service::Exponential, servers) => mmk_late(rate, capacity, servers),
@@ -45,7 +48,8 @@ fn mmk_late(rate: f64, capacity: f64, servers: usize) -> f64 {
     alone + waits * queued
 }
 
-/// The root of rate (M(theta) - 1) = theta between `low` and `high`, where `m` is the moment generating function of the service.
+/// The root of rate (M(theta) - 1) = theta between `low` and `high`, where `m` is the moment
+/// generating function of the service.
 fn pole(rate: f64, m: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f64 {
     let f = |theta: f64| rate * (m(theta) - 1.0) - theta;
     let rises = f(high) > f(low);

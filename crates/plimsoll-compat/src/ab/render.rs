@@ -1,5 +1,5 @@
-//! A load as ab prints it, line for line, and its two files: percentages (`-e`) and a line for each request (`-g`). Figures in, text
-//! out. Not here: where the figures come from.
+//! A load as ab prints it, line for line, and its two files: percentages (`-e`) and a line for each
+//! request (`-g`). Figures in, text out. Not here: where the figures come from.
 
 use super::words::AbOptions;
 use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};
@@ -187,7 +187,8 @@ pub fn percentages(total: &Histogram) -> String {
     text
 }
 
-/// A line for each request in order of its time, for gnuplot. `wall_us`: what the wall clock shows where that of the load shows 0.
+/// A line for each request in order of its time, for gnuplot. `wall_us`: what the wall clock shows
+/// where that of the load shows 0.
 pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
     rows.sort_by_key(|row| row.total_us);
     let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();

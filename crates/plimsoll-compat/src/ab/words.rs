@@ -1,5 +1,5 @@
-//! ab's command line, as it reads it: flags of one letter, together (`-kn100`) or apart, until the first word that is none, which is
-//! the URL. Not here: what a load makes of them.
+//! ab's command line, as it reads it: flags of one letter, together (`-kn100`) or apart, until the
+//! first word that is none, which is the URL. Not here: what a load makes of them.
 
 use plimsoll_traffic::target_url::{Url, basic};
 
@@ -41,7 +41,8 @@ pub struct AbOptions {
     /// Where percentiles, and where a line for each request is written.
     pub csv: Option<String>,
     pub gnuplot: Option<String>,
-    /// plimsoll's own: results as JSON, where the run is kept, and what a line of `run` says in the same way.
+    /// plimsoll's own: results as JSON, where the run is kept, and what a line of `run` says in the
+    /// same way.
     pub json: bool,
     pub output: Option<String>,
     pub as_they_are: Vec<String>,

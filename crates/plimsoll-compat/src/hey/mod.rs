@@ -1,4 +1,5 @@
-//! `plimsoll hey`, and this program called as `hey`: its command line, its requests and its output over a load of plimsoll's own.
+//! `plimsoll hey`, and this program called as `hey`: its command line, its requests and its output
+//! over a load of plimsoll's own.
 //!
 //! Not here: how a load is carried out, and what is counted of answers (`response_log`).
 

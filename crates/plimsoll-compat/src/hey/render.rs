@@ -1,5 +1,5 @@
-//! A load as hey prints it, line for line: its summary, or a line for each answer. Figures in, text out. Not here: where the figures
-//! come from.
+//! A load as hey prints it, line for line: its summary, or a line for each answer. Figures in, text
+//! out. Not here: where the figures come from.
 
 use super::words::HeyOptions;
 use crate::response_log::{ResponseRow, ResponseTally};

@@ -200,7 +200,8 @@ impl HeyOptions {
         GoHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
     }
 
-    /// The request as Go writes it over HTTP/1.1, with this body, where it begins or redirects lead.
+    /// The request as Go writes it over HTTP/1.1, with this body, where it begins or redirects
+    /// lead.
     pub fn request(&self, hop: &GoHop, body: &[u8]) -> Vec<u8> {
         let request = GoRequest {
             method: &hop.method,

@@ -1,8 +1,9 @@
-//! `plimsoll vegeta attack`: targets in turn at a rate, and a result for each. The targets are an author of requests
-//! (`plimsoll_wire::Author`) over a load of plimsoll's own: a result's latency runs from the moment at which its request was to be
-//! sent, whenever that was possible.
+//! `plimsoll vegeta attack`: targets in turn at a rate, and a result for each. The targets are an
+//! author of requests (`plimsoll_wire::Author`) over a load of plimsoll's own: a result's latency
+//! runs from the moment at which its request was to be sent, whenever that was possible.
 //!
-//! Not here: vegeta's flags (`words`), its files of targets and its encodings (`plimsoll_traffic::vegeta`).
+//! Not here: vegeta's flags (`words`), its files of targets and its encodings
+//! (`plimsoll_traffic::vegeta`).
 
 use super::place::{opened, refuse_bytes_on_terminal, unwritten};
 use super::words::AttackOptions;
@@ -28,7 +29,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Results that wait to be written: as many as come in a moment.
 const WAITING_MAX: usize = 100_000;
 
-/// What all targets may take where each is asked in turn, and what each takes besides its URL and body.
+/// What all targets may take where each is asked in turn, and what each takes besides its URL and
+/// body.
 const KNOWN_BYTES_MAX: usize = 512 << 20;
 const TARGET_BYTES: usize = 1_024;
 
@@ -315,8 +317,8 @@ impl Authoring for Attack {
     fn unload(&self) {}
 }
 
-/// Bytes that a thread of their own reads: those who ask have tables of open files of their own, in which a file is not that was
-/// opened before them.
+/// Bytes that a thread of their own reads: those who ask have tables of open files of their own, in
+/// which a file is not that was opened before them.
 struct HandedBytes {
     chunks: mpsc::Receiver<std::io::Result<Vec<u8>>>,
     current: Vec<u8>,

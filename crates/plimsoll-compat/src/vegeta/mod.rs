@@ -1,7 +1,8 @@
-//! `plimsoll vegeta`: attacks, what vegeta's results say in the shape of its own reports, and their encodings. Results are read as they
-//! come, however many there are.
+//! `plimsoll vegeta`: attacks, what vegeta's results say in the shape of its own reports, and their
+//! encodings. Results are read as they come, however many there are.
 //!
-//! Not here: the encodings and figures themselves (`plimsoll_traffic::vegeta`), flags as Go reads them (`words`), layout (`render`).
+//! Not here: the encodings and figures themselves (`plimsoll_traffic::vegeta`), flags as Go reads
+//! them (`words`), layout (`render`).
 
 mod attack;
 mod place;
@@ -104,7 +105,8 @@ fn encode(asked: &EncodeOptions) -> Result<(), Failure> {
     out.flush().map_err(|error| unwritten(&place, &error))
 }
 
-/// Hands over the results of all files, one of each in turn; of standard input where no file is named.
+/// Hands over the results of all files, one of each in turn; of standard input where no file is
+/// named.
 fn each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Result<(), Failure>) -> Result<(), Failure> {
     // ^C ends an attack as well, at the other end of the pipe; what it has made is told.
     if files.is_empty() && !std::io::stdin().is_terminal() {
@@ -133,7 +135,8 @@ fn each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Result<()
                     each(result)?;
                     open.push((name, reader));
                 }
-                // As with vegeta: what came to nothing before a pipe is not reported as if it were something.
+                // As with vegeta: what came to nothing before a pipe is not reported as if it were
+                // something.
                 None if first => return Err(Failure::usage(format!("'{name}': there is no result in it"))),
                 None => {}
             }

@@ -1,4 +1,5 @@
-//! Figures as vegeta's reports show them, line for line, so that what reads those reads ours. Figures in, text out.
+//! Figures as vegeta's reports show them, line for line, so that what reads those reads ours.
+//! Figures in, text out.
 //!
 //! Not here: the figures.
 

@@ -1,4 +1,5 @@
-//! vegeta's flags, as Go's package reads them: one dash or two, `-flag value` or `-flag=value`, and files after the last flag.
+//! vegeta's flags, as Go's package reads them: one dash or two, `-flag value` or `-flag=value`, and
+//! files after the last flag.
 //!
 //! Not here: what is done.
 
@@ -333,7 +334,8 @@ fn encoding(name: &str) -> Result<VegetaEncoding, String> {
     VegetaEncoding::of_name(name).ok_or_else(|| format!("-to: '{name}' is not json, csv or gob"))
 }
 
-/// The encoding that a file's name promises: JSON unless it ends otherwise. What people call `results.bin` is gob.
+/// The encoding that a file's name promises: JSON unless it ends otherwise. What people call
+/// `results.bin` is gob.
 fn encoding_of(path: &str) -> VegetaEncoding {
     let suffix = std::path::Path::new(path).extension().map(|suffix| suffix.to_string_lossy().to_ascii_lowercase());
     match suffix.as_deref() {

@@ -1,5 +1,5 @@
-//! wrk2's `-B`: latencies of whole batches of messages that went out in one piece, from a batch's start to its last answer, beside
-//! what the load itself counts, which is each message.
+//! wrk2's `-B`: latencies of whole batches of messages that went out in one piece, from a batch's
+//! start to its last answer, beside what the load itself counts, which is each message.
 //!
 //! Not here: what is asked (the script's to say), and how figures are printed.
 

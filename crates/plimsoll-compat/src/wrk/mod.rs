@@ -1,5 +1,6 @@
-//! `plimsoll wrk`, and this program called as `wrk` or `wrk2`: their command line, their scripts and their output over a load of
-//! plimsoll's own. A wrk line becomes a line of `run` (one interpretation, one record), its script the traffic of that load.
+//! `plimsoll wrk`, and this program called as `wrk` or `wrk2`: their command line, their scripts
+//! and their output over a load of plimsoll's own. A wrk line becomes a line of `run` (one
+//! interpretation, one record), its script the traffic of that load.
 //!
 //! Not here: the contract of scripts (`plimsoll_script`), how a load is carried out.
 

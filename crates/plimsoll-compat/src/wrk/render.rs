@@ -1,4 +1,5 @@
-//! A run as wrk and wrk2 print it, line for line, so that what reads their output reads ours. Figures in, text out.
+//! A run as wrk and wrk2 print it, line for line, so that what reads their output reads ours.
+//! Figures in, text out.
 //!
 //! Not here: where the figures come from, and what is printed below them on a terminal.
 
@@ -134,7 +135,8 @@ fn spectrum(figures: &ScriptFigures, what: &str) -> String {
     text
 }
 
-/// Shares at which a spectrum is shown: five steps between a share and the half of what is left; value, share, how many up to it.
+/// Shares at which a spectrum is shown: five steps between a share and the half of what is left;
+/// value, share, how many up to it.
 fn steps(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
     let count = figures.count();
     let mut found = Vec::new();

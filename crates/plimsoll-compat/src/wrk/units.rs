@@ -1,4 +1,5 @@
-//! Numbers as wrk reads and writes them. Not here: which flag they belong to, and the lines that they stand in.
+//! Numbers as wrk reads and writes them. Not here: which flag they belong to, and the lines that
+//! they stand in.
 
 /// Steps from one unit to the next, and their names.
 struct Units {
@@ -62,7 +63,8 @@ pub fn read_metric(text: &str) -> Option<u64> {
     number.checked_mul(1000u64.checked_pow(power)?)
 }
 
-/// A time in ns: digits, and `ms`, `s`, `m` or `h` behind them; seconds if nothing is. wrk does not know `ms`.
+/// A time in ns: digits, and `ms`, `s`, `m` or `h` behind them; seconds if nothing is. wrk does not
+/// know `ms`.
 pub fn read_time_ns(text: &str) -> Option<u64> {
     let (number, unit) = digits(text)?;
     number.checked_mul(match unit.to_ascii_lowercase().as_str() {

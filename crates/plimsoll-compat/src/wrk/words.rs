@@ -1,7 +1,9 @@
-//! The command line of wrk and of wrk2, as their getopt reads it: short flags together (`-t2c10`), a value behind its flag or in the
-//! next word, long names as short as they are clear, flags also after the URL, and `--` before the words of the script.
+//! The command line of wrk and of wrk2, as their getopt reads it: short flags together (`-t2c10`),
+//! a value behind its flag or in the next word, long names as short as they are clear, flags also
+//! after the URL, and `--` before the words of the script.
 //!
-//! Not here: what a load makes of them, and plimsoll's own flags (`--json`, `-o`), which are taken out before.
+//! Not here: what a load makes of them, and plimsoll's own flags (`--json`, `-o`), which are taken
+//! out before.
 
 use super::units::{read_metric, read_time_ns};
 use plimsoll_script::Dialect;

@@ -6,7 +6,8 @@ use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 
-/// Events taken at a time: enough that a busy loop rarely asks twice, few enough that arrivals are not held up.
+/// Events taken at a time: enough that a busy loop rarely asks twice, few enough that arrivals are
+/// not held up.
 const EVENTS: usize = 256;
 
 /// The network of this machine, for one worker.
@@ -41,7 +42,8 @@ impl Net for RealNet {
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(tcp::Socket, bool), ConnectError> {
         let connecting = match peer {
             Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address).and_then(|socket| {
-                // Waiting for news that are there already costs a turn, and the server a second wake-up.
+                // Waiting for news that are there already costs a turn, and the server a second
+                // wake-up.
                 let stands = address.ip().is_loopback() && socket.stands(address)?;
                 Ok((socket, stands))
             }),

@@ -1,8 +1,9 @@
-//! The engine's simulated twin of the world: the real worker and the real collector on one thread, on simulated time,
-//! against simulated servers, all by seed.
+//! The engine's simulated twin of the world: the real worker and the real collector on one thread,
+//! on simulated time, against simulated servers, all by seed.
 //!
-//! [`net`] is the clock and the wire, [`server`] says what is at the other end, [`simulate`] carries a plan out, and
-//! [`verify`] compares what the run says with what the world saw. Not here: threads, sleeping, the real network.
+//! [`net`] is the clock and the wire, [`server`] says what is at the other end, [`simulate`]
+//! carries a plan out, and [`verify`] compares what the run says with what the world saw. Not here:
+//! threads, sleeping, the real network.
 
 mod net;
 mod server;
@@ -80,8 +81,8 @@ pub fn simulate(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
 }
 
 impl Simulation<'_> {
-    /// Carries the stripe out. Workers have a world each and run one after the other, so `on_tick` can stop a run of one
-    /// worker only; it is asked once before the preparation.
+    /// Carries the stripe out. Workers have a world each and run one after the other, so `on_tick`
+    /// can stop a run of one worker only; it is asked once before the preparation.
     pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Sim {
         self.run_from(&mut |_| (), on_tick)
     }
@@ -138,8 +139,8 @@ impl Simulation<'_> {
     }
 }
 
-/// What must hold for every run whatever the server does: the ledger closes, every list agrees with it, and what the
-/// worker counted is what the world saw. Says what does not hold.
+/// What must hold for every run whatever the server does: the ledger closes, every list agrees with
+/// it, and what the worker counted is what the world saw. Says what does not hold.
 pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
@@ -185,7 +186,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     } else {
         claim(account.connections_max <= sim.schedule.users_max(), "a user has one connection")?;
     }
-    // No answer can come sooner than the way there and back. (Early answers come without the service.)
+    // No answer can come sooner than the way there and back. (Early answers come without the
+    // service.)
     let way_ns = 2 * server.latency_ns;
     claim(
         totals.whole.ttfb.count() == 0 || totals.whole.ttfb.min_ns() >= way_ns,
@@ -195,8 +197,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
         let [response, service, ttfb] = [&totals.whole.response, &totals.whole.service, &totals.whole.ttfb];
         let (what, bounds) =
             (format!("one clock contains the other at {q}"), (service.quantile_ns(q), ttfb.quantile_ns(q)));
-        // Above any bound there are no fewer response times than service times, whether or not all were sent, and no
-        // fewer service times than times to first byte.
+        // Above any bound there are no fewer response times than service times, whether or not all
+        // were sent, and no fewer service times than times to first byte.
         claim(response.count_above(bounds.0) >= service.count_above(bounds.0), &what)?;
         claim(service.count_above(bounds.1) >= ttfb.count_above(bounds.1), &what)?;
         if unsent_timeouts == Some(0) {
@@ -217,7 +219,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     }
     let looked_ns: u64 = run.intervals.values().map(|i| i.load.looked_ns).sum();
     claim(looked_ns <= wall_ns - work_ns, "who works does not look around in vain")?;
-    // Requests in flight over time and the times that requests took are the same area, seen from two sides.
+    // Requests in flight over time and the times that requests took are the same area, seen from
+    // two sides.
     let in_flight_ns: u64 = run.intervals.values().map(|i| i.load.in_flight_ns).sum();
     if plan.load.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {
         let took_ns: u128 =

@@ -1,9 +1,10 @@
-//! The simulated network: a virtual clock, a heap of what will happen, and connections with two ends, one of them the
-//! worker's [`Net`], the other a [`SimServer`].
+//! The simulated network: a virtual clock, a heap of what will happen, and connections with two
+//! ends, one of them the worker's [`Net`], the other a [`SimServer`].
 //!
-//! Readiness is what Linux makes of edge-triggered epoll on TCP: whatever arrives (a piece, an end, a reset, room after a
-//! blocked send) queues the connection; when the queue is fetched, the event tells what holds at that moment. Bytes that
-//! arrived before a reset can still be read. Nothing here is random beyond the seed.
+//! Readiness is what Linux makes of edge-triggered epoll on TCP: whatever arrives (a piece, an end,
+//! a reset, room after a blocked send) queues the connection; when the queue is fetched, the event
+//! tells what holds at that moment. Bytes that arrived before a reset can still be read. Nothing
+//! here is random beyond the seed.
 
 mod serving;
 

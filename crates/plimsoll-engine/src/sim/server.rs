@@ -1,12 +1,15 @@
-//! Simulated servers as data: how fast one serves, when it stalls, and what it does wrong how often.
+//! Simulated servers as data: how fast one serves, when it stalls, and what it does wrong how
+//! often.
 //!
-//! A [`SimServer`] only describes; [`super::net::World`] plays it. Not here: clocks, buffers, connections.
+//! A [`SimServer`] only describes; [`super::net::World`] plays it. Not here: clocks, buffers,
+//! connections.
 
 use plimsoll_model::RequestFailure;
 use plimsoll_model::rng::Rng;
 use std::net::SocketAddr;
 
-/// A stretch of every period in which nothing moves: the last `length_ns` of every `every_ns`, from schedule time 0 on.
+/// A stretch of every period in which nothing moves: the last `length_ns` of every `every_ns`, from
+/// schedule time 0 on.
 #[derive(Debug, Clone, Copy)]
 pub struct SimStall {
     pub every_ns: u64,
@@ -55,7 +58,8 @@ impl Service {
     }
 }
 
-/// What a server does wrong, or in a way of its own. Those of the first group befall a connection, the others a request.
+/// What a server does wrong, or in a way of its own. Those of the first group befall a connection,
+/// the others a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// The client's own system refuses at once (no port left).
@@ -115,14 +119,16 @@ pub enum Fault {
 const HUGE_BYTES: usize = 3_000_000;
 /// What a flood repeats.
 pub const FLOOD: &[u8] = b"30\r\n................................................\r\n";
-/// CPU time of the client that reading from a flood takes, each time: about what it costs when the chunks are tiny.
+/// CPU time of the client that reading from a flood takes, each time: about what it costs when the
+/// chunks are tiny.
 pub const FLOOD_READ_NS: u64 = 200_000;
 
 /// A millisecond.
 pub const MS: u64 = 1_000_000;
 
 impl Fault {
-    /// Every fault, with parameters that fit a timeout of 60 ms. Not here, for their cost: those of millions of bytes.
+    /// Every fault, with parameters that fit a timeout of 60 ms. Not here, for their cost: those of
+    /// millions of bytes.
     pub const ALL: [Fault; 29] = [
         Fault::NoPort,
         Fault::Refuses,
@@ -160,14 +166,16 @@ impl Fault {
         matches!(self, Fault::NoPort | Fault::Refuses | Fault::NeverAccepts | Fault::ResetsOnAccept)
     }
 
-    /// How requests may end when this fault befalls all of them: (whether with success, with which failures).
+    /// How requests may end when this fault befalls all of them: (whether with success, with which
+    /// failures).
     pub fn may_end(self) -> (bool, &'static [RequestFailure]) {
         match self {
             Fault::NoPort | Fault::Refuses => (false, &[RequestFailure::Connect]),
             Fault::NeverAccepts | Fault::NeverAnswers | Fault::TakesHalf | Fault::Floods => {
                 (false, &[RequestFailure::Timeout])
             }
-            // A reset that comes along with the news that the connection stands is one of connecting.
+            // A reset that comes along with the news that the connection stands is one of
+            // connecting.
             Fault::ResetsOnAccept => (false, &[RequestFailure::Connect, RequestFailure::Reset]),
             Fault::ResetsBeforeReading | Fault::ResetsAfterReading | Fault::ResetsInReply => {
                 (false, &[RequestFailure::Reset])
@@ -241,9 +249,11 @@ pub struct SimH2 {
     pub streams_max: u32,
     /// Every so-manieth stream of a connection is refused.
     pub refuses_every: Option<u64>,
-    /// It goes away from a connection that it has taken so many streams of (GOAWAY), and ends it when these are answered.
+    /// It goes away from a connection that it has taken so many streams of (GOAWAY), and ends it
+    /// when these are answered.
     pub leaves_after: Option<u64>,
-    /// Its answers are streams of so many messages, so far apart in ns; 0: single ones, with the end of the request.
+    /// Its answers are streams of so many messages, so far apart in ns; 0: single ones, with the
+    /// end of the request.
     pub messages: (u32, u64),
 }
 
@@ -284,7 +294,8 @@ impl SimServer {
 pub fn reply(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
     let (head, body) = match fault {
         Some(Fault::Garbage) => {
-            // Not even the first byte could be HTTP, or only a later one could not, or the framing is nonsense.
+            // Not even the first byte could be HTTP, or only a later one could not, or the framing
+            // is nonsense.
             let texts = ["\0\x01\x02garbage\r\n\r\n", "HTTP/9.9 nonsense\r\n\r\n", "SSH-2.0-thing\r\n", "HTTP/1.1 abc\r\n\r\n"];
             return texts[serial as usize % texts.len()].into();
         }

@@ -1,5 +1,6 @@
-//! The server's side of HTTP/2 in the simulated world: frames written and read by hand, so that nothing of the client's own code
-//! judges the client. It takes requests without content (or one message of it), all of them the same.
+//! The server's side of HTTP/2 in the simulated world: frames written and read by hand, so that
+//! nothing of the client's own code judges the client. It takes requests without content (or one
+//! message of it), all of them the same.
 //!
 //! Not here: when an answer is due, and when bytes arrive.
 
@@ -30,7 +31,8 @@ pub enum Heard {
     Says(Vec<u8>),
     /// A request is whole, and taken.
     Asks(u32),
-    /// A stream is not taken, and the client hears this; whether it is one more than the client knew to be taken.
+    /// A stream is not taken, and the client hears this; whether it is one more than the client
+    /// knew to be taken.
     Untaken(Vec<u8>, bool),
     /// Bytes that no client should send.
     Wrong,
@@ -152,8 +154,8 @@ impl SimStreams {
         if is_whole { Heard::Asks(stream) } else { Heard::Says(Vec::new()) }
     }
 
-    /// What is said of an answer with so many messages to come, and whether the connection is over with it; `None`: the client has
-    /// given it up.
+    /// What is said of an answer with so many messages to come, and whether the connection is over
+    /// with it; `None`: the client has given it up.
     pub fn answer(&mut self, stream: u32, left: u32) -> Option<(Vec<u8>, bool)> {
         let at = self.active.iter().position(|active| *active == stream)?;
         let (messages, _) = self.how.messages;

@@ -1,5 +1,5 @@
-//! Connections of a worker: how they are opened, at one address after the other, with TLS where the plan asks for it, and
-//! given up. What they carry is not here.
+//! Connections of a worker: how they are opened, at one address after the other, with TLS where the
+//! plan asks for it, and given up. What they carry is not here.
 
 use super::state::{Starts, Worker};
 use crate::connection::{Readiness, State, token};
@@ -9,8 +9,8 @@ use plimsoll_sys::tcp;
 use plimsoll_wire::Conn;
 
 impl<N: Net> Worker<N> {
-    /// Begins to open the slot's connection. Refusals are recorded; of a name's addresses every one is tried, as clients do
-    /// (RFC 6724, section 2), and the last one's error returned.
+    /// Begins to open the slot's connection. Refusals are recorded; of a name's addresses every one
+    /// is tried, as clients do (RFC 6724, section 2), and the last one's error returned.
     pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
         self.connections[slot as usize].tried = 0;
         self.open_next(slot)
@@ -194,7 +194,8 @@ impl<N: Net> Worker<N> {
         self.rest(slot);
     }
 
-    /// Puts a slot back to where the next arrival looks (open loads), if its connection has room, or it has none.
+    /// Puts a slot back to where the next arrival looks (open loads), if its connection has room,
+    /// or it has none.
     #[inline]
     pub(super) fn rest(&mut self, slot: u32) {
         if matches!(self.starts, Starts::Open { .. }) {

@@ -1,5 +1,5 @@
-//! One request and its answer on a connection, and how each ends: the connection tells facts, here they are given their time,
-//! judged and counted.
+//! One request and its answer on a connection, and how each ends: the connection tells facts, here
+//! they are given their time, judged and counted.
 
 use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
@@ -21,7 +21,8 @@ use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
 const RESENT_MAX: u8 = 8;
 
 impl<N: Net> Worker<N> {
-    /// Starts the request of `user` for `route` on `slot` at the present time, over its connection or a new one.
+    /// Starts the request of `user` for `route` on `slot` at the present time, over its connection
+    /// or a new one.
     pub(super) fn start(&mut self, slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.recorder.started(route, intended_ns, measured);
         self.measured_in_flight += u64::from(measured);
@@ -57,7 +58,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange waits for the slot's connection to stand, or for room on it; where that is left, for the one of another slot.
+    /// The exchange waits for the slot's connection to stand, or for room on it; where that is
+    /// left, for the one of another slot.
     #[inline(never)]
     fn wait_for_room(&mut self, slot: u32, number: u32) {
         if self.is_left(slot) {
@@ -74,14 +76,16 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether the server leaves the slot's connection, on which something is still under way, and its users have no other (closed
-    /// loads; arrivals of open ones look for a connection that has room).
+    /// Whether the server leaves the slot's connection, on which something is still under way, and
+    /// its users have no other (closed loads; arrivals of open ones look for a connection that has
+    /// room).
     fn is_left(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.state == State::Standing && connection.conn.is_left() && matches!(self.starts, Starts::Closed(_))
     }
 
-    /// The slot that carries what cannot be started on the slot's connection, which is left: the same until that is over.
+    /// The slot that carries what cannot be started on the slot's connection, which is left: the
+    /// same until that is over.
     fn stand_in_of(&mut self, slot: u32) -> u32 {
         if let Some(other) = self.connections[slot as usize].stand_in {
             return other;
@@ -162,7 +166,8 @@ impl<N: Net> Worker<N> {
         let (began_ns, mut taken) = (self.now_ns, 0);
         loop {
             let connection = &self.connections[slot as usize];
-            // The slot may have been closed, or reopened for the next request, by what was just read.
+            // The slot may have been closed, or reopened for the next request, by what was just
+            // read.
             if connection.generation != generation {
                 break;
             }
@@ -176,8 +181,8 @@ impl<N: Net> Worker<N> {
                     }
                     self.recorder.load.bytes_in += count as u64;
                     self.on_bytes(slot, &buffers.input[..count], &mut buffers.plain, hangup);
-                    // A short read has emptied the socket: the next bytes bring an event of their own. The end does not,
-                    // if it was announced along with these bytes.
+                    // A short read has emptied the socket: the next bytes bring an event of their
+                    // own. The end does not, if it was announced along with these bytes.
                     if count < buffers.input.len() && !hangup {
                         break;
                     }
@@ -328,8 +333,8 @@ impl<N: Net> Worker<N> {
         first
     }
 
-    /// Counts messages of the answer to a call that are whole now, and of streams notes when they came. `first`: nothing of the answer
-    /// had come before.
+    /// Counts messages of the answer to a call that are whole now, and of streams notes when they
+    /// came. `first`: nothing of the answer had come before.
     fn note_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
@@ -422,8 +427,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange was answered, and that is a failure by a status; `is_said`: by one of gRPC's, with which the server may have said
-    /// more than in the content.
+    /// The exchange was answered, and that is a failure by a status; `is_said`: by one of gRPC's,
+    /// with which the server may have said more than in the content.
     #[cold]
     fn judged_bad(&mut self, number: u32, kind: AnswerKind, is_said: bool, (first, last): (bool, &[u8])) {
         if is_said {
@@ -493,7 +498,8 @@ impl<N: Net> Worker<N> {
         Outcome::Failed(miss.failure)
     }
 
-    /// An answer that is kept redirects, and such are followed: its exchange goes on where that leads.
+    /// An answer that is kept redirects, and such are followed: its exchange goes on where that
+    /// leads.
     #[cold]
     fn redirected(&mut self, of: AnswerOf, status: u16) -> Outcome {
         let AnswerOf { user, route, exchange: number, now_ns, .. } = of;
@@ -532,8 +538,8 @@ impl<N: Net> Worker<N> {
         self.carry(slot, number);
     }
 
-    /// Who hears answers hears this one, or has its exchange ask on where it redirects to, if it alone was asked for (`is_only`) and
-    /// there is time; returns that.
+    /// Who hears answers hears this one, or has its exchange ask on where it redirects to, if it
+    /// alone was asked for (`is_only`) and there is time; returns that.
     fn hear(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
         let (times, is_last) = self.heard_at(number);
         let exchange = &self.exchanges[number];
@@ -542,7 +548,8 @@ impl<N: Net> Worker<N> {
         self.job.source.hear(number, status, piece, times, (is_last, may_ask_on))
     }
 
-    /// The exchange asks on instead of being answered; `last`: what of the answer came last, with so many bytes that belong to none.
+    /// The exchange asks on instead of being answered; `last`: what of the answer came last, with
+    /// so many bytes that belong to none.
     #[cold]
     fn ask_on(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
         self.note_surplus(surplus);
@@ -551,8 +558,9 @@ impl<N: Net> Worker<N> {
         self.follow(slot, number, hangup);
     }
 
-    /// An exchange on the slot's connection was answered, with gRPC's status beside HTTP's where it has one. `last`: what of the
-    /// answer came last, with so many bytes at its end that belong to no answer. `hangup`: the peer has closed its side.
+    /// An exchange on the slot's connection was answered, with gRPC's status beside HTTP's where it
+    /// has one. `last`: what of the answer came last, with so many bytes at its end that belong to
+    /// no answer. `hangup`: the peer has closed its side.
     #[inline]
     fn answered(
         &mut self,
@@ -578,8 +586,8 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// What an answer of this status is. `last`: what of it came last, with as many bytes at its end that belong to no answer as
-    /// `surplus` says.
+    /// What an answer of this status is. `last`: what of it came last, with as many bytes at its
+    /// end that belong to no answer as `surplus` says.
     #[inline]
     fn outcome_of(&mut self, number: u32, statuses: (u16, Option<u16>), last: Piece, surplus: usize) -> (u16, Outcome) {
         let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
@@ -588,7 +596,8 @@ impl<N: Net> Worker<N> {
         let route = self.job.source.route(asked);
         let (status, grpc_status) = statuses;
         let mut kind = AnswerKind::Status(status);
-        // An answer after the deadline is a timeout and no answer, however close: the caller had given up.
+        // An answer after the deadline is a timeout and no answer, however close: the caller had
+        // given up.
         let (status, outcome) = if exchange.deadline_ns <= self.now_ns {
             (0, Outcome::Failed(RequestFailure::Timeout))
         } else {
@@ -636,7 +645,8 @@ impl<N: Net> Worker<N> {
         self.exchanges[number].first_byte_ns = 0;
     }
 
-    /// The server has not taken the exchange's request: it is asked again, on another connection where there is a choice.
+    /// The server has not taken the exchange's request: it is asked again, on another connection
+    /// where there is a choice.
     #[cold]
     fn ask_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
         let exchange = &mut self.exchanges[number];
@@ -686,7 +696,8 @@ impl<N: Net> Worker<N> {
         self.fail(number, RequestFailure::Timeout);
     }
 
-    /// The slot's connection is given up: whatever was under way on it has failed, and whoever waited for it to stand.
+    /// The slot's connection is given up: whatever was under way on it has failed, and whoever
+    /// waited for it to stand.
     #[cold]
     pub(super) fn give_up(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
@@ -712,7 +723,8 @@ impl<N: Net> Worker<N> {
         self.fallen = fallen;
     }
 
-    /// The exchange has failed, and is no longer its connection's; that ends where it is of no more use.
+    /// The exchange has failed, and is no longer its connection's; that ends where it is of no more
+    /// use.
     #[cold]
     fn fail(&mut self, number: u32, failure: RequestFailure) {
         self.failed_answers.given_up(number);
@@ -732,7 +744,8 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// Counts an exchange that has ended. Returns whose it was, and what that user may want to know.
+    /// Counts an exchange that has ended. Returns whose it was, and what that user may want to
+    /// know.
     #[inline]
     fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, Last) {
         // What was not answered by now of several messages has ended in the same way.
@@ -792,7 +805,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Ends what the slot's connection carries, which was found broken in sending, when all that it held has been read.
+    /// Ends what the slot's connection carries, which was found broken in sending, when all that it
+    /// held has been read.
     #[cold]
     pub(super) fn settle_broken(&mut self, slot: u32, generation: u32) {
         let connection = &mut self.connections[slot as usize];

@@ -8,14 +8,16 @@ use crate::users::{Last, Next};
 use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
 use std::cmp::Reverse;
 
-/// A user whose connection could not be opened tries again after this: a closed port would else be asked 100 000 times
-/// a second.
+/// A user whose connection could not be opened tries again after this: a closed port would else be
+/// asked 100 000 times a second.
 const RECONNECT_PAUSE_NS: u64 = 10_000_000;
 /// Requests started in one turn before replies are looked at again.
 const STARTS_PER_TURN: u32 = 64;
-/// Requests ended by their deadline in one turn: many, since what is late gets no better by waiting.
+/// Requests ended by their deadline in one turn: many, since what is late gets no better by
+/// waiting.
 const TIMEOUTS_PER_TURN: u32 = 512;
-/// Arrivals that are late at the schedule's end are still started for this long; the rest is unsent.
+/// Arrivals that are late at the schedule's end are still started for this long; the rest is
+/// unsent.
 const LATE_NS_MAX: u64 = 50_000_000;
 
 impl<N: Net> Worker<N> {
@@ -178,7 +180,8 @@ impl<N: Net> Worker<N> {
         Some(slot)
     }
 
-    /// A connection with room, else one that is being opened and has room to come, else a slot for a new one, else nothing.
+    /// A connection with room, else one that is being opened and has room to come, else a slot for
+    /// a new one, else nothing.
     pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
         while let Some((slot, generation)) = self.fresh.pop() {
             let connection = &mut self.connections[slot as usize];
@@ -256,7 +259,8 @@ impl<N: Net> Worker<N> {
         users.joined_ns = intended_ns;
     }
 
-    /// Starts the users that have joined (closed loads), and those that have waited. Returns whether there was any.
+    /// Starts the users that have joined (closed loads), and those that have waited. Returns
+    /// whether there was any.
     fn start_users(&mut self) -> bool {
         let mut started = 0;
         while let Starts::Closed(users) = &mut self.starts
@@ -264,7 +268,8 @@ impl<N: Net> Worker<N> {
             && let Some(user) = users.joining.next()
         {
             started += 1;
-            // Users that were sent away earlier may still be under way, or wait to try again; they carry on by themselves.
+            // Users that were sent away earlier may still be under way, or wait to try again; they
+            // carry on by themselves.
             let intended_ns = users.joined_ns;
             if !self.is_at_work(user) && !self.paused[user as usize] {
                 self.now_ns = self.net.now_ns();
@@ -326,7 +331,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A session is over in which nothing was to be asked. Its user does not begin anew at once: that would never end.
+    /// A session is over in which nothing was to be asked. Its user does not begin anew at once:
+    /// that would never end.
     #[cold]
     fn asks_nothing(&mut self, user: u64, ended: EndedSession) {
         self.session_ended(ended);
@@ -343,8 +349,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The user's next request, to start at `intended_ns`, if there is to be one: for `route`, or the first. Returns whether
-    /// there was one that counts.
+    /// The user's next request, to start at `intended_ns`, if there is to be one: for `route`, or
+    /// the first. Returns whether there was one that counts.
     #[inline]
     fn next_of_user(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
@@ -379,8 +385,8 @@ impl<N: Net> Worker<N> {
         measured
     }
 
-    /// What `user` does after its exchange on `slot`: its next one, now or later, or it is done; then a user of a closed
-    /// load begins anew.
+    /// What `user` does after its exchange on `slot`: its next one, now or later, or it is done;
+    /// then a user of a closed load begins anew.
     #[inline]
     pub(super) fn go_on(&mut self, slot: u32, user: u64, last: Last) {
         let next = self.job.source.next(user, Some(&last));

@@ -1,4 +1,5 @@
-//! What a worker holds: everything that its loop, its starts, its exchanges and its connections share.
+//! What a worker holds: everything that its loop, its starts, its exchanges and its connections
+//! share.
 
 use crate::answers::AnswerText;
 use crate::connection::Connection;
@@ -22,7 +23,8 @@ pub(super) struct Users {
     pub(super) active: u64,
     /// When `active` changes next (absolute).
     pub(super) change_ns: u64,
-    /// Users that have joined and whose first request is still to be started, and when it was to be (absolute).
+    /// Users that have joined and whose first request is still to be started, and when it was to be
+    /// (absolute).
     pub(super) joining: Range<u64>,
     pub(super) joined_ns: u64,
     /// Measured requests left to start; `None`: no limit.
@@ -67,13 +69,15 @@ pub struct Worker<N: Net> {
     pub(super) job: Job,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) connections: Vec<Connection<N::Socket>>,
-    /// Open connections without work: (slot, generation), the most recently used last. Entries may be stale.
+    /// Open connections without work: (slot, generation), the most recently used last. Entries may
+    /// be stale.
     pub(super) idle: Vec<(u32, u32)>,
     /// The same of those that were made ready and never used, the one that was opened first last.
     pub(super) fresh: Vec<(u32, u32)>,
     /// Slots without a socket.
     pub(super) free: Vec<u32>,
-    /// The slot that was last given to an arrival that needs a new connection: others may wait for it too.
+    /// The slot that was last given to an arrival that needs a new connection: others may wait for
+    /// it too.
     pub(super) filling: Option<u32>,
     /// Of each user of a closed load: whether it waits before it goes on.
     pub(super) paused: Vec<bool>,
@@ -83,8 +87,8 @@ pub struct Worker<N: Net> {
     pub(super) opening: u32,
     /// The answer at hand is no end of its exchange, which asks on where that redirects to.
     pub(super) follows: bool,
-    /// Connections with something left over for the next turn, in the order in which they get it: (slot, generation).
-    /// Entries may be stale.
+    /// Connections with something left over for the next turn, in the order in which they get it:
+    /// (slot, generation). Entries may be stale.
     pub(super) deferred: VecDeque<(u32, u32)>,
     pub(super) exchanges: Exchanges,
     /// Users who go on later.
@@ -93,7 +97,8 @@ pub struct Worker<N: Net> {
     pub(super) failed_answers: FailedAnswers,
     /// What has come of answers that are looked at, by the number of their exchange.
     pub(super) answers: Vec<AnswerText>,
-    /// When the last message of an answer came that is a stream, by the number of its exchange; 0: none has come.
+    /// When the last message of an answer came that is a stream, by the number of its exchange; 0:
+    /// none has come.
     pub(super) last_messages_ns: Vec<u64>,
     pub(super) spinner: Spinner,
     pub(super) starts: Starts,
@@ -112,7 +117,8 @@ pub struct Worker<N: Net> {
     pub(super) stopped_ns: Option<u64>,
     /// The time as of the latest look at the clock.
     pub(super) now_ns: u64,
-    /// When events were last asked for, and since when those at hand are taken to be readable; 0: not known.
+    /// When events were last asked for, and since when those at hand are taken to be readable; 0:
+    /// not known.
     pub(super) asked_ns: u64,
     pub(super) readable_ns: u64,
 }

@@ -1,10 +1,12 @@
-//! Counts by bucket that cost memory only where values fall: pages of a quarter of an octave each, made when first used.
+//! Counts by bucket that cost memory only where values fall: pages of a quarter of an octave each,
+//! made when first used.
 
 use super::geometry::BUCKETS;
 use super::sparse::Bucket;
 use std::ops::Range;
 
-/// Buckets of a page, and places for pages. Both are what a byte can number, so that neither needs a look at its length.
+/// Buckets of a page, and places for pages. Both are what a byte can number, so that neither needs
+/// a look at its length.
 const PAGE: usize = 1 << u8::BITS;
 const _: () = assert!(BUCKETS <= PAGE * PAGE);
 
@@ -45,7 +47,8 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         for (at, page) in self.0[first..span.end.div_ceil(PAGE)].iter_mut().enumerate() {
             let Some(page) = page else { continue };
             taken.resize(length + PAGE, Bucket::EMPTY);
-            // Each is written, and stays where it is occupied: which ones are is no pattern that a processor could foresee.
+            // Each is written, and stays where it is occupied: which ones are is no pattern that a
+            // processor could foresee.
             for (index, count) in page.iter().enumerate() {
                 taken[length] = Bucket::new((first + at) * PAGE + index, (*count).into());
                 length += usize::from(*count > C::default());

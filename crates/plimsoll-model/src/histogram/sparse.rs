@@ -2,7 +2,8 @@
 
 use super::geometry::{BUCKETS, Exact, index_of};
 
-/// An occupied bucket, its index before its count in one word: a load with many routes is a hundred thousand of them in a second.
+/// An occupied bucket, its index before its count in one word: a load with many routes is a hundred
+/// thousand of them in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bucket(u64);
 
@@ -110,8 +111,8 @@ impl SparseHistogram {
         self.exact.merge(&other.exact);
     }
 
-    /// Puts a histogram together from stored parts: buckets as (index, count). `None` when they contradict each other (a damaged
-    /// file).
+    /// Puts a histogram together from stored parts: buckets as (index, count). `None` when they
+    /// contradict each other (a damaged file).
     pub(crate) fn from_parts(
         buckets: &[(usize, u64)],
         min_ns: u64,

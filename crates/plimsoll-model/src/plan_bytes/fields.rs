@@ -1,8 +1,10 @@
-//! What all parts of a plan are written with: fields with a tag each, none of them left out, and none passed over.
+//! What all parts of a plan are written with: fields with a tag each, none of them left out, and
+//! none passed over.
 
 use crate::tagged::{Field, Reader, field, varint};
 
-/// Most routes, headers of a route, addresses, stages, protocols or issuers: far more than anybody has.
+/// Most routes, headers of a route, addresses, stages, protocols or issuers: far more than anybody
+/// has.
 pub(super) const ITEMS_MAX: usize = 1 << 16;
 
 /// Appends a number, whatever it is: a plan leaves nothing to defaults.

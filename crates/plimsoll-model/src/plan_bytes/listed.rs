@@ -5,7 +5,8 @@ use crate::drawn::{ListedSessions, SessionsFacts};
 use crate::listed::{Listed, ListedRequest, ListedTargets, ReplayFacts};
 use crate::tagged::{Reader, field, varint};
 
-/// Paths, then what each arrival asks: the differences to the number of the path before would be no shorter.
+/// Paths, then what each arrival asks: the differences to the number of the path before would be no
+/// shorter.
 pub(super) fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
     let Listed { targets, entries, sessions, facts } = listed;
     targets.iter().for_each(|target| bytes(out, 1, target.as_bytes()));

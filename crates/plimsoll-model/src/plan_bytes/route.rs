@@ -1,4 +1,5 @@
-//! A request with all that belongs to it: what counts as its success, what is expected and taken of its answer.
+//! A request with all that belongs to it: what counts as its success, what is expected and taken of
+//! its answer.
 
 use super::fields::{bytes, number, once, pair, push, read, read_pair, read_text, read_u32};
 use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
@@ -185,8 +186,9 @@ fn read_capture(message: Reader) -> Option<AnswerCapture> {
     Some(AnswerCapture { name: name?, from: from?, default })
 }
 
-/// What a record cannot show of a route whole: templates of its path and headers, what is expected and what is taken. Nothing
-/// else of it, so that a header that is given anew makes no other route. Empty where there is none.
+/// What a record cannot show of a route whole: templates of its path and headers, what is expected
+/// and what is taken. Nothing else of it, so that a header that is given anew makes no other route.
+/// Empty where there is none.
 pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
     let mut out = Vec::new();
     if route.filled.target {

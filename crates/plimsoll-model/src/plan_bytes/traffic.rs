@@ -126,7 +126,8 @@ fn read_once_asked(message: Reader) -> Option<OnceAsked> {
     Some(OnceAsked { route: route?, times: times?, goes_on: goes_on? })
 }
 
-/// What a record cannot show of what is asked around a load, to tell another by; empty where there is nothing.
+/// What a record cannot show of what is asked around a load, to tell another by; empty where there
+/// is nothing.
 pub(crate) fn around_bytes(around: &AskedAround) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
@@ -143,7 +144,8 @@ pub(crate) fn around_bytes(around: &AskedAround) -> Vec<u8> {
     out
 }
 
-/// Name, weight, connection, and the program: an operation is its kind and its numbers, in a message of its own.
+/// Name, weight, connection, and the program: an operation is its kind and its numbers, in a
+/// message of its own.
 fn scenario(out: &mut Vec<u8>, scenario: &Scenario) {
     let Scenario { name, weight, own_connection, ops } = scenario;
     bytes(out, 1, name.as_bytes());
@@ -176,7 +178,8 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
     }
 }
 
-/// Enough of what the sessions of a scenario do, which a record does not show whole, to tell another program by.
+/// Enough of what the sessions of a scenario do, which a record does not show whole, to tell
+/// another program by.
 pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
     let mut out = Vec::new();
     scenario.ops.iter().for_each(|op| field(&mut out, 4, |out| session_op(out, op)));

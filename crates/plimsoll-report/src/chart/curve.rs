@@ -1,4 +1,5 @@
-//! Charts of one quantity over another on a log axis, such as burstiness over the width of its windows.
+//! Charts of one quantity over another on a log axis, such as burstiness over the width of its
+//! windows.
 
 use super::plot::{
     Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin, open_on,

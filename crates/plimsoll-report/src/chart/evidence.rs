@@ -1,11 +1,13 @@
-//! The picture of what speaks for a cause: for each signal a bar at a low load, at the line and past it, against the longest of the
-//! three. What changes between them is what counts, so each signal has a scale of its own, from nothing.
+//! The picture of what speaks for a cause: for each signal a bar at a low load, at the line and
+//! past it, against the longest of the three. What changes between them is what counts, so each
+//! signal has a scale of its own, from nothing.
 
 use super::plot::{EDGE, Heading, SMALL, TEXT, empty};
 use super::svg::{Anchor, Canvas, Font, fitted, text_width};
 use super::theme::{Paint, Theme};
 
-/// One signal: its name, and its value with how that is written, at each of the loads; `None` where it was not seen.
+/// One signal: its name, and its value with how that is written, at each of the loads; `None` where
+/// it was not seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceBars {
     /// In words.

@@ -1,5 +1,5 @@
-//! The picture of the product: what a server does as more is asked of it, where its load line lies, and how busy the
-//! client was meanwhile. One search, or two beside each other.
+//! The picture of the product: what a server does as more is asked of it, where its load line lies,
+//! and how busy the client was meanwhile. One search, or two beside each other.
 
 use super::place::{Taken, Words};
 use super::plot::{
@@ -48,8 +48,9 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// The curve through trials that are no voids: near ones joined to their mean rate and median p99. A trial that was cut
-/// short tells only how large p99 is at least; where that is less than what a lower rate showed, it tells nothing.
+/// The curve through trials that are no voids: near ones joined to their mean rate and median p99.
+/// A trial that was cut short tells only how large p99 is at least; where that is less than what a
+/// lower rate showed, it tells nothing.
 fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
@@ -70,7 +71,8 @@ fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
             points.push((at, plot.area.at_y(plot.y, value)));
             before = value;
         }
-        // Where the server falls behind, p99 grows with the length of the trial: from there on it is no curve.
+        // Where the server falls behind, p99 grows with the length of the trial: from there on it
+        // is no curve.
         if group.iter().all(|p| p.1.verdict == Verdict::Fail) {
             break;
         }
@@ -119,14 +121,16 @@ impl SearchPaints {
     }
 }
 
-/// How far beyond the line the axis goes: what failed at several times of it would leave no room for what held.
+/// How far beyond the line the axis goes: what failed at several times of it would leave no room
+/// for what held.
 const BEYOND_LINE: f64 = 1.3;
 /// A peak is shown that is at most so many times the line.
 const PEAK_FAR: f64 = 2.0;
 /// Times above what was promised, and what held, are told apart no further than by this factor.
 const BEYOND_BOUND: f64 = 20.0;
 
-/// The offered rates to be shown: to a little beyond the line and all that held. The rest is told at the edge.
+/// The offered rates to be shown: to a little beyond the line and all that held. The rest is told
+/// at the edge.
 fn rates(searched: &[Searched]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
@@ -157,8 +161,8 @@ fn times(searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) ->
     Scale::log_around(told.iter().copied().chain(others))
 }
 
-/// Draws the picture of one search, or of two with `change` (a few words, such as `+12.3 %`) between their lines.
-/// More than two are drawn as two.
+/// Draws the picture of one search, or of two with `change` (a few words, such as `+12.3 %`)
+/// between their lines. More than two are drawn as two.
 pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
@@ -322,7 +326,8 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     .collect()
 }
 
-/// The shade over the bracket: what is between the highest load that held and the lowest that did not.
+/// The shade over the bracket: what is between the highest load that held and the lowest that did
+/// not.
 fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
     let line = findings.load_line_rps;
     if line.lower > 0.0 {

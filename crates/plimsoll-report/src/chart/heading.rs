@@ -152,7 +152,8 @@ fn range(values: impl Iterator<Item = f64>) -> Option<String> {
     Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
 }
 
-/// The spread inside one recording over its levels, in words; what is missing where a file does not tell.
+/// The spread inside one recording over its levels, in words; what is missing where a file does not
+/// tell.
 pub fn spread(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));

@@ -1,5 +1,5 @@
-//! Charts over the load: throughput and time to last byte on two axes, the success rate, and both for two recordings
-//! beside each other.
+//! Charts over the load: throughput and time to last byte on two axes, the success rate, and both
+//! for two recordings beside each other.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
@@ -260,7 +260,8 @@ fn points_of(change: f64) -> String {
 const STYLES: [(Mark, Stroke); 2] =
     [(Mark::Disc, Stroke::new(Paint::Blue, 2.2)), (Mark::Square, Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0))];
 
-/// Panels of two recordings below each other, with the change of B against A at each load under each.
+/// Panels of two recordings below each other, with the change of B against A at each load under
+/// each.
 fn panels(
     heading: &Heading,
     over: LoadUnit,
@@ -336,7 +337,8 @@ fn panels(
     canvas.finish(&heading.label())
 }
 
-/// Throughput and mean time to last byte of two recordings, with the change of the second against the first.
+/// Throughput and mean time to last byte of two recordings, with the change of the second against
+/// the first.
 pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Recorded; 2], theme: Theme) -> String {
     let list = [
         LevelPanel {

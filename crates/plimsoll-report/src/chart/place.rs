@@ -1,4 +1,5 @@
-//! Where words stand in a plot: at the first of several places at which they cover least of what is drawn.
+//! Where words stand in a plot: at the first of several places at which they cover least of what is
+//! drawn.
 
 use super::plot::Area;
 use super::svg::{Anchor, text_width};
@@ -53,8 +54,8 @@ impl Taken {
         boxes.count() + self.lines.iter().filter(|(from, to)| crosses(room, *from, *to)).count()
     }
 
-    /// The best of `places` (baseline and anchor) inside `area`, the first of equals; it is taken then. `None` where no
-    /// place is inside.
+    /// The best of `places` (baseline and anchor) inside `area`, the first of equals; it is taken
+    /// then. `None` where no place is inside.
     pub fn place(
         &mut self,
         words: &Words,

@@ -1,4 +1,5 @@
-//! What charts share: a place to plot in, axes with units, lines, labels that keep out of each other's way, the title.
+//! What charts share: a place to plot in, axes with units, lines, labels that keep out of each
+//! other's way, the title.
 
 use super::scale::Scale;
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, fitted, text_width, wrapped};
@@ -177,14 +178,16 @@ pub enum AxisSide {
     Right,
 }
 
-/// What is drawn until `close` stands on an axis of height: `z` along both axes, `h` on this one alone.
+/// What is drawn until `close` stands on an axis of height: `z` along both axes, `h` on this one
+/// alone.
 pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
     canvas.open_high(class, (area.y, area.bottom()), &scale);
 }
 
-/// The ticks of an axis of height, which a page draws anew: from where to where they go, where their labels stand.
+/// The ticks of an axis of height, which a page draws anew: from where to where they go, where
+/// their labels stand.
 fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     let fill = paint.css(Theme::Page);
     let places = match side {
@@ -262,8 +265,8 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.text((area.x + area.width / 2.0, area.bottom() + 38.0), title, font);
 }
 
-/// Which of the labels (middle, width), ascending, are shown so that none comes nearer than `gap` to the one before it.
-/// First and last are shown wherever they can be.
+/// Which of the labels (middle, width), ascending, are shown so that none comes nearer than `gap`
+/// to the one before it. First and last are shown wherever they can be.
 pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];
@@ -279,8 +282,8 @@ pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     shown
 }
 
-/// Moves places apart (ascending, in order) until all are `gap` from each other, as near to where they were as can be,
-/// inside `lo..=hi` as long as they fit there.
+/// Moves places apart (ascending, in order) until all are `gap` from each other, as near to where
+/// they were as can be, inside `lo..=hi` as long as they fit there.
 pub fn spread_out(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));

@@ -1,5 +1,6 @@
-//! Pictures as files, with PNG: a chart is rasterised from its SVG with the embedded font, twice as fine as the page.
-//! The same everywhere: no font, library or setting of the system is used. The twin without PNG is `png_off.rs`.
+//! Pictures as files, with PNG: a chart is rasterised from its SVG with the embedded font, twice as
+//! fine as the page. The same everywhere: no font, library or setting of the system is used. The
+//! twin without PNG is `png_off.rs`.
 
 use plimsoll_model::foreign::{self, LibraryPanic};
 use resvg::{tiny_skia, usvg};

@@ -1,8 +1,9 @@
-//! The picture of a comparison: what both sides did in each block and where their levels lie, with the estimated change
-//! and the verdict between them; below it, how the interval of that change narrowed against the margin.
+//! The picture of a comparison: what both sides did in each block and where their levels lie, with
+//! the estimated change and the verdict between them; below it, how the interval of that change
+//! narrowed against the margin.
 //!
-//! It says what the sentence above it says: the levels lie apart as the estimate has it, an arrow is drawn only where a
-//! difference was found, and its colour is that of the verdict.
+//! It says what the sentence above it says: the levels lie apart as the estimate has it, an arrow
+//! is drawn only where a difference was found, and its colour is that of the verdict.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
@@ -64,8 +65,8 @@ fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> 
     blocks.iter().map(of).collect()
 }
 
-/// A range around the middle of the values that a few outliers do not stretch beyond use: what lies outside stands at
-/// its edge.
+/// A range around the middle of the values that a few outliers do not stretch beyond use: what lies
+/// outside stands at its edge.
 fn range_of(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -134,7 +135,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
         labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
     let (width, top) = (theme.width(), heading.height_in(theme.width()) + 52.0);
-    // What stands beside the levels has no room there on a narrow screen, and stands above the plot.
+    // What stands beside the levels has no room there on a narrow screen, and stands above the
+    // plot.
     let area = match theme.is_narrow() {
         true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE - 4.0 - left, height: BLOCKS_HEIGHT },
         false => Area { x: left, y: top, width: width - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT },
@@ -190,7 +192,8 @@ fn block_ticks(count: usize) -> Vec<f64> {
     ticks
 }
 
-/// The axis of the change: no difference, the margin, and the final interval with room for what came before.
+/// The axis of the change: no difference, the margin, and the final interval with room for what
+/// came before.
 fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) -> Axis {
     let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
     let reach = (ends[1] - ends[0]).max(margin);
@@ -252,7 +255,8 @@ fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, valu
     }
 }
 
-/// The levels of both sides as waterlines, with the mark of Plimsoll at their ends, and the change between them.
+/// The levels of both sides as waterlines, with the mark of Plimsoll at their ends, and the change
+/// between them.
 fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], labels: &[String; 2], pointer: &Pointer) {
     let places = levels.map(|value| area.at_y(y, value));
     let narrow = canvas.theme().is_narrow();
@@ -365,7 +369,8 @@ mod tests {
     use plimsoll_analysis::Doubts;
     use plimsoll_analysis::prove::ComparisonEnd;
 
-    /// A comparison of this measure that ended so, its blocks drifting the other way than the estimate.
+    /// A comparison of this measure that ended so, its blocks drifting the other way than the
+    /// estimate.
     fn compared(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> Proof {
         let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
         let ratio_interval = Some(ConfidenceInterval { lower: ratio - 0.04, upper: ratio + 0.055 });

@@ -1,4 +1,5 @@
-//! Charts of one load: latency by percentile, what happened over time, and which latencies came when.
+//! Charts of one load: latency by percentile, what happened over time, and which latencies came
+//! when.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, SMALL, draw_end_labels, draw_x, draw_x_grid, draw_y, empty,
@@ -57,8 +58,8 @@ pub(super) fn label_room(lines: &[Line]) -> f64 {
     widest.min(150.0) + 10.0
 }
 
-/// A canvas with its heading, and the area of one plot below it, between margins at the left and the right; `measure` is what
-/// its height stands for.
+/// A canvas with its heading, and the area of one plot below it, between margins at the left and
+/// the right; `measure` is what its height stands for.
 pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, theme: Theme) -> (Area, Canvas) {
     let area = Area {
         x: left,
@@ -72,7 +73,8 @@ pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, the
     (area, canvas)
 }
 
-/// Latency in ns by quantile (0..1), on the axis of HdrHistogram: each further nine takes the same room.
+/// Latency in ns by quantile (0..1), on the axis of HdrHistogram: each further nine takes the same
+/// room.
 pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
     let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
     let Some((_, deepest)) = extent(all().map(|p| p.0)) else {
@@ -149,8 +151,8 @@ pub struct Panel {
     pub lines: Vec<Line>,
 }
 
-/// The panels of one load: rate, latency, errors where there were any, lag of the generator where there is any, and how
-/// busy it was.
+/// The panels of one load: rate, latency, errors where there were any, lag of the generator where
+/// there is any, and how busy it was.
 pub fn moments_panels(moments: &[Moment]) -> Vec<Panel> {
     let of = |name: &str, value: &dyn Fn(&Moment) -> f64| Line {
         name: name.to_owned(),
@@ -266,7 +268,8 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
 /// Steps of the colours of a heat map.
 const STEPS: u8 = 10;
 
-/// Which latencies came when: the darker (on dark pages: the lighter), the more; `lines` over it, such as p50 and p99.
+/// Which latencies came when: the darker (on dark pages: the lighter), the more; `lines` over it,
+/// such as p50 and p99.
 pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) -> String {
     let most = heat.cells.iter().map(|c| c.2).max().unwrap_or(0);
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {

@@ -1,7 +1,8 @@
 //! Scales: from values to places between 0 and 1, and the ticks that stand on them.
 //!
-//! Every function is total: whatever it is given (nothing, one value, infinities), the place is finite and the ticks are
-//! ascending, inside the range and no more than asked for. Not here: pixels, colours, text.
+//! Every function is total: whatever it is given (nothing, one value, infinities), the place is
+//! finite and the ticks are ascending, inside the range and no more than asked for. Not here:
+//! pixels, colours, text.
 
 /// How values are spread over an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,8 @@ impl Scale {
         Scale::linear(0.0, (hi / step - 1e-9).ceil() * step)
     }
 
-    /// A log scale over exactly this range. A range without width is widened; what is not above 0 is cut off.
+    /// A log scale over exactly this range. A range without width is widened; what is not above 0
+    /// is cut off.
     pub fn log(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = ordered(lo, hi, 1.0, 10.0);
         let hi = hi.max(LOG_FLOOR * 10.0);
@@ -99,8 +101,8 @@ impl Scale {
         }
     }
 
-    /// Where `value` stands: 0 at the least, 1 at the greatest value. Values outside stand at the nearest end; so does
-    /// what is no number, at 0.
+    /// Where `value` stands: 0 at the least, 1 at the greatest value. Values outside stand at the
+    /// nearest end; so does what is no number, at 0.
     pub fn place(&self, value: f64) -> f64 {
         let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
         let place = (self.straight(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
@@ -164,7 +166,8 @@ impl Scale {
         [0.0, 0.5, 0.75, 0.9].into_iter().chain(nines).collect()
     }
 
-    /// Fine marks between the ticks of a log scale: 2 to 9 times each power of ten. None for other scales.
+    /// Fine marks between the ticks of a log scale: 2 to 9 times each power of ten. None for other
+    /// scales.
     pub fn fine(&self) -> Vec<f64> {
         if self.kind != ScaleKind::Log || self.hi / self.lo > 1e6 {
             return Vec::new();

@@ -1,5 +1,6 @@
-//! The writer of SVG: shapes and text on a canvas, in user units of one CSS pixel. No number that is not finite ever
-//! reaches the text; shapes that would need one are left out. Not here: scales, axes, what a chart means.
+//! The writer of SVG: shapes and text on a canvas, in user units of one CSS pixel. No number that
+//! is not finite ever reaches the text; shapes that would need one are left out. Not here: scales,
+//! axes, what a chart means.
 
 use super::theme::{Paint, Theme};
 use crate::visible::steers;
@@ -9,7 +10,8 @@ use std::fmt::Write;
 /// The fonts of charts: the embedded one where it is installed or rasterised, else what is near it.
 const FONTS: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
-/// Advance widths of the characters from space to tilde in 1/1000 of the size, of Inter Regular and Semi Bold.
+/// Advance widths of the characters from space to tilde in 1/1000 of the size, of Inter Regular and
+/// Semi Bold.
 const ADVANCES: [[u16; 95]; 2] = [
     [
         281, 278, 403, 631, 638, 812, 639, 222, 362, 362, 500, 659, 280, 460, 276, 357, 625, 464, 605, 636, 642, 608,
@@ -47,7 +49,8 @@ pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
     cut.trim_end().to_owned() + "\u{2026}"
 }
 
-/// `text` in lines of at most `width`, broken between words; what does not fit `lines_max` is cut with an ellipsis.
+/// `text` in lines of at most `width`, broken between words; what does not fit `lines_max` is cut
+/// with an ellipsis.
 pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in atoms(text) {
@@ -152,7 +155,8 @@ pub struct Canvas {
     width: f64,
     body: String,
     height: f64,
-    /// What a page's script needs for the read-out and for zooming; empty in files that stand alone.
+    /// What a page's script needs for the read-out and for zooming; empty in files that stand
+    /// alone.
     places: Vec<(f64, f64, String)>,
     nearest: Nearest,
     axis: String,
@@ -219,7 +223,8 @@ impl Canvas {
         self.nearest = nearest;
     }
 
-    /// The axis along which the drawing can be zoomed: left end and width on the canvas, and what stands at its ends.
+    /// The axis along which the drawing can be zoomed: left end and width on the canvas, and what
+    /// stands at its ends.
     pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && finite(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([number(x), number(width), kind, lo, hi, unit]);
@@ -227,8 +232,8 @@ impl Canvas {
         }
     }
 
-    /// What is drawn until [`Canvas::close`] moves when a page zooms; `class` `z` is stretched, `t` are ticks between
-    /// the heights `y`, with labels at `label`.
+    /// What is drawn until [`Canvas::close`] moves when a page zooms; `class` `z` is stretched, `t`
+    /// are ticks between the heights `y`, with labels at `label`.
     pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
             let [y1, y2] = [y.0, y.1].map(number);
@@ -237,9 +242,9 @@ impl Canvas {
         }
     }
 
-    /// What is drawn until [`Canvas::close`] follows an axis of height between the heights `y`, which a page fits to what is
-    /// shown when it zooms: `class` `z` as in [`Canvas::open`], `h` moves in height only, `v` are the axis's own ticks.
-    /// `scale` tells the axis.
+    /// What is drawn until [`Canvas::close`] follows an axis of height between the heights `y`,
+    /// which a page fits to what is shown when it zooms: `class` `z` as in [`Canvas::open`], `h`
+    /// moves in height only, `v` are the axis's own ticks. `scale` tells the axis.
     pub fn open_high(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(number), escaped(&scale.to_string()));
@@ -415,7 +420,8 @@ impl Canvas {
                 )
             }
         };
-        // A page's script moves marks, but does not stretch them; it also reads them out, so that hints would be twice.
+        // A page's script moves marks, but does not stretch them; it also reads them out, so that
+        // hints would be twice.
         let class = if self.in_page() { r#"class="m" "# } else { "" };
         let _ = match hint.is_empty() || self.in_page() {
             true => writeln!(self.body, "<{shape} {class}{rest}/>"),

@@ -1,5 +1,6 @@
-//! Colours by what they mean. The palette is that of Okabe and Ito, told apart with every kind of colour blindness; its
-//! lightness differs enough for grey print, and no chart tells things apart by colour alone.
+//! Colours by what they mean. The palette is that of Okabe and Ito, told apart with every kind of
+//! colour blindness; its lightness differs enough for grey print, and no chart tells things apart
+//! by colour alone.
 
 /// Where a chart is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -8,7 +9,8 @@ pub enum Theme {
     Light,
     /// On a dark page.
     Dark,
-    /// Inside an HTML page: every colour is a CSS variable `--plimsoll-NAME`, with the light colour where it is not set.
+    /// Inside an HTML page: every colour is a CSS variable `--plimsoll-NAME`, with the light colour
+    /// where it is not set.
     Page,
     /// The same on a narrow screen, such as a phone's.
     Phone,

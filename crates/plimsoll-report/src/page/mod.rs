@@ -1,7 +1,9 @@
-//! A report as one HTML page that holds all it needs: nothing is loaded from anywhere, and it opens from a disk.
+//! A report as one HTML page that holds all it needs: nothing is loaded from anywhere, and it opens
+//! from a disk.
 //!
-//! Everything can be read without the script, which only adds the read-out under the pointer and zooming. Colours are
-//! variables, so that charts follow the reader's light or dark. Not here: what a report says, how charts are drawn.
+//! Everything can be read without the script, which only adds the read-out under the pointer and
+//! zooming. Colours are variables, so that charts follow the reader's light or dark. Not here: what
+//! a report says, how charts are drawn.
 
 use crate::block::{ChartBlock, Report, ReportBlock, Tone};
 use crate::chart::{css_variables, escaped};
@@ -64,7 +66,8 @@ pub fn render(report: &Report, title: &str) -> String {
     )
 }
 
-/// What the page of a report shows, without what stands around it: elements of a page that has [`style`] and [`script`].
+/// What the page of a report shows, without what stands around it: elements of a page that has
+/// [`style`] and [`script`].
 pub fn render_body(report: &Report) -> String {
     let mut body = String::new();
     let mut answered = false;
@@ -157,7 +160,8 @@ fn figure(out: &mut String, chart: &ChartBlock) {
     out.push_str("</figure>\n");
 }
 
-/// Columns with a cell of more bytes than this are wrapped; of those that have none each cell is one line.
+/// Columns with a cell of more bytes than this are wrapped; of those that have none each cell is
+/// one line.
 const WRAPPED_FROM: usize = 34;
 
 fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {

@@ -98,7 +98,8 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
-/// What profiles show that were taken beside loads: the costliest functions, or those that differ most between two sides.
+/// What profiles show that were taken beside loads: the costliest functions, or those that differ
+/// most between two sides.
 pub(crate) fn profiled_text(profiles: &TakenProfiles) -> Option<String> {
     match profiles {
         TakenProfiles::OfLoads(profiles) => {

@@ -1,4 +1,5 @@
-//! Addresses as scripts hold them, and `wrk.lookup` and `wrk.connect`. Who looks up and connects is given from outside.
+//! Addresses as scripts hold them, and `wrk.lookup` and `wrk.connect`. Who looks up and connects is
+//! given from outside.
 
 use crate::Reach;
 use mlua::{AnyUserData, Error, FromLua, Lua, MetaMethod, Result, Table, UserData, UserDataMethods, Value};

@@ -1,4 +1,5 @@
-//! Errors of Lua as one sentence: the script, the line, the message. Not here: what becomes of the run.
+//! Errors of Lua as one sentence: the script, the line, the message. Not here: what becomes of the
+//! run.
 
 use crate::failure::{HookName, ScriptError};
 use mlua::Error;
@@ -13,10 +14,12 @@ impl ScriptError {
     }
 }
 
-/// The message of an error in Lua, without the list of calls that led to it, and without what the library says around it.
+/// The message of an error in Lua, without the list of calls that led to it, and without what the
+/// library says around it.
 pub(crate) fn message(error: &Error) -> String {
     let text = match error {
-        // Raised by a function that is not Lua's own: where the script called it is in the list of calls.
+        // Raised by a function that is not Lua's own: where the script called it is in the list of
+        // calls.
         Error::CallbackError { traceback, cause } => {
             let text = message(cause);
             return match caller(traceback).filter(|_| !has_place(&text)) {
@@ -38,7 +41,8 @@ fn without_our_place(text: &str) -> &str {
     rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
 }
 
-/// Script and line of the innermost call in a list of calls that is in a script: not in C, and not in what stands around scripts.
+/// Script and line of the innermost call in a list of calls that is in a script: not in C, and not
+/// in what stands around scripts.
 fn caller(traceback: &str) -> Option<&str> {
     let place = |line: &str| {
         let end = line.find(": in ")?;

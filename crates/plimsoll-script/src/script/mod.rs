@@ -1,6 +1,7 @@
 //! A script at work: a main state for `setup` and `done`, and a state for each thread, which asks.
 //!
-//! The order is wrk's, with one thing put right: `setup` and `init` run for all threads before the first request.
+//! The order is wrk's, with one thing put right: `setup` and `init` run for all threads before the
+//! first request.
 
 mod address;
 mod errors;
@@ -27,7 +28,8 @@ use thread::{ThreadFacts, ThreadHandle};
 /// A delay is this long at most: a day.
 const DELAY_NS_MAX: f64 = 86_400e9;
 
-/// A script with its states. Dropped after the load, because `done` may ask threads for their globals.
+/// A script with its states. Dropped after the load, because `done` may ask threads for their
+/// globals.
 pub struct Script {
     program: Program,
     main: ScriptState,
@@ -46,14 +48,16 @@ impl Script {
         Ok(Script { program, main, threads, failure: Arc::default() })
     }
 
-    /// Looks, from another thread, whether the script's functions end. To be asked for before [`begin`](Self::begin).
+    /// Looks, from another thread, whether the script's functions end. To be asked for before
+    /// [`begin`](Self::begin).
     pub fn watch(&self) -> PulseWatch {
         let states = self.threads.iter().map(|(state, _)| state);
         PulseWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
     }
 
-    /// Carries the script out in every state, calls `setup` and `init` for every thread, and `request` once on the first, as wrk
-    /// does: scripts that count depend on it. Returns what asks for each thread.
+    /// Carries the script out in every state, calls `setup` and `init` for every thread, and
+    /// `request` once on the first, as wrk does: scripts that count depend on it. Returns what asks
+    /// for each thread.
     pub fn begin(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
         let program = &self.program;
         self.main.carry_out(program)?;

@@ -1,7 +1,8 @@
 //! One Lua state: the standard libraries, the table `wrk`, and the script carried out in it.
 //!
-//! The one line of the workspace outside of `plimsoll-sys` that is unsafe stands here: scripts may use `ffi`, `debug` and libraries
-//! in C, and with these a script can do whatever a program can. Whoever runs a script trusts it as much as any other program.
+//! The one line of the workspace outside of `plimsoll-sys` that is unsafe stands here: scripts may
+//! use `ffi`, `debug` and libraries in C, and with these a script can do whatever a program can.
+//! Whoever runs a script trusts it as much as any other program.
 
 use super::address;
 use crate::failure::{HookName, ScriptError};
@@ -15,7 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// What wrk's scripts find.
 const WRK: &str = include_str!("wrk.lua");
 
-/// Where distributions keep modules for Lua 5.1, in Lua and in C; a LuaJIT of theirs looks there, ours by itself does not.
+/// Where distributions keep modules for Lua 5.1, in Lua and in C; a LuaJIT of theirs looks there,
+/// ours by itself does not.
 const MODULES: &str = "
 local arch = ...
 package.path = package.path .. ';/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
@@ -29,8 +31,8 @@ os.exit = function(code)
 end
 ";
 
-/// What is called once a request. The globals are looked up each time, since a script may set them anew as it runs; in Lua, since
-/// that is where it costs least.
+/// What is called once a request. The globals are looked up each time, since a script may set them
+/// anew as it runs; in Lua, since that is where it costs least.
 const CALLS: &str = "
 local wrk, type, tonumber, gmatch, match = wrk, type, tonumber, string.gmatch, string.match
 local function ask()
@@ -81,7 +83,8 @@ impl std::fmt::Debug for ScriptState {
 /// A new state with every library.
 #[allow(unsafe_code)]
 fn with_libraries() -> Lua {
-    // SAFETY: what a script does with `ffi` and `debug` is its own affair, as with wrk; the bindings ask for nothing else.
+    // SAFETY: what a script does with `ffi` and `debug` is its own affair, as with wrk; the
+    // bindings ask for nothing else.
     unsafe { Lua::unsafe_new() }
 }
 
@@ -133,7 +136,8 @@ impl ScriptState {
         })
     }
 
-    /// Does something in the name of a hook: seen by whoever watches, and its errors are the hook's.
+    /// Does something in the name of a hook: seen by whoever watches, and its errors are the
+    /// hook's.
     pub(crate) fn within<R>(
         &self,
         hook: HookName,

@@ -1,5 +1,5 @@
-//! Values that go from one Lua state to another: copied, with all that is in their tables. A table that holds itself, or that is
-//! held twice, is the same one over there.
+//! Values that go from one Lua state to another: copied, with all that is in their tables. A table
+//! that holds itself, or that is held twice, is the same one over there.
 
 use mlua::{Error, Lua, Result, Table, Value};
 use std::collections::HashMap;
@@ -7,7 +7,8 @@ use std::collections::HashMap;
 /// Tables within tables that are followed, at most.
 const DEPTH_MAX: usize = 200;
 
-/// `value` for `into`. Functions, userdata and coroutines belong to their state: they are refused, in wrk's words.
+/// `value` for `into`. Functions, userdata and coroutines belong to their state: they are refused,
+/// in wrk's words.
 pub(crate) fn transfer(value: &Value, into: &Lua) -> Result<Value> {
     Copying { into, copied: HashMap::new() }.value(value, 0)
 }

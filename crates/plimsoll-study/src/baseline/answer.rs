@@ -148,8 +148,8 @@ pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
     write_json(output, &closing, status, body);
 }
 
-/// Uses `us` microseconds of this thread's CPU time: however often the thread is put aside meanwhile, the work it
-/// stands for is the same.
+/// Uses `us` microseconds of this thread's CPU time: however often the thread is put aside
+/// meanwhile, the work it stands for is the same.
 pub(super) fn burn(us: u64) {
     let end_ns = clock::thread_cpu_ns() + us * 1000;
     while clock::thread_cpu_ns() < end_ns {

@@ -1,4 +1,5 @@
-//! One connection of the reference server: what was read of a request, what is left to send of an answer.
+//! One connection of the reference server: what was read of a request, what is left to send of an
+//! answer.
 
 use super::answer::{FILLER, burn, write_answer, write_refusal};
 use super::h2::ServedStreams;
@@ -18,8 +19,8 @@ pub(super) const INPUT_BYTES: usize = 64 * 1024;
 pub(super) const OUTPUT_BYTES: usize = 32 * 1024;
 /// Turns for one connection, or connections accepted, before the others are served.
 pub(super) const TURNS_MAX: usize = 64;
-/// After a refusal the rest of what the client sends is read for at most this long, so that it sees the answer and not
-/// a reset.
+/// After a refusal the rest of what the client sends is read for at most this long, so that it sees
+/// the answer and not a reset.
 pub(super) const DRAIN_NS: u64 = 1_000_000_000;
 /// What a thread has once for all its connections.
 pub(super) struct Tools {
@@ -30,7 +31,8 @@ pub(super) struct Tools {
     pub(super) timers: Timers,
 }
 
-/// (when, slot), the earliest first. An entry counts only if the connection in the slot still waits for that moment.
+/// (when, slot), the earliest first. An entry counts only if the connection in the slot still waits
+/// for that moment.
 pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 
 /// How a connection goes on.
@@ -42,8 +44,9 @@ pub(super) enum ServingPhase {
     Delayed(ServedRequest),
     /// Closed as soon as all is sent.
     Closing,
-    /// As soon as all is sent our side ends, and the rest of theirs is read before the socket is closed: closing it
-    /// with unread bytes would reset the connection and could take the answer with it.
+    /// As soon as all is sent our side ends, and the rest of theirs is read before the socket is
+    /// closed: closing it with unread bytes would reset the connection and could take the answer
+    /// with it.
     Refusing,
     /// Our side has ended; until `due_ns`.
     Draining,
@@ -64,7 +67,8 @@ pub(super) struct ServedConnection {
     pub(super) socket: Socket,
     /// Where TLS lies below.
     tls: Option<Box<ServedSession>>,
-    /// Received but not consumed: a head cut in two, or requests behind one that takes its time. Mostly empty.
+    /// Received but not consumed: a head cut in two, or requests behind one that takes its time.
+    /// Mostly empty.
     pub(super) held: Vec<u8>,
     /// Answers that the socket did not take, over TLS as cipher text. Mostly empty.
     pub(super) unsent: Vec<u8>,
@@ -191,7 +195,8 @@ impl ServedConnection {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Turn::Close,
             };
-            // Fewer bytes than there was room for: the socket is empty, and the next byte will be an event.
+            // Fewer bytes than there was room for: the socket is empty, and the next byte will be
+            // an event.
             self.readable = received == tools.input.len() || self.hangup;
             if self.phase == ServingPhase::Draining {
                 continue;
@@ -217,7 +222,8 @@ impl ServedConnection {
         Turn::Again
     }
 
-    /// Takes so many bytes of cipher text in; what they hold is in `plain`. A handshake goes on, and what breaks TLS ends the connection.
+    /// Takes so many bytes of cipher text in; what they hold is in `plain`. A handshake goes on,
+    /// and what breaks TLS ends the connection.
     fn decrypt(&mut self, received: usize, tools: &mut Tools) {
         let Some(tls) = &mut self.tls else { return };
         tools.plain.clear();

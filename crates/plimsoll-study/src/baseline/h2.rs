@@ -1,5 +1,6 @@
-//! A connection of the reference server that speaks HTTP/2, as its client's first bytes have said: what was asked on which stream,
-//! and what is answered later. How frames are written is `plimsoll_wire`'s to know.
+//! A connection of the reference server that speaks HTTP/2, as its client's first bytes have said:
+//! what was asked on which stream, and what is answered later. How frames are written is
+//! `plimsoll_wire`'s to know.
 
 use super::answer::{BareAnswer, FILLER, answer, burn};
 use super::request::{Resource, ServedRequest, resource};
@@ -20,8 +21,8 @@ impl ServedStreams {
         ServedStreams { server: H2Server::new(), open: Vec::new(), delayed: Vec::new() }
     }
 
-    /// Reads on in `input`, and answers what is to be answered at once. Returns when the earliest of new answers that are not is
-    /// due.
+    /// Reads on in `input`, and answers what is to be answered at once. Returns when the earliest
+    /// of new answers that are not is due.
     pub(super) fn read(&mut self, input: &[u8]) -> Option<u64> {
         let mut rest = input;
         let mut due_ns: Option<u64> = None;

@@ -1,13 +1,15 @@
-//! The reference server (`plimsoll baseline`, and what `plimsoll demo` loads): HTTP/1.1, and HTTP/2 to clients that begin with it
-//! (h2c with prior knowledge; over TLS, with a certificate, both are offered); bare and fast, so that what is measured against it is the client and the kernel.
+//! The reference server (`plimsoll baseline`, and what `plimsoll demo` loads): HTTP/1.1, and HTTP/2
+//! to clients that begin with it (h2c with prior knowledge; over TLS, with a certificate, both are
+//! offered); bare and fast, so that what is measured against it is the client and the kernel.
 //!
-//! One edge-triggered event loop a thread, each with a listener of its own. A request that arrives whole is read in
-//! place, answered into a buffer of the thread and sent at once: one `recv` and one `send`, no `epoll_ctl`, no
-//! allocation. Only a request cut in two, or an answer that the socket does not take, is kept, and only for as long as
-//! that lasts: an idle connection is a hundred bytes. A large `/bytes/N` is sent in pieces from one constant.
+//! One edge-triggered event loop a thread, each with a listener of its own. A request that arrives
+//! whole is read in place, answered into a buffer of the thread and sent at once: one `recv` and
+//! one `send`, no `epoll_ctl`, no allocation. Only a request cut in two, or an answer that the
+//! socket does not take, is kept, and only for as long as that lasts: an idle connection is a
+//! hundred bytes. A large `/bytes/N` is sent in pieces from one constant.
 //!
-//! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`; anything else is a 404. Any method will do, and
-//! a body is read and dropped.
+//! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`; anything else is a 404.
+//! Any method will do, and a body is read and dropped.
 //!
 //! Not here: files, timeouts of idle connections, logs. It is no server for the open internet.
 
@@ -54,7 +56,8 @@ pub struct ReferenceServer {
     threads: Vec<JoinHandle<io::Result<()>>>,
     /// The sign to stop is a byte that nobody reads: every loop sees it at the other end.
     stop: Option<PipeWriter>,
-    /// That other end. Each loop's table of open files has it too; this one is closed last, in the table it was opened in.
+    /// That other end. Each loop's table of open files has it too; this one is closed last, in the
+    /// table it was opened in.
     #[allow(dead_code, reason = "it only has to be there")]
     stopped: Arc<PipeReader>,
 }
@@ -102,7 +105,8 @@ impl ReferenceServer {
         self.address
     }
 
-    /// Closes every connection and joins the threads; the error is the first that ended a loop before its time.
+    /// Closes every connection and joins the threads; the error is the first that ended a loop
+    /// before its time.
     pub fn stop(mut self) -> io::Result<()> {
         self.end()
     }
@@ -258,8 +262,8 @@ impl Loop {
                     }
                     // It went away while it waited.
                     io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
-                    // No descriptor or memory left for it. It stays in the backlog, and asking again at once would
-                    // only burn the core.
+                    // No descriptor or memory left for it. It stays in the backlog, and asking
+                    // again at once would only burn the core.
                     _ => {
                         self.accept_due_ns = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
                         return;

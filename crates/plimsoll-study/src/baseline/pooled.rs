@@ -1,9 +1,11 @@
-//! A reference server with a known limit that is not its own work (`plimsoll baseline --behind URL --pool N`): `/items` is answered when
-//! the server behind has answered, over so many connections and no more; whoever finds none free waits in a line. Anything else is a
-//! 404, which waits for nobody. This is what `plimsoll demo` explains.
+//! A reference server with a known limit that is not its own work (`plimsoll baseline --behind URL
+//! --pool N`): `/items` is answered when the server behind has answered, over so many connections
+//! and no more; whoever finds none free waits in a line. Anything else is a 404, which waits for
+//! nobody. This is what `plimsoll demo` explains.
 //!
-//! A thread for each connection that is accepted, as many servers of this kind have: the threads wait, the cores are idle. Not here:
-//! speed (that is the plain reference server's), TLS, answers of the server behind that do not say their length.
+//! A thread for each connection that is accepted, as many servers of this kind have: the threads
+//! wait, the cores are idle. Not here: speed (that is the plain reference server's), TLS, answers
+//! of the server behind that do not say their length.
 
 use plimsoll_traffic::target_url::Url;
 use plimsoll_wire::h1::{RequestParser, RequestStep};
@@ -26,7 +28,8 @@ const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\
 const BAD: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
 
-/// Serves until the process ends; accepts connections when this returns. Gives the address that was taken.
+/// Serves until the process ends; accepts connections when this returns. Gives the address that was
+/// taken.
 pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result<SocketAddr> {
     plimsoll_sys::process::raise_files_max();
     let pool = Arc::new(LinkPool::new(behind, connections));

@@ -1,4 +1,5 @@
-//! Requests of the reference server: bytes in, what is asked out. No I/O; how a request is written is `plimsoll_wire`'s to know.
+//! Requests of the reference server: bytes in, what is asked out. No I/O; how a request is written
+//! is `plimsoll_wire`'s to know.
 
 use plimsoll_wire::h1::{Refusal, RequestParser, RequestStep};
 
@@ -36,7 +37,8 @@ pub(super) struct ServedRequest {
 /// What the reader found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReaderStep {
-    /// The rest of the request is still to come. Bytes that were not consumed must be offered again with more.
+    /// The rest of the request is still to come. Bytes that were not consumed must be offered again
+    /// with more.
     More,
     /// A request is complete, its body included.
     Request(ServedRequest),

@@ -1,5 +1,6 @@
-//! Logs that are named on the command line: opened, their formats found, read line by line and merged by time. Memory is
-//! bounded by the longest line, whatever the size of a log. Not here: formats (`plimsoll_traffic::logs`), what the lines say.
+//! Logs that are named on the command line: opened, their formats found, read line by line and
+//! merged by time. Memory is bounded by the longest line, whatever the size of a log. Not here:
+//! formats (`plimsoll_traffic::logs`), what the lines say.
 
 mod unpack;
 
@@ -129,8 +130,8 @@ impl Logs {
         self.logs.iter().map(read).collect()
     }
 
-    /// Hands every request to `take`, about in the order of time; `passing` hears now and then how many bytes of how many were
-    /// read.
+    /// Hands every request to `take`, about in the order of time; `passing` hears now and then how
+    /// many bytes of how many were read.
     pub fn each(
         &mut self,
         mut take: impl FnMut(&Entry, Stamp),

@@ -1,5 +1,6 @@
-//! The bytes of a log, whether it is a file or standard input, plain or packed (gzip, Zstandard): what it is tell its first
-//! bytes. Unpacking has a thread of its own, so that it costs the reader nothing while there is a core for it.
+//! The bytes of a log, whether it is a file or standard input, plain or packed (gzip, Zstandard):
+//! what it is tell its first bytes. Unpacking has a thread of its own, so that it costs the reader
+//! nothing while there is a core for it.
 //!
 //! Not here: what lines say (`plimsoll_traffic`).
 

@@ -1,7 +1,8 @@
-//! Loads from this machine on several targets in turn (arms): servers that run already, or builds that are started afresh, and
-//! ended, for each turn of theirs.
+//! Loads from this machine on several targets in turn (arms): servers that run already, or builds
+//! that are started afresh, and ended, for each turn of theirs.
 //!
-//! Not here: how a build is started and ended (`subject`), and which side is next (`plimsoll-analysis`).
+//! Not here: how a build is started and ended (`subject`), and which side is next
+//! (`plimsoll-analysis`).
 
 use super::load_probes::LoadProbes;
 use super::machine::{Fitting, on_clock};
@@ -61,7 +62,8 @@ pub struct Builds<'a> {
     fleet: Option<Box<dyn RemoteLoad>>,
     /// Where readings of each target come from, where this machine sees none of them.
     readings: Vec<Box<dyn ReadingSource>>,
-    /// What was made ready at the target for the load, and what went wrong when that was taken away.
+    /// What was made ready at the target for the load, and what went wrong when that was taken
+    /// away.
     around: Option<AroundLoad>,
     warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
@@ -123,7 +125,8 @@ impl<'a> Builds<'a> {
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
 
-    /// Turns to what a load is on: the last build is ended, the next one started, where they are to be started.
+    /// Turns to what a load is on: the last build is ended, the next one started, where they are to
+    /// be started.
     fn turn_to(&mut self, tag: Tag) -> Result<(), Failure> {
         if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
@@ -169,7 +172,8 @@ impl<'a> Builds<'a> {
         self.beside.with_extension(format!("{what}.log"))
     }
 
-    /// The clocks of the processes that are loaded now; `None` where they are not on this machine, or not to be seen.
+    /// The clocks of the processes that are loaded now; `None` where they are not on this machine,
+    /// or not to be seen.
     fn clocks(&self) -> Option<CpuClocks> {
         if let Some((_, Some(running))) = &self.on {
             return Some(running.cpu_clocks());
@@ -334,7 +338,8 @@ impl TargetReadings {
     }
 }
 
-/// The CPU time of a build, of the machine and of plimsoll over one load: as the series that every probe keeps.
+/// The CPU time of a build, of the machine and of plimsoll over one load: as the series that every
+/// probe keeps.
 struct CpuSeen {
     clocks: Option<CpuClocks>,
     /// Schedule time 0 on the monotonic clock.

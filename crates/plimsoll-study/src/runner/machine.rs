@@ -42,15 +42,18 @@ pub struct ThisMachine {
     variant: Option<PlanChange>,
     /// What changes a setting of the server's before a load that asks for it.
     setting: Option<Setting>,
-    /// What may be stopped while a load runs that asks for it, and what stops it for the load that is ready.
+    /// What may be stopped while a load runs that asks for it, and what stops it for the load that
+    /// is ready.
     may_stop: Vec<MayStop>,
     stopping: Option<Stopping>,
     /// Who makes half of the load that is ready, where it asks for that; or why nobody does.
     others: Option<Result<OtherParts, String>>,
-    /// Other machines that make all loads in place of this one, and whether the load that is ready goes on without one that is lost.
+    /// Other machines that make all loads in place of this one, and whether the load that is ready
+    /// goes on without one that is lost.
     fleet: Option<Box<dyn RemoteLoad>>,
     goes_on: bool,
-    /// What was made ready at the target for the load, and what went wrong when that was taken away.
+    /// What was made ready at the target for the load, and what went wrong when that was taken
+    /// away.
     around: Option<AroundLoad>,
     /// Where loads come from, if they may move; whether the load that is ready has moved.
     sources: LoadSources,
@@ -109,7 +112,8 @@ impl Fitting {
 }
 
 impl ThisMachine {
-    /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was not decided before.
+    /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was
+    /// not decided before.
     pub fn new(
         source: Option<Box<dyn ReadingSource>>,
         plan: Plan,
@@ -162,7 +166,8 @@ impl ThisMachine {
         self
     }
 
-    /// Loads are made by other machines, if there are any; what is watched is watched from here all the same.
+    /// Loads are made by other machines, if there are any; what is watched is watched from here all
+    /// the same.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ThisMachine {
         if let (Some(fleet), Some(source)) = (&fleet, &self.source) {
             fleet.local_pids().into_iter().for_each(|pid| source.watch_as_ours(pid));
@@ -180,8 +185,8 @@ impl ThisMachine {
         ThisMachine { may_stop, ..self }
     }
 
-    /// Loads come from other addresses of the loopback where those before have left too many ports behind, and the target may be asked
-    /// whether it answers from there.
+    /// Loads come from other addresses of the loopback where those before have left too many ports
+    /// behind, and the target may be asked whether it answers from there.
     pub fn with_sources(self, may_ask: bool) -> ThisMachine {
         let sources = if may_ask { LoadSources::moving() } else { LoadSources::default() };
         ThisMachine { sources, ..self }

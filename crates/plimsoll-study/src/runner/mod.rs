@@ -1,7 +1,9 @@
-//! Who carries loads out ([`Runner`]): few verbs, so that the one loop over studies (`study_loop`) need not know whether loads are
-//! driven from this machine, on builds that are started for them, or, in its tests, against a simulated server.
+//! Who carries loads out ([`Runner`]): few verbs, so that the one loop over studies (`study_loop`)
+//! need not know whether loads are driven from this machine, on builds that are started for them,
+//! or, in its tests, against a simulated server.
 //!
-//! Not here: which load is next (the studies of `plimsoll-analysis`), what is kept of it (`recording`).
+//! Not here: which load is next (the studies of `plimsoll-analysis`), what is kept of it
+//! (`recording`).
 
 pub mod builds;
 mod load_probes;
@@ -52,7 +54,8 @@ pub enum Unready {
     Failed(Failure),
 }
 
-/// Who helps the workers of a load: those who write what is asked, where it is not in the plan, and those who know its messages.
+/// Who helps the workers of a load: those who write what is asked, where it is not in the plan, and
+/// those who know its messages.
 pub fn aids(authoring: Option<&dyn Authoring>, plan: &Plan, workers: u32) -> Result<Aids, Failure> {
     let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
     Ok(Aids { authors, texts: grpc::texts(plan)? })
@@ -69,20 +72,22 @@ pub trait RemoteLoad {
     /// Processes of theirs on this machine: what they use is the generator's.
     fn local_pids(&self) -> Vec<u32>;
 
-    /// Has all make the connections of their parts of a load ready. `goes_on`: it goes on without a machine that is lost, unless the
-    /// user wants it to end.
+    /// Has all make the connections of their parts of a load ready. `goes_on`: it goes on without a
+    /// machine that is lost, unless the user wants it to end.
     fn connect(&mut self, plan: &Plan, goes_on: bool, on_tick: &mut TickListener) -> Result<(), Failure>;
 
     /// How long after that the load may begin at the earliest, ns: until all have heard of it.
     fn start_ahead_ns(&self) -> u64;
 
-    /// Has all begin at `origin_ns` of this machine's monotonic clock, and runs the load to its end.
+    /// Has all begin at `origin_ns` of this machine's monotonic clock, and runs the load to its
+    /// end.
     fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure>;
 
     /// What went wrong beside the loads since this was asked last.
     fn take_warnings(&mut self) -> Vec<String>;
 
-    /// Stores a run file where others can fetch it; how, in a sentence. `None`: these machines have no such place.
+    /// Stores a run file where others can fetch it; how, in a sentence. `None`: these machines have
+    /// no such place.
     fn store_file(&mut self, path: &Path) -> Result<Option<String>, String>;
 }
 
@@ -91,8 +96,8 @@ pub trait Runner {
     /// Time since the experiment began, ns.
     fn elapsed_ns(&self) -> u64;
 
-    /// Makes all ready that a load needs: adds to its plan what no record has (bodies, keys), fits it to what there is, starts
-    /// what is to be measured. Says what was fitted.
+    /// Makes all ready that a load needs: adds to its plan what no record has (bodies, keys), fits
+    /// it to what there is, starts what is to be measured. Says what was fitted.
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready>;
 
     /// Who makes the load that is ready: one for each machine.
@@ -106,8 +111,8 @@ pub trait Runner {
         START_AHEAD_NS
     }
 
-    /// Runs the load whose connections are ready, from `start_ns` since the experiment began on, to its end or to where `on_tick`
-    /// ends it.
+    /// Runs the load whose connections are ready, from `start_ns` since the experiment began on, to
+    /// its end or to where `on_tick` ends it.
     fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure>;
 
     /// Ends what was started to be measured.
@@ -123,8 +128,8 @@ pub trait Runner {
         Vec::new()
     }
 
-    /// Stores the run file of a study that is over where others can fetch it; how, in a sentence. `None`: there is no such
-    /// place.
+    /// Stores the run file of a study that is over where others can fetch it; how, in a sentence.
+    /// `None`: there is no such place.
     fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
         Ok(None)
     }

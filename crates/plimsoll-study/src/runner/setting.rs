@@ -1,4 +1,5 @@
-//! A setting of the server's that its user changes by a command of theirs, before loads whose tag asks for it ([`Setting`]).
+//! A setting of the server's that its user changes by a command of theirs, before loads whose tag
+//! asks for it ([`Setting`]).
 //!
 //! Not here: which values are tried and what that says (`plimsoll-analysis`).
 
@@ -32,8 +33,9 @@ impl Setting {
         Some(Setting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
     }
 
-    /// Changes it for the load with this tag, and waits until the target takes connections again; where it has no part in the
-    /// load it is left as it is. The error says why the load cannot be made.
+    /// Changes it for the load with this tag, and waits until the target takes connections again;
+    /// where it has no part in the load it is left as it is. The error says why the load cannot be
+    /// made.
     pub fn change(&self, tag: &Tag, plan: &Plan) -> Result<(), String> {
         let Some(value) = varied_number(tag).and_then(|number| self.values.get(number)) else { return Ok(()) };
         let command = self.command.replace(PLACE, &value.to_string());

@@ -1,8 +1,10 @@
-//! Which address of the loopback the next load comes from. Connections that a load leaves behind hold their ports for a minute
-//! (TIME-WAIT), and the kernel goes through them one by one to find a free port: the next load would be late, by our own doing. A
-//! target on the loopback is reached from other addresses of it just as well, and each has all ports to itself.
+//! Which address of the loopback the next load comes from. Connections that a load leaves behind
+//! hold their ports for a minute (TIME-WAIT), and the kernel goes through them one by one to find a
+//! free port: the next load would be late, by our own doing. A target on the loopback is reached
+//! from other addresses of it just as well, and each has all ports to itself.
 //!
-//! Not here: what one load needs of addresses (`capacity`), whether the target answers from there (`preflight`).
+//! Not here: what one load needs of addresses (`capacity`), whether the target answers from there
+//! (`preflight`).
 
 use plimsoll_model::{AddressRange, Carriage, Injector, Plan};
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,8 +39,9 @@ impl LoadSources {
         self.left = self.left.saturating_add(connections);
     }
 
-    /// Where the next load of a plan comes from, if not from where the system has it. `is_served` says whether the target answers from
-    /// there; `None`: that could not be told now. Once it does not, no other address is tried.
+    /// Where the next load of a plan comes from, if not from where the system has it. `is_served`
+    /// says whether the target answers from there; `None`: that could not be told now. Once it does
+    /// not, no other address is tried.
     pub fn next(
         &mut self,
         plan: &Plan,
@@ -65,8 +68,9 @@ impl LoadSources {
         (self.number > 0).then(|| from(self.number))
     }
 
-    /// How many addresses loads have come from, with the one that comes from where this injector says: what each of them has left
-    /// behind is counted together by the kernel. They are taken from the first of the loopback on, so that most are all.
+    /// How many addresses loads have come from, with the one that comes from where this injector
+    /// says: what each of them has left behind is counted together by the kernel. They are taken
+    /// from the first of the loopback on, so that most are all.
     pub fn so_far(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
@@ -74,8 +78,8 @@ impl LoadSources {
     }
 }
 
-/// Whether connections may come from other addresses, and leave ports behind at all. Those that carry one request each are given many
-/// addresses for every load.
+/// Whether connections may come from other addresses, and leave ports behind at all. Those that
+/// carry one request each are given many addresses for every load.
 fn can_move(carriage: &Carriage) -> bool {
     let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &carriage.addresses;

@@ -1,8 +1,10 @@
-//! Processes behind the server that its user gives leave to stop for moments (`--may-signal`): which they are ([`find`]), and that they
-//! are stopped during a load and go on after it, whatever happens ([`Stopping`]).
+//! Processes behind the server that its user gives leave to stop for moments (`--may-signal`):
+//! which they are ([`find`]), and that they are stopped during a load and go on after it, whatever
+//! happens ([`Stopping`]).
 //!
-//! Only what the server itself has connections to may be stopped: neither the server nor plimsoll, nobody else's process, and none that
-//! either of them descends from. Not here: the rhythm, and how they go on where plimsoll is gone (`pauser`).
+//! Only what the server itself has connections to may be stopped: neither the server nor plimsoll,
+//! nobody else's process, and none that either of them descends from. Not here: the rhythm, and how
+//! they go on where plimsoll is gone (`pauser`).
 
 use crate::base::Base;
 use crate::pauser;
@@ -145,7 +147,8 @@ impl ProcessesSeen {
     }
 }
 
-/// Processes that are stopped for moments from [`Stopping::begin`] on. When it is dropped they go on.
+/// Processes that are stopped for moments from [`Stopping::begin`] on. When it is dropped they go
+/// on.
 pub struct Stopping {
     held: Arc<Vec<Pausable>>,
     stopper: Child,

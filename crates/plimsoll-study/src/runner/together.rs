@@ -1,5 +1,6 @@
-//! A load that is made in several parts: here, and by other processes ([`OtherParts`]). Each gets its task over a stream and reports over
-//! another. All parts begin at one moment; their ticks add up as those of the workers of one process do ([`run`]).
+//! A load that is made in several parts: here, and by other processes ([`OtherParts`]). Each gets
+//! its task over a stream and reports over another. All parts begin at one moment; their ticks add
+//! up as those of the workers of one process do ([`run`]).
 //!
 //! Not here: what another process does (`part`), and which loads are made so.
 
@@ -101,7 +102,8 @@ impl OtherParts {
         self.parts.iter().map(|part| part.child.id())
     }
 
-    /// Gives each its task: the stripe after ours and those before it. They begin to make connections.
+    /// Gives each its task: the stripe after ours and those before it. They begin to make
+    /// connections.
     pub fn assign(&mut self, plan: &Plan, injector: &Injector) {
         let of = self.count() as u64 + 1;
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -258,8 +260,8 @@ fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
     Ok(PartWord::Reported(Box::new(reported)))
 }
 
-/// Runs all parts of a load whose connections stand, from `origin_ns` of the monotonic clock on. Where another part is lost, the load
-/// ends with the reason.
+/// Runs all parts of a load whose connections stand, from `origin_ns` of the monotonic clock on.
+/// Where another part is lost, the load ends with the reason.
 pub fn run(
     own: Prepared,
     others: &mut OtherParts,

@@ -1,5 +1,6 @@
-//! Whatever importers write is what plimsoll reads: documents drawn at random, in the shapes of each format and with texts that are odd
-//! in every place, are imported, read as `check` reads them, and made into requests.
+//! Whatever importers write is what plimsoll reads: documents drawn at random, in the shapes of
+//! each format and with texts that are odd in every place, are imported, read as `check` reads
+//! them, and made into requests.
 
 #![forbid(unsafe_code)]
 
@@ -493,7 +494,8 @@ fn jmx(rng: &mut Drawn) -> String {
     )
 }
 
-/// What is TOML 1.1 and not 1.0: a line break between the braces of a table, and escapes that are new.
+/// What is TOML 1.1 and not 1.0: a line break between the braces of a table, and escapes that are
+/// new.
 fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0usize);

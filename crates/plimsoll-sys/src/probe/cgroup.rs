@@ -1,4 +1,5 @@
-//! What a control group may use of the processor and memory, and how it was held back: versions 1 and 2.
+//! What a control group may use of the processor and memory, and how it was held back: versions 1
+//! and 2.
 
 use super::{field, fields, keyed, number};
 use std::path::{Path, PathBuf};
@@ -40,7 +41,8 @@ pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
     Some(Some(field(Some(quota))? as f64 / period as f64))
 }
 
-/// Cores allowed by `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1; `None` inside: no quota (-1).
+/// Cores allowed by `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1; `None` inside: no
+/// quota (-1).
 pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
     let period = number(period).map(|(period, _)| period).filter(|period| *period > 0)?;
     if quota.trim_ascii_start().starts_with(b"-") {
@@ -49,7 +51,8 @@ pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
     Some(Some(number(quota)?.0 as f64 / period as f64))
 }
 
-/// How often the kernel ended a process of the group for want of memory: `memory.events` of version 2, `memory.oom_control` of version 1.
+/// How often the kernel ended a process of the group for want of memory: `memory.events` of version
+/// 2, `memory.oom_control` of version 1.
 pub fn parse_oom_kills(text: &[u8]) -> Option<u64> {
     keyed(text, b"oom_kill")
 }
@@ -70,8 +73,9 @@ pub struct Folders {
     pub usage: Option<PathBuf>,
 }
 
-/// The folders that `/proc/PID/cgroup` names, below `root` (`/sys/fs/cgroup`), or of the groups around them that allow less: a limit holds
-/// for all that a group has in it. Only those that are there are given.
+/// The folders that `/proc/PID/cgroup` names, below `root` (`/sys/fs/cgroup`), or of the groups
+/// around them that allow less: a limit holds for all that a group has in it. Only those that are
+/// there are given.
 pub fn folders(text: &[u8], root: &Path) -> Folders {
     let mut found = Folders::default();
     let there = |folder: PathBuf, file: &str| folder.join(file).exists().then_some(folder);
@@ -114,7 +118,8 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
     found
 }
 
-/// Of a group's folder and those around it, up to `top`, that with the least limit; the group's own where none has one.
+/// Of a group's folder and those around it, up to `top`, that with the least limit; the group's own
+/// where none has one.
 fn tightest(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> PathBuf {
     let groups = folder.ancestors().take_while(|group| group.starts_with(top));
     let limited = groups.filter_map(|group| Some((limit(group)?, group)));
@@ -132,7 +137,8 @@ fn cores_of(group: &Path) -> Option<f64> {
     quota?
 }
 
-/// What the control group of this process leaves of the machine: cores and bytes of memory, where it has limits.
+/// What the control group of this process leaves of the machine: cores and bytes of memory, where
+/// it has limits.
 pub fn own_limits() -> (Option<f64>, Option<f64>) {
     let text = std::fs::read("/proc/self/cgroup").unwrap_or_default();
     let Folders { cpu, memory, .. } = folders(&text, Path::new("/sys/fs/cgroup"));

@@ -1,5 +1,6 @@
-//! What the kernel tells of the whole machine: `/proc/{stat,pressure,meminfo,loadavg}`, frequencies, and the counters of
-//! its network (of the network namespace whose /proc files are read).
+//! What the kernel tells of the whole machine: `/proc/{stat,pressure,meminfo,loadavg}`,
+//! frequencies, and the counters of its network (of the network namespace whose /proc files are
+//! read).
 
 use super::{field, fields, keyed, number};
 
@@ -57,7 +58,8 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
     })
 }
 
-/// `/proc/pressure/*`: time in which some, or all, that wanted to run stood still for want of it, in us.
+/// `/proc/pressure/*`: time in which some, or all, that wanted to run stood still for want of it,
+/// in us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
     /// At least one thread waited.
@@ -119,8 +121,9 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
     })
 }
 
-/// Tells of each counter in a group of `/proc/net/snmp` or `/proc/net/netstat`, where a line of names is followed by a
-/// line of values, both with the same beginning such as `TcpExt:`. `None` if there is no such group.
+/// Tells of each counter in a group of `/proc/net/snmp` or `/proc/net/netstat`, where a line of
+/// names is followed by a line of values, both with the same beginning such as `TcpExt:`. `None` if
+/// there is no such group.
 pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);

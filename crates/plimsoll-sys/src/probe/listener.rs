@@ -1,5 +1,5 @@
-//! Who listens on an address: from the address to the listening sockets, from those to the processes that hold them,
-//! and which processes belong together.
+//! Who listens on an address: from the address to the listening sockets, from those to the
+//! processes that hold them, and which processes belong together.
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
 use super::sockets::{Asker, Filter, SocketRow, Version, in_network_of, network_of, states};
@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 
-/// The listening sockets that take connections to `address`: those bound to it, else those bound to every address.
+/// The listening sockets that take connections to `address`: those bound to it, else those bound to
+/// every address.
 pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
     let mut found = Vec::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
@@ -73,17 +74,20 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     Ok(found)
 }
 
-/// What a program is told to run: the words behind its name (each ended by a zero) that are no options. Workers of one server have options of
-/// their own at times, such as a port for a debugger.
+/// What a program is told to run: the words behind its name (each ended by a zero) that are no
+/// options. Workers of one server have options of their own at times, such as a port for a
+/// debugger.
 fn told_to_run(words: &[u8]) -> Vec<Vec<u8>> {
     let behind = words.split(|byte| *byte == 0).skip(1);
     behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
 }
 
-/// Whether the process `pid`, which descends from the server's first process `root`, is none of its workers but a server of its own: it
-/// runs another program, or the same interpreter something else, and takes connections elsewhere than at `port` (the server's) on sockets
-/// that the other does not have. Such as a store that whoever starts the server has started as well. `askers`: where sockets are looked
-/// for; a socket that was handed over stays in the network namespace in which it was opened.
+/// Whether the process `pid`, which descends from the server's first process `root`, is none of its
+/// workers but a server of its own: it runs another program, or the same interpreter something
+/// else, and takes connections elsewhere than at `port` (the server's) on sockets that the other
+/// does not have. Such as a store that whoever starts the server has started as well. `askers`:
+/// where sockets are looked for; a socket that was handed over stays in the network namespace in
+/// which it was opened.
 pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
     let program = |pid: u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -115,26 +119,29 @@ pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<
 /// Network namespaces that are looked into beside the server's own, at most.
 const NETWORKS_MAX: usize = 16;
 
-/// Network namespaces of this machine beside that of the process `pid` (of containers, say), each by one process in it, as far as this user
-/// may tell.
+/// Network namespaces of this machine beside that of the process `pid` (of containers, say), each
+/// by one process in it, as far as this user may tell.
 pub fn other_networks(pid: u32) -> Vec<u32> {
     let mut seen: BTreeSet<(u64, u64)> = network_of(pid).into_iter().collect();
     let all = numbers_in("/proc").unwrap_or_default().into_iter();
     all.filter(|pid| network_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
 }
 
-/// The way to the sockets of whoever may listen on `address` on this machine: in our own network namespace where the address is ours, else
-/// in that of a container, say, that has the address and a listener there; `None` where nobody has that is seen.
+/// The way to the sockets of whoever may listen on `address` on this machine: in our own network
+/// namespace where the address is ours, else in that of a container, say, that has the address and
+/// a listener there; `None` where nobody has that is seen.
 pub fn asker_at(address: SocketAddr) -> io::Result<Option<Asker>> {
     if is_local(&address.ip()) { Asker::open().map(Some) } else { Ok(asker_elsewhere(address)) }
 }
 
-/// Whether `address` is one of this machine's, be it that of a container in which somebody listens there.
+/// Whether `address` is one of this machine's, be it that of a container in which somebody listens
+/// there.
 pub fn is_of_this_machine(address: SocketAddr) -> bool {
     is_local(&address.ip()) || asker_elsewhere(address).is_some()
 }
 
-/// The way to another network namespace that has `address` and a listener there, as far as this user may look.
+/// The way to another network namespace that has `address` and a listener there, as far as this
+/// user may look.
 fn asker_elsewhere(address: SocketAddr) -> Option<Asker> {
     let there = move || {
         let mut asker = Asker::open()?;
@@ -164,7 +171,8 @@ impl NetworkSockets {
         Ok(NetworkSockets { listening, ends })
     }
 
-    /// Who takes the connection that another end here or elsewhere sees as `local` and `remote`: inodes of the connection and of who listens.
+    /// Who takes the connection that another end here or elsewhere sees as `local` and `remote`:
+    /// inodes of the connection and of who listens.
     fn taking(&self, (local, remote): &(SocketAddr, SocketAddr)) -> Option<Vec<u32>> {
         let to = self.ends.get(&(*remote, *local))?;
         let listeners = self.listening.get(&remote.port())?;
@@ -182,16 +190,18 @@ impl NetworkSockets {
 pub struct Behind {
     /// The processes.
     pub pids: BTreeSet<u32>,
-    /// Those that take the server's own connections, by what these lead to: an address, or the name of a unix socket.
+    /// Those that take the server's own connections, by what these lead to: an address, or the name
+    /// of a unix socket.
     pub takers: BTreeMap<String, u32>,
 }
 
-/// The processes on this machine that the processes `server` have connections to, over TCP or unix sockets, or ask at one of the addresses
-/// `asked` (in its network namespace, over connections too short to be found here), and those that
-/// these have connections to in turn, each with the processes of whoever listens there; without `server` itself, the branch
-/// of `without`, and what reaches them through `port`, which is the server's own. `askers`: of the server's network namespace first, then
-/// of others. Only connections that were opened by them
-/// count. Of a process that the server descends from (a supervisor that takes its output) the family is everybody's: it
+/// The processes on this machine that the processes `server` have connections to, over TCP or unix
+/// sockets, or ask at one of the addresses `asked` (in its network namespace, over connections too
+/// short to be found here), and those that these have connections to in turn, each with the
+/// processes of whoever listens there; without `server` itself, the branch of `without`, and what
+/// reaches them through `port`, which is the server's own. `askers`: of the server's network
+/// namespace first, then of others. Only connections that were opened by them count. Of a process
+/// that the server descends from (a supervisor that takes its output) the family is everybody's: it
 /// counts alone.
 fn downstream(
     askers: &mut [Asker],
@@ -210,8 +220,8 @@ fn downstream(
             Err(_) => {}
         }
     }
-    // From who opened a connection to who took it, as far as both are on this machine: inodes, and those of who listens there. Without
-    // the former it is the server.
+    // From who opened a connection to who took it, as far as both are on this machine: inodes, and
+    // those of who listens there. Without the former it is the server.
     let mut pairs: Vec<(Option<u32>, Vec<u32>, String)> = Vec::new();
     for (number, network) in networks.iter().enumerate() {
         for (ends, from) in network.opened() {
@@ -234,7 +244,8 @@ fn downstream(
     let held = all_holders(&wanted)?;
     let parents: BTreeMap<u32, u32> = processes()?.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let holders_of = |inodes: &[u32]| -> Vec<u32> {
-        // A service manager keeps a copy of the sockets that it hands over, and its family is everybody.
+        // A service manager keeps a copy of the sockets that it hands over, and its family is
+        // everybody.
         inodes.iter().filter_map(|inode| held.get(inode)).flatten().copied().filter(|pid| *pid != 1).collect()
     };
     let ours: BTreeSet<u32> =
@@ -276,8 +287,8 @@ pub fn behind(server: &BTreeSet<u32>, asked: &BTreeSet<SocketAddr>, port: u16, w
     downstream(&mut askers, server, asked, port, without)
 }
 
-/// A connection over a unix socket, by the inodes of its ends, and what it was opened to. Both ends are in the network namespace of who
-/// opened it; who listens at a path may be in another.
+/// A connection over a unix socket, by the inodes of its ends, and what it was opened to. Both ends
+/// are in the network namespace of who opened it; who listens at a path may be in another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixLink {
     /// Of who opened it.
@@ -296,15 +307,17 @@ impl UnixLink {
         shown_name(&self.bytes)
     }
 
-    /// Whether it was opened to `listener`, which is in the same network namespace (`is_near`) or in another: others there may have
-    /// sockets of the same name, and names that are no files lead nowhere else.
+    /// Whether it was opened to `listener`, which is in the same network namespace (`is_near`) or
+    /// in another: others there may have sockets of the same name, and names that are no files lead
+    /// nowhere else.
     pub fn leads_to(&self, listener: &UnixSocket, is_near: bool) -> bool {
         self.bytes == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
     }
 }
 
-/// The connections over unix sockets: who opened one has no name of its own, who took it its listener's. None where the kernel does
-/// not tell. A pair of sockets that was made as one has no name on either side, and stays within a family.
+/// The connections over unix sockets: who opened one has no name of its own, who took it its
+/// listener's. None where the kernel does not tell. A pair of sockets that was made as one has no
+/// name on either side, and stays within a family.
 pub fn unix_links(asker: &mut Asker) -> Vec<UnixLink> {
     linked(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
 }
@@ -321,7 +334,8 @@ fn linked(connected: &[UnixSocket]) -> Vec<UnixLink> {
         .collect()
 }
 
-/// From who opened a connection over a unix socket to who took it: inodes, and those of who listens there; and its name.
+/// From who opened a connection over a unix socket to who took it: inodes, and those of who listens
+/// there; and its name.
 fn unix_pairs(askers: &mut [Asker]) -> Vec<(u32, Vec<u32>, String)> {
     let listening: Vec<Vec<UnixSocket>> =
         askers.iter_mut().map(|asker| asker.unix_sockets(states::LISTEN).unwrap_or_default()).collect();
@@ -378,8 +392,8 @@ pub fn roots(pids: &[u32], parent_of: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
     pids.iter().copied().filter(|pid| parent_of(*pid).is_none_or(|parent| !pids.contains(&parent))).collect()
 }
 
-/// The processes and all their descendants, without the branch that begins at `without` (and without what cannot be
-/// reached then). Ascending.
+/// The processes and all their descendants, without the branch that begins at `without` (and
+/// without what cannot be reached then). Ascending.
 pub fn families(roots: &[u32], without: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     parents.iter().for_each(|(pid, parent)| children.entry(*parent).or_default().push(*pid));
@@ -462,7 +476,8 @@ mod tests {
             socket(2, Some(1), "/run/store", Some(70)),
             socket(3, Some(4), "", None),
             socket(4, Some(3), "@store", None),
-            // A pair that was made as one, one that nobody has accepted, and one whose other end is gone.
+            // A pair that was made as one, one that nobody has accepted, and one whose other end is
+            // gone.
             socket(5, Some(6), "", None),
             socket(6, Some(5), "", None),
             socket(7, None, "", None),

@@ -1,8 +1,9 @@
-//! Reading what the kernel tells of processes, the host, control groups and sockets, cheaply enough for ten times a
-//! second.
+//! Reading what the kernel tells of processes, the host, control groups and sockets, cheaply enough
+//! for ten times a second.
 //!
-//! Parsers are plain functions over bytes that give `None` for what they do not understand; a [`ProcFile`] keeps its file
-//! open and reads it again from the start. Which process is of interest, and what a reading means, is for others.
+//! Parsers are plain functions over bytes that give `None` for what they do not understand; a
+//! [`ProcFile`] keeps its file open and reads it again from the start. Which process is of
+//! interest, and what a reading means, is for others.
 
 pub mod cgroup;
 pub mod host;
@@ -20,7 +21,8 @@ use std::path::Path;
 /// Files of /proc and /sys that are longer than this are cut: nothing read here is.
 const LENGTH_MAX: usize = 1 << 20;
 
-/// A file of /proc or /sys, kept open. Of a process that is gone the reading fails, even if its number was given again.
+/// A file of /proc or /sys, kept open. Of a process that is gone the reading fails, even if its
+/// number was given again.
 #[derive(Debug)]
 pub struct ProcFile {
     file: File,
@@ -51,14 +53,16 @@ impl ProcFile {
                 }
                 buffer.resize(length * 2, 0);
             } else if length > 0 && length < 1024 {
-                // A short file of /proc comes whole with the first read: the second, which would say so, is saved.
+                // A short file of /proc comes whole with the first read: the second, which would
+                // say so, is saved.
                 return Ok(&buffer[..length]);
             }
         }
     }
 }
 
-/// The number at the start of `text` (after spaces), and what follows it. Numbers too large for 64 bits are not numbers.
+/// The number at the start of `text` (after spaces), and what follows it. Numbers too large for 64
+/// bits are not numbers.
 pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -1,5 +1,5 @@
-//! What the kernel tells of a process and its threads: `/proc/PID/{stat,task,status,schedstat,limits,fd}` and its CPU
-//! clock.
+//! What the kernel tells of a process and its threads:
+//! `/proc/PID/{stat,task,status,schedstat,limits,fd}` and its CPU clock.
 
 use super::{ProcFile, field, fields, keyed, number};
 use crate::check;
@@ -40,8 +40,8 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Whether the process has ended, and only waits to be waited for. One whose first thread alone has ended has not:
-    /// the others work on and hold what is open.
+    /// Whether the process has ended, and only waits to be waited for. One whose first thread alone
+    /// has ended has not: the others work on and hold what is open.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
@@ -176,7 +176,8 @@ pub fn parse_wait_place(text: &[u8]) -> Option<WaitsFor> {
     Some(WAIT_PLACES.iter().find(|(_, places)| is(places)).map_or(WaitsFor::Other, |(waits_for, _)| *waits_for))
 }
 
-/// Where in memory a thread waits to be woken by another (a futex), and whether it goes on by itself after a time.
+/// Where in memory a thread waits to be woken by another (a futex), and whether it goes on by
+/// itself after a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakingPlace {
     /// Its address: those who wait for one thing have the same.
@@ -208,8 +209,9 @@ pub fn parse_files_max(text: &[u8]) -> Option<u64> {
     if soft == b"unlimited" { Some(u64::MAX) } else { field(Some(soft)) }
 }
 
-/// Open files in the table of `table`, a process or one of its threads ([`file_tables`]): of the kernel's own count where
-/// it gives one (Linux 6.2), else by counting, which is slow for a server with many connections.
+/// Open files in the table of `table`, a process or one of its threads ([`file_tables`]): of the
+/// kernel's own count where it gives one (Linux 6.2), else by counting, which is slow for a server
+/// with many connections.
 pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
     let folder = files_folder(pid, table);
     let counted = std::fs::metadata(&folder)?.len();
@@ -224,11 +226,13 @@ pub fn files_folder(pid: u32, table: u32) -> String {
     if pid == table { format!("/proc/{pid}/fd") } else { format!("/proc/{pid}/task/{table}/fd") }
 }
 
-/// The tables of open files that a process has, each by one thread that uses it: the process itself first, then threads
-/// that have one of their own (such as [`own_file_table`](crate::process::own_file_table) gives). Where threads may not be
-/// compared, only the first.
+/// The tables of open files that a process has, each by one thread that uses it: the process itself
+/// first, then threads that have one of their own (such as
+/// [`own_file_table`](crate::process::own_file_table) gives). Where threads may not be compared,
+/// only the first.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
-    // The kernel's comparison is an order, the same for as long as the tables live: known ones are found by halves.
+    // The kernel's comparison is an order, the same for as long as the tables live: known ones are
+    // found by halves.
     let mut known = vec![pid];
     for thread in threads {
         let place = known.binary_search_by(|table| compare_files(*table, thread).unwrap_or(Ordering::Equal));
@@ -240,7 +244,8 @@ pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     known
 }
 
-/// How the tables of two threads are ordered; `None` where that is not told, as of a thread that has ended.
+/// How the tables of two threads are ordered; `None` where that is not told, as of a thread that
+/// has ended.
 fn compare_files(a: u32, b: u32) -> Option<Ordering> {
     const KCMP_FILES: libc::c_long = 2;
     if a == b {
@@ -256,7 +261,8 @@ fn compare_files(a: u32, b: u32) -> Option<Ordering> {
     }
 }
 
-/// The CPU clock of a process: all its threads, dead ones too, in ns. Any process may read any other's.
+/// The CPU clock of a process: all its threads, dead ones too, in ns. Any process may read any
+/// other's.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock {
     clock: libc::clockid_t,
@@ -274,7 +280,8 @@ impl CpuClock {
         }
     }
 
-    /// CPU time so far in ns. What a thread does right now is added at the next tick of the kernel's (1 to 10 ms).
+    /// CPU time so far in ns. What a thread does right now is added at the next tick of the
+    /// kernel's (1 to 10 ms).
     pub fn read_ns(&self) -> io::Result<u64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is a valid place for a timespec.

@@ -1,5 +1,5 @@
-//! TCP sockets as the kernel knows them, by netlink (`sock_diag`, what `ss` uses): accept queues of listeners, and for
-//! connections their ends, queues, owners and what held sending back.
+//! TCP sockets as the kernel knows them, by netlink (`sock_diag`, what `ss` uses): accept queues of
+//! listeners, and for connections their ends, queues, owners and what held sending back.
 
 use super::unix_diag::{self, UnixSocket};
 use crate::check;
@@ -11,7 +11,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 pub mod states {
     /// Connections.
     pub const ESTABLISHED: u32 = 1 << 1;
-    /// Connections that are over, whose port is kept for a minute by the end that closed first (RFC 9293, 3.6.1).
+    /// Connections that are over, whose port is kept for a minute by the end that closed first (RFC
+    /// 9293, 3.6.1).
     pub const TIME_WAIT: u32 = 1 << 6;
     /// Sockets that take connections.
     pub const LISTEN: u32 = 1 << 10;
@@ -54,13 +55,15 @@ impl SendTime {
 /// One socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketRow {
-    /// The table of the kernel that it is in: a socket for both IP versions is in that of IPv6, whatever its addresses.
+    /// The table of the kernel that it is in: a socket for both IP versions is in that of IPv6,
+    /// whatever its addresses.
     pub version: Version,
     /// The own end.
     pub local: SocketAddr,
     /// The other end; zeros for a listener.
     pub remote: SocketAddr,
-    /// Of a listener: connections that wait to be accepted. Of a connection: bytes that wait to be read.
+    /// Of a listener: connections that wait to be accepted. Of a connection: bytes that wait to be
+    /// read.
     pub receive_queue: u32,
     /// Of a listener: the backlog, how many may wait. Of a connection: bytes not yet acknowledged.
     pub send_queue: u32,
@@ -70,19 +73,22 @@ pub struct SocketRow {
     pub inode: u32,
     /// Of a connection, if asked for and told.
     pub send_time: Option<SendTime>,
-    /// Of a connection, if asked for and told: something was sent after the last that came, so that an answer is waited for. Of
-    /// what is answered within a tick of the kernel's (up to 10 ms) it is seen where a message is one segment.
+    /// Of a connection, if asked for and told: something was sent after the last that came, so that
+    /// an answer is waited for. Of what is answered within a tick of the kernel's (up to 10 ms) it
+    /// is seen where a message is one segment.
     pub awaits_answer: Option<bool>,
-    /// Of a connection, if asked for and told: segments with data that were sent on it, modulo 2^32 (Linux 4.6).
+    /// Of a connection, if asked for and told: segments with data that were sent on it, modulo 2^32
+    /// (Linux 4.6).
     pub segments_sent: Option<u32>,
-    /// Of a connection, if asked for and told: how long ago data came, where nothing was sent since, ms (in ticks of the kernel's).
+    /// Of a connection, if asked for and told: how long ago data came, where nothing was sent
+    /// since, ms (in ticks of the kernel's).
     pub came_ago_ms: Option<u32>,
     /// Of a connection, if asked for and told: bytes that have come in over its life (Linux 4.1).
     pub bytes_received: Option<u64>,
 }
 
-/// Which connections to tell of. Filtering is done by the kernel, so that thousands that are not of interest cost
-/// nothing to carry over.
+/// Which connections to tell of. Filtering is done by the kernel, so that thousands that are not of
+/// interest cost nothing to carry over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// All.
@@ -93,7 +99,8 @@ pub enum Filter {
     NeitherPort(u16),
 }
 
-/// The kernel keeps the sockets of each IP version apart, and going through a table takes a while even if it is empty.
+/// The kernel keeps the sockets of each IP version apart, and going through a table takes a while
+/// even if it is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "they say it themselves")]
 pub enum Version {
@@ -127,8 +134,8 @@ pub(super) fn network_of(pid: u32) -> io::Result<(u64, u64)> {
     std::fs::metadata(format!("/proc/{pid}/ns/net")).map(|it| (it.dev(), it.ino()))
 }
 
-/// Does something in the network of the process `pid`. A thread of its own goes there and ends there, so that nothing else of ours is
-/// moved.
+/// Does something in the network of the process `pid`. A thread of its own goes there and ends
+/// there, so that nothing else of ours is moved.
 pub(super) fn in_network_of<T: Send + 'static>(
     pid: u32,
     task: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -158,8 +165,9 @@ impl Asker {
         Ok(Asker { socket, buffer: vec![0; 64 << 10], sequence: 0 })
     }
 
-    /// Opens the way in the network of the process `pid`, which is another one where that is in a container: a socket belongs to the
-    /// network that it was made in. Where that is not allowed, in our own.
+    /// Opens the way in the network of the process `pid`, which is another one where that is in a
+    /// container: a socket belongs to the network that it was made in. Where that is not allowed,
+    /// in our own.
     pub fn open_beside(pid: u32) -> io::Result<Asker> {
         Asker::open_in(pid).or_else(|_| Asker::open())
     }
@@ -179,7 +187,8 @@ impl Asker {
         Ok([beside].into_iter().chain(if is_ours { None } else { Asker::open().ok() }).collect())
     }
 
-    /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see [`SocketRow::send_time`].
+    /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see
+    /// [`SocketRow::send_time`].
     pub fn each(
         &mut self,
         versions: &[Version],
@@ -206,9 +215,9 @@ impl Asker {
         Ok(())
     }
 
-    /// The socket that takes connections to `address`: bound to it, or to every address. Asked of the kernel's hash table,
-    /// as an incoming connection is, so it costs the same however many sockets there are. Of several that share the port
-    /// it is any one.
+    /// The socket that takes connections to `address`: bound to it, or to every address. Asked of
+    /// the kernel's hash table, as an incoming connection is, so it costs the same however many
+    /// sockets there are. Of several that share the port it is any one.
     pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<SocketRow>> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request_one(address, self.sequence);
@@ -317,8 +326,8 @@ fn request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequen
     out
 }
 
-/// The filter in the kernel's little language: operations that jump ahead by `yes` or `no` bytes. Ending exactly at the
-/// end accepts, jumping four bytes beyond it rejects.
+/// The filter in the kernel's little language: operations that jump ahead by `yes` or `no` bytes.
+/// Ending exactly at the end accepts, jumping four bytes beyond it rejects.
 fn bytecode(filter: Filter) -> Vec<u8> {
     const JMP: u8 = 1;
     const LOCAL_GE: u8 = 2;
@@ -376,7 +385,8 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Reads netlink messages about TCP sockets as they came in one piece. What is cut or unknown is passed over.
+/// Reads netlink messages about TCP sockets as they came in one piece. What is cut or unknown is
+/// passed over.
 pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> DumpProgress {
     messages(bytes, sequence, &mut |payload| {
         if let Some(socket) = parse_socket(payload) {
@@ -467,10 +477,12 @@ fn parse_send_time(info: &[u8]) -> Option<SendTime> {
 /// An acknowledgement without an answer comes at most so long after what it is for, ms.
 const PUT_OFF_MS_MAX: u32 = 300;
 
-/// By how long ago something was sent, and something came, in ms of `struct tcp_info`. Where it was in the same tick, either the answer
-/// came at once, or the next request left as soon as it came (a pool that is always in use, or a transaction): then an acknowledgement
-/// came for it by itself when no answer did; or more segments with data have been sent than came, as far as a request is one of them
-/// and an answer, too. What keeps a connection alive is acknowledged by itself as well, much later.
+/// By how long ago something was sent, and something came, in ms of `struct tcp_info`. Where it was
+/// in the same tick, either the answer came at once, or the next request left as soon as it came (a
+/// pool that is always in use, or a transaction): then an acknowledgement came for it by itself
+/// when no answer did; or more segments with data have been sent than came, as far as a request is
+/// one of them and an answer, too. What keeps a connection alive is acknowledged by itself as well,
+/// much later.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
     let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= PUT_OFF_MS_MAX;

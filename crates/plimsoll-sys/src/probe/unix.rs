@@ -1,4 +1,5 @@
-//! Unix sockets that listen, by netlink; where the kernel has none of that, by `/proc/net/unix`. Which process holds one is for [`super::listener`].
+//! Unix sockets that listen, by netlink; where the kernel has none of that, by `/proc/net/unix`.
+//! Which process holds one is for [`super::listener`].
 
 use super::sockets::{Asker, states};
 use super::unix_diag::UnixSocket;
@@ -18,7 +19,8 @@ pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
     };
     let whole = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();
-    // A file may be bound under a name of another folder, or a link: its number tells, with its own name as a check.
+    // A file may be bound under a name of another folder, or a link: its number tells, with its own
+    // name as a check.
     let file = std::fs::metadata(path).ok().map(|metadata| metadata.ino() as u32);
     let last = |name: &[u8]| name.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
     let wanted_last = real.as_deref().unwrap_or(Path::new(path)).file_name().map(|name| name.as_bytes().to_vec());
@@ -28,7 +30,8 @@ pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
             return socket.name == path.as_bytes();
         }
         let same_name = named(Path::new(path)) || [&whole, &real].into_iter().flatten().any(|path| named(path));
-        // Of a socket that was bound there before, and whose file was replaced, the name alone is left.
+        // Of a socket that was bound there before, and whose file was replaced, the name alone is
+        // left.
         match (socket.file, file) {
             (Some(theirs), Some(file)) => theirs == file && (same_name || last(&socket.name) == wanted_last),
             _ => same_name,
@@ -40,7 +43,8 @@ pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
 /// The listeners in the text of `/proc/net/unix`.
 pub fn parse_list(text: &[u8]) -> Vec<UnixSocket> {
     let line = |line: &[u8]| {
-        // Num: RefCount Protocol Flags Type St Inode Path, separated by single or more spaces; the path may hold more.
+        // Num: RefCount Protocol Flags Type St Inode Path, separated by single or more spaces; the
+        // path may hold more.
         let mut rest = line;
         let mut next = || {
             rest = rest.trim_ascii_start();

@@ -1,4 +1,5 @@
-//! Unix sockets and connections over them as netlink tells them (`unix_diag`): the question and its answers, as bytes.
+//! Unix sockets and connections over them as netlink tells them (`unix_diag`): the question and its
+//! answers, as bytes.
 
 const UDIAG_SHOW_NAME: u32 = 0x01;
 const UDIAG_SHOW_VFS: u32 = 0x02;
@@ -15,14 +16,16 @@ const MESSAGE: usize = 16;
 pub struct UnixSocket {
     /// The number in `/proc/PID/fd/N -> socket:[inode]`.
     pub inode: u32,
-    /// What it was bound to: a path as it was given then, or, after `@`, a name that is no file's. A connection that was
-    /// accepted has its listener's name, one that was opened usually none (empty).
+    /// What it was bound to: a path as it was given then, or, after `@`, a name that is no file's.
+    /// A connection that was accepted has its listener's name, one that was opened usually none
+    /// (empty).
     pub name: Vec<u8>,
     /// The number of its file, where it has one and the kernel tells.
     pub file: Option<u32>,
     /// Of a connection: the other end's number, where the kernel tells.
     pub peer: Option<u32>,
-    /// Of a listener: connections that wait to be accepted; of a connection: bytes that were not read. Where the kernel tells.
+    /// Of a listener: connections that wait to be accepted; of a connection: bytes that were not
+    /// read. Where the kernel tells.
     pub receive_queue: Option<u32>,
 }
 
@@ -101,7 +104,8 @@ mod tests {
         assert_eq!((whole.inode, whole.name.as_slice()), (77, &b"@name"[..]));
         assert_eq!(whole.file, Some(u32::from_ne_bytes([5, 0, 0, 0])));
         assert_eq!(whole.receive_queue, Some(u32::from_ne_bytes([9, 0, 0, 0])));
-        // Cut anywhere, and with any length in an attribute, it is read or not, and never beyond its end.
+        // Cut anywhere, and with any length in an attribute, it is read or not, and never beyond
+        // its end.
         for end in 0..payload.len() {
             let _ = parse_message(&payload[..end]);
         }

@@ -1,14 +1,17 @@
-//! The functions of a program or library ([`Functions`]), by the tables of its ELF file (64 bits, little-endian): Go's own table where
-//! there is one, else the symbols, else those that it offers to others; and where their frames lie.
+//! The functions of a program or library ([`Functions`]), by the tables of its ELF file (64 bits,
+//! little-endian): Go's own table where there is one, else the symbols, else those that it offers
+//! to others; and where their frames lie.
 //!
-//! Names stay in the file and are read when they are asked for: the symbols of a large program are a hundred megabytes.
+//! Names stay in the file and are read when they are asked for: the symbols of a large program are
+//! a hundred megabytes.
 
 use super::frames::{FrameRule, FrameTable, LoadedBytes};
 use super::go::{GoFunctions, GoPlaces};
 use super::parted::{PartedBytes, number_at};
 use std::borrow::Cow;
 
-/// Parts of a file that are loaded, sections, symbols and bytes of section names: more than any program has.
+/// Parts of a file that are loaded, sections, symbols and bytes of section names: more than any
+/// program has.
 const SEGMENTS_MAX: u64 = 256;
 const SECTIONS_MAX: u64 = 4096;
 const SYMBOLS_MAX: u64 = 4 << 20;
@@ -41,7 +44,8 @@ struct Symbol {
     name: u32,
 }
 
-/// A section: where in the file, how long, its address, the section that belongs to it, and its kind.
+/// A section: where in the file, how long, its address, the section that belongs to it, and its
+/// kind.
 struct Section {
     name: String,
     kind: u64,
@@ -200,7 +204,8 @@ fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> O
     let of = |part: &[u8]| {
         let kind = number_at(part, 4, 1)? & 15;
         let (section, address) = (number_at(part, 6, 2)?, number_at(part, 8, 8)?);
-        // One without a length reaches as far as its section: what lies behind it (such as the table of calls to libraries) is not its.
+        // One without a length reaches as far as its section: what lies behind it (such as the
+        // table of calls to libraries) is not its.
         let section_end = sections.get(section as usize).map_or(0, |it| it.address.saturating_add(it.size));
         let size = number_at(part, 16, 8)?;
         let size = if size == 0 { section_end.saturating_sub(address).min(REACH_MAX) } else { size };

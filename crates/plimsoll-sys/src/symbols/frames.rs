@@ -1,24 +1,30 @@
-//! Who called, where code keeps no frame pointers ([`walk`]): by what compilers write down for exceptions and debuggers of where a
-//! function's frame lies at each of its instructions ([`FrameTable`]: `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, with
-//! the call frame instructions of DWARF 5, 6.4; registers as the x86-64 psABI numbers them).
+//! Who called, where code keeps no frame pointers ([`walk`]): by what compilers write down for
+//! exceptions and debuggers of where a function's frame lies at each of its instructions
+//! ([`FrameTable`]: `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, with the call frame
+//! instructions of DWARF 5, 6.4; registers as the x86-64 psABI numbers them).
 //!
-//! The innermost functions of a stack have the least of frames: the C library's, the kernel's page for clocks (vDSO) and whatever calls
-//! nobody. A chain by frame pointers leaves out who called them, which is who spends the time.
+//! The innermost functions of a stack have the least of frames: the C library's, the kernel's page
+//! for clocks (vDSO) and whatever calls nobody. A chain by frame pointers leaves out who called
+//! them, which is who spends the time.
 //!
-//! Followed are the stack and the frame pointer alone. Frames that are found by an expression, or by another register, end it: no
-//! caller is better than a wrong one. Not here: which file lies at an address.
+//! Followed are the stack and the frame pointer alone. Frames that are found by an expression, or
+//! by another register, end it: no caller is better than a wrong one. Not here: which file lies at
+//! an address.
 
 use super::parted::number_at;
 use crate::sampling::StackTop;
 use std::borrow::Cow;
 
-/// Most callers that are looked for: what is known of the stack has no room for more that are of interest.
+/// Most callers that are looked for: what is known of the stack has no room for more that are of
+/// interest.
 const CALLERS_MAX: usize = 16;
-/// What is read of one function's part of the table, and of what functions share: more than any has.
+/// What is read of one function's part of the table, and of what functions share: more than any
+/// has.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
 /// How deep states may be remembered.
 const REMEMBERED_MAX: usize = 16;
-/// The one way in which linkers write the header: version 1, then where the table is, how long, and what in it, 4 bytes each.
+/// The one way in which linkers write the header: version 1, then where the table is, how long, and
+/// what in it, 4 bytes each.
 const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 const FRAME_POINTER: u64 = 6;
@@ -211,7 +217,8 @@ impl TableReader<'_> {
         (at <= self.bytes.len()).then_some(())
     }
 
-    /// A number in pieces of 7 bits (LEB128), how many bits that were, and whether it is negative, were it signed.
+    /// A number in pieces of 7 bits (LEB128), how many bits that were, and whether it is negative,
+    /// were it signed.
     fn pieces(&mut self) -> Option<(u64, u32, bool)> {
         let (mut sum, mut bits) = (0u64, 0);
         loop {
@@ -250,8 +257,8 @@ impl TableReader<'_> {
         Some(from.wrapping_add(number))
     }
 
-    /// Carries instructions out: all, or for `at`, a function's start and a place in it, those up to that place. `None`: one is not
-    /// known.
+    /// Carries instructions out: all, or for `at`, a function's start and a place in it, those up
+    /// to that place. `None`: one is not known.
     fn run(
         &mut self,
         shared: &SharedFrames,
@@ -329,8 +336,8 @@ impl TableReader<'_> {
     }
 }
 
-/// The place that was caught, then its callers, as far as `rule` and what is known of the stack reach. `rule` gets a place and whether it
-/// is one to which a call returns.
+/// The place that was caught, then its callers, as far as `rule` and what is known of the stack
+/// reach. `rule` gets a place and whether it is one to which a call returns.
 pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>, into: &mut Vec<u64>) {
     let word = |address: u64| number_at(top.bytes, usize::try_from(address.checked_sub(top.stack)?).ok()?, 8);
     into.clear();
@@ -354,8 +361,8 @@ pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>
     }
 }
 
-/// Adds to the callers that were walked to those of a chain by frame pointers that lie beyond: what follows in it on the last place that
-/// both have.
+/// Adds to the callers that were walked to those of a chain by frame pointers that lie beyond: what
+/// follows in it on the last place that both have.
 pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
     let mut beyond = 0;
     for place in walked.iter() {

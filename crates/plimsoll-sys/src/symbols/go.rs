@@ -1,10 +1,13 @@
-//! The table of functions that every Go program carries for its own tracebacks (`.gopclntab`), stripped or not, as Go writes it since
-//! 1.18. Since 1.26 it does not say where the code begins: that stands in the module's data.
+//! The table of functions that every Go program carries for its own tracebacks (`.gopclntab`),
+//! stripped or not, as Go writes it since 1.18. Since 1.26 it does not say where the code begins:
+//! that stands in the module's data.
 //!
 //! ```text
 //! table = magic (u32) 0 0 quantum (u8) pointer size (u8)
-//!         functions, files, start of code, then offsets of: names, units, files, lines, functions (each of pointer size)
-//! functions = (entry - start of code, offset of what is known of it) (u32, u32) x count, end of code
+//!         functions, files, start of code, then offsets of: names, units, files, lines,
+//!         functions (each of pointer size)
+//! functions = (entry - start of code, offset of what is known of it) (u32, u32) x count,
+//!             end of code
 //! what is known = entry (u32), offset of its name (u32), ...
 //! ```
 
@@ -16,8 +19,9 @@ const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
 const FUNCTIONS_MAX: u64 = 4 << 20;
 /// What is read of a name.
 const NAME_BYTES: usize = 512;
-/// Where in the module's data the start of its code stands, in words of 8 bytes: behind the header's address, six slices, the table by
-/// which functions are found, and the first and last address.
+/// Where in the module's data the start of its code stands, in words of 8 bytes: behind the
+/// header's address, six slices, the table by which functions are found, and the first and last
+/// address.
 const MODULE_TEXT_WORD: u64 = 22;
 
 /// The table.
@@ -45,7 +49,8 @@ pub(super) struct GoPlaces {
 }
 
 impl GoFunctions {
-    /// The table of a file; `None` of another version, or where it is not known where the code begins.
+    /// The table of a file; `None` of another version, or where it is not known where the code
+    /// begins.
     pub(super) fn read<P: PartedBytes + ?Sized>(file: &P, places: &GoPlaces) -> Option<GoFunctions> {
         let (at, length) = places.table;
         let head = file.part(at, 8 + 8 * 8);

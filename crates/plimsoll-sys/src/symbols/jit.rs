@@ -1,5 +1,6 @@
-//! What a just-in-time compiler has written down of its code for profilers: `/tmp/perf-PID.map`, a line `START SIZE NAME` (both
-//! hexadecimal) a function. Node.js (`--perf-basic-prof`), Python (`-X perf`) and agents of the JVM write it.
+//! What a just-in-time compiler has written down of its code for profilers: `/tmp/perf-PID.map`, a
+//! line `START SIZE NAME` (both hexadecimal) a function. Node.js (`--perf-basic-prof`), Python (`-X
+//! perf`) and agents of the JVM write it.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,8 +20,8 @@ pub struct JitNames {
 }
 
 impl JitNames {
-    /// Reads those of a process, as it sees its files, if there is more than before. There are none where there is no such file, or
-    /// where another user than the process's has written it.
+    /// Reads those of a process, as it sees its files, if there is more than before. There are none
+    /// where there is no such file, or where another user than the process's has written it.
     pub fn refresh(&mut self, pid: u32) {
         // The number that the process has for itself is the last one.
         let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -40,7 +41,8 @@ impl JitNames {
         *self = JitNames { length, ..JitNames::parse(bytes) };
     }
 
-    /// Those in the text of such a file; a line that is not understood is passed over, and of code in the same place the last is meant.
+    /// Those in the text of such a file; a line that is not understood is passed over, and of code
+    /// in the same place the last is meant.
     pub fn parse(bytes: Vec<u8>) -> JitNames {
         let mut ranges = Vec::new();
         let mut at = 0;

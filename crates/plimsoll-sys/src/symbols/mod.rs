@@ -1,8 +1,9 @@
-//! What lies at an address of a process ([`Symbols`]): the name of the function, by the process's memory map, the tables of the
-//! files that are mapped, and what a just-in-time compiler has written down of its code; and who called it.
+//! What lies at an address of a process ([`Symbols`]): the name of the function, by the process's
+//! memory map, the tables of the files that are mapped, and what a just-in-time compiler has
+//! written down of its code; and who called it.
 //!
-//! Names are cleaned of control characters and cut. Files are looked at by parts and only as far as is needed; what is larger
-//! than any program has no names. Not here: what a function is for.
+//! Names are cleaned of control characters and cut. Files are looked at by parts and only as far as
+//! is needed; what is larger than any program has no names. Not here: what a function is for.
 
 mod elf;
 mod frames;
@@ -74,15 +75,16 @@ impl Symbols {
         self.addresses = self.processes.values().map(|process| process.names.len() + process.frames.len()).sum();
     }
 
-    /// Reads the tables of the files that a process runs, so that nothing is to be read while a load is under way.
+    /// Reads the tables of the files that a process runs, so that nothing is to be read while a
+    /// load is under way.
     pub fn prepare(&mut self, pid: u32) {
         self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
         let mappings = self.processes.get(&pid).map(|process| process.mappings.clone()).unwrap_or_default();
         mappings.iter().filter(|mapping| mapping.is_file()).for_each(|mapping| _ = self.functions(pid, mapping));
     }
 
-    /// The function at an address; `is_caller`: the address is where a call returns to, which may lie behind its function. `None`: there
-    /// is no code.
+    /// The function at an address; `is_caller`: the address is where a call returns to, which may
+    /// lie behind its function. `None`: there is no code.
     pub fn name(&mut self, pid: u32, address: u64, is_caller: bool) -> Option<Arc<str>> {
         let at = if is_caller { address.checked_sub(1)? } else { address };
         let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
@@ -90,7 +92,8 @@ impl Symbols {
             return known.clone();
         }
         let Some(mapping) = process.mapping(pid, at).cloned() else {
-            // Of code that is being written the memory may not be run at the moment at which it was looked at.
+            // Of code that is being written the memory may not be run at the moment at which it was
+            // looked at.
             return process.jit.at(at).map(|name| Arc::from(without_folders(&clean(name))));
         };
         if !mapping.is_file() {
@@ -114,8 +117,9 @@ impl Symbols {
         self.processes.get_mut(&pid)
     }
 
-    /// The place that was caught, then its callers: those that the top of its stack tells where their code has no frame pointers, and
-    /// those of `chain` beyond. `into` is room that is used again.
+    /// The place that was caught, then its callers: those that the top of its stack tells where
+    /// their code has no frame pointers, and those of `chain` beyond. `into` is room that is used
+    /// again.
     pub fn callers(&mut self, pid: u32, top: &StackTop, chain: &[u64], into: &mut Vec<u64>) {
         frames::walk(top, |place, is_caller| self.frame(pid, place, is_caller), into);
         frames::join(into, chain);
@@ -185,7 +189,8 @@ impl Symbols {
 fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let is_program = program.is_some_and(|program| program.as_os_str().as_encoded_bytes() == mapping.path.as_bytes());
-    // The program can be read even where it was replaced on disk; libraries lie where the process sees them.
+    // The program can be read even where it was replaced on disk; libraries lie where the process
+    // sees them.
     let path = match is_program {
         true => PathBuf::from(format!("/proc/{pid}/exe")),
         false => PathBuf::from(format!("/proc/{pid}/root{}", mapping.path)),
@@ -239,7 +244,8 @@ impl ProcessMap {
     }
 }
 
-/// The page that the kernel maps into every process for clocks (vDSO), which is the same in all of them: as it is in this one.
+/// The page that the kernel maps into every process for clocks (vDSO), which is the same in all of
+/// them: as it is in this one.
 fn kernel_page() -> Option<Vec<u8>> {
     let mappings = read_maps(std::process::id());
     let page = mappings.iter().find(|mapping| mapping.path == KERNEL_PAGE)?;
@@ -274,7 +280,8 @@ fn clean(name: &[u8]) -> String {
     text
 }
 
-/// What a compiler has written down of a function, with the name of its file alone: where that lies is nobody's business.
+/// What a compiler has written down of a function, with the name of its file alone: where that lies
+/// is nobody's business.
 fn without_folders(name: &str) -> String {
     let path = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
     name.split_inclusive([' ', ':'])
@@ -282,7 +289,8 @@ fn without_folders(name: &str) -> String {
         .collect()
 }
 
-/// Text up to a length: what a short symbol stands for may be as long as memory, since it may refer to parts of itself.
+/// Text up to a length: what a short symbol stands for may be as long as memory, since it may refer
+/// to parts of itself.
 struct Bounded(String);
 
 impl Bounded {

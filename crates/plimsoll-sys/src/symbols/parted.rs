@@ -1,4 +1,5 @@
-//! Bytes that are read by parts ([`PartedBytes`]): a file, or what lies in memory. Not here: what they mean.
+//! Bytes that are read by parts ([`PartedBytes`]): a file, or what lies in memory. Not here: what
+//! they mean.
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -9,7 +9,8 @@ fn put(bytes: &mut Vec<u8>, at: usize, value: u64, size: usize) {
     bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
-/// A file of one loaded part (address 0x40_0000) with these sections: name, kind, address, offset, length, link.
+/// A file of one loaded part (address 0x40_0000) with these sections: name, kind, address, offset,
+/// length, link.
 fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
     let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1];
     for (at, value, size) in [(32, 64, 8), (40, 0x1000, 8), (56, 1, 2), (60, sections.len() as u64 + 1, 2), (62, 0, 2)]
@@ -43,8 +44,8 @@ fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
     bytes
 }
 
-/// Functions `main.serve` at 0x40_0100 and `runtime.gcDrain` at 0x40_0180, the end at 0x40_0200; of Go 1.26, with the start of the code in
-/// the module's data.
+/// Functions `main.serve` at 0x40_0100 and `runtime.gcDrain` at 0x40_0180, the end at 0x40_0200; of
+/// Go 1.26, with the start of the code in the module's data.
 pub(super) fn go_program() -> Vec<u8> {
     let sections = [
         (".text", 1, 0x40_0080, 0x80, 0x300, 0),
@@ -87,7 +88,8 @@ fn go_names_its_functions_even_when_stripped() {
     ] {
         assert_eq!(name(&functions, offset).as_deref(), expect, "{offset:#x}");
     }
-    // Not known where the code begins, and other code may come first: no name is better than a wrong one.
+    // Not known where the code begins, and other code may come first: no name is better than a
+    // wrong one.
     let mut unknown = go_program();
     put(&mut unknown, 0x600 + 8 * 22, 0, 8);
     assert!(Functions::read(unknown).is_none());

@@ -14,7 +14,8 @@ impl PartedBytes for Memory<'_> {
     }
 }
 
-/// Asks a program's tables for what lies at some of its places, and where its frame does; whether there is a name.
+/// Asks a program's tables for what lies at some of its places, and where its frame does; whether
+/// there is a name.
 fn names_a_function(bytes: &[u8]) -> bool {
     let Some(functions) = Functions::read(Memory(bytes)) else { return false };
     let step = (bytes.len() / 64).max(1);

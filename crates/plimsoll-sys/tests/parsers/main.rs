@@ -1,5 +1,5 @@
-//! Every parser of what the kernel tells against damaged and made-up input: none may panic, and whole input is still
-//! understood.
+//! Every parser of what the kernel tells against damaged and made-up input: none may panic, and
+//! whole input is still understood.
 
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
 
@@ -28,7 +28,8 @@ fn put(bytes: &mut [u8], at: usize, value: u64, size: usize) {
     bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
-/// A program of one loaded part with these sections: number of the name, kind, address, offset, length, link.
+/// A program of one loaded part with these sections: number of the name, kind, address, offset,
+/// length, link.
 fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
     let mut bytes = vec![0; 2048];
     bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);

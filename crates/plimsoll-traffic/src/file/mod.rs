@@ -1,7 +1,8 @@
 //! A file that says what is asked: in TOML, YAML or JSON, of one shape.
 //!
-//! The text becomes a tree whose every value knows its line ([`tree`]), whatever the format; what its keys mean is said once, on
-//! that tree ([`keys`], [`mix`], [`scenario`]). Nothing is guessed: a key that nobody knows is an error, with the one that is most like it.
+//! The text becomes a tree whose every value knows its line ([`tree`]), whatever the format; what
+//! its keys mean is said once, on that tree ([`keys`], [`mix`], [`scenario`]). Nothing is guessed:
+//! a key that nobody knows is an error, with the one that is most like it.
 
 mod expect;
 pub(crate) mod json;

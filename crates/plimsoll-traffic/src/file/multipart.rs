@@ -1,4 +1,5 @@
-//! Bodies of several parts (`multipart/form-data`, RFC 7578): texts and files, as a form with an upload sends them.
+//! Bodies of several parts (`multipart/form-data`, RFC 7578): texts and files, as a form with an
+//! upload sends them.
 
 use super::keys;
 use super::texts::Known;
@@ -31,7 +32,8 @@ struct FormPart {
     is_filled: bool,
 }
 
-/// The body of a table of parts, each a text, `@FILE` or a table of these and their type, or a list of such.
+/// The body of a table of parts, each a text, `@FILE` or a table of these and their type, or a list
+/// of such.
 pub fn multipart(node: &TreeNode, known: &mut Known, raw: bool) -> Result<FileBody, TrafficFileError> {
     let mut parts = Vec::new();
     for (key, value) in node.open_table("'multipart'")?.entries {

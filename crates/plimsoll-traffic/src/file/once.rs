@@ -24,7 +24,8 @@ impl FileOnce {
     }
 }
 
-/// Reads a list of them. What one captures can be used by those after it, and is known from here on.
+/// Reads a list of them. What one captures can be used by those after it, and is known from here
+/// on.
 pub fn once(list: &TreeNode, key: &str, known: &mut Known) -> Result<Vec<FileOnce>, TrafficFileError> {
     let nodes = list.list(&format!("'{key}'"))?;
     if nodes.len() > REQUESTS_MAX {

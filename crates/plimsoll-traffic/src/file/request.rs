@@ -1,4 +1,5 @@
-//! A request of a file, in a mix or as a step: what is asked, with what, and what its answer is to be.
+//! A request of a file, in a mix or as a step: what is asked, with what, and what its answer is to
+//! be.
 
 use super::expect::{captures, expectations};
 use super::keys;

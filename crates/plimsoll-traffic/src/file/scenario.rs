@@ -1,5 +1,5 @@
-//! Scenarios: steps that a user does one after the other. Steps inside steps, repetitions and conditions become the flat program
-//! that a session carries out.
+//! Scenarios: steps that a user does one after the other. Steps inside steps, repetitions and
+//! conditions become the flat program that a session carries out.
 
 use super::keys;
 use super::labels::Labels;

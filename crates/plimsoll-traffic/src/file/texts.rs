@@ -18,7 +18,8 @@ pub struct Known<'a> {
     /// Variables of the environment that are named, and their values.
     pub variables: Vec<(String, String)>,
     variable_names: HashSet<String>,
-    /// Names that something was captured under before the load, and those of the steps of one scenario.
+    /// Names that something was captured under before the load, and those of the steps of one
+    /// scenario.
     pub captured: HashSet<String>,
     pub captured_in_scenario: HashSet<String>,
     /// What the files that bodies are in may take together: each request has its own.
@@ -40,7 +41,8 @@ impl KnownData {
     }
 }
 
-/// Names that a scenario captures something under, at most: each session has room for a value of each.
+/// Names that a scenario captures something under, at most: each session has room for a value of
+/// each.
 pub const CAPTURED_MAX: usize = 5_000;
 /// Names of columns that a sentence repeats.
 const COLUMNS_SHOWN: usize = 20;
@@ -116,7 +118,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// A text as JSON has it, with its quotation marks unless it is nothing but a number that is drawn.
+    /// A text as JSON has it, with its quotation marks unless it is nothing but a number that is
+    /// drawn.
     pub fn json_text(
         &mut self,
         node: &TreeNode,

@@ -1,11 +1,13 @@
-//! A file as a tree of values that know where they stand, and how they are asked for what they should be.
+//! A file as a tree of values that know where they stand, and how they are asked for what they
+//! should be.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Deref;
 
-/// Values that are inside each other, at most: nobody writes more by hand, and every walk over a tree ends.
+/// Values that are inside each other, at most: nobody writes more by hand, and every walk over a
+/// tree ends.
 pub const DEPTH_MAX: usize = 64;
 /// Values in a file, at most, with those that YAML repeats.
 pub const VALUES_MAX: usize = 1_000_000;
@@ -51,11 +53,13 @@ impl TrafficFileError {
     }
 }
 
-/// The places of the bytes of one text, asked for in any order; in that of the text they cost nothing that grows with its lines.
+/// The places of the bytes of one text, asked for in any order; in that of the text they cost
+/// nothing that grows with its lines.
 pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
-    /// The line of the last place that was asked for, its byte, and the characters before it: documents may be one long line.
+    /// The line of the last place that was asked for, its byte, and the characters before it:
+    /// documents may be one long line.
     last: Cell<(usize, usize, usize)>,
 }
 
@@ -229,7 +233,8 @@ struct KeyPlaces(HashMap<String, usize>);
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
-    /// Once there are too many keys to be compared one by one. Few tables have it, and every value has room for its pointer.
+    /// Once there are too many keys to be compared one by one. Few tables have it, and every value
+    /// has room for its pointer.
     places: Option<Box<KeyPlaces>>,
 }
 
@@ -282,7 +287,8 @@ impl Deref for TableEntries {
     }
 }
 
-/// The known name that was most likely meant: with at most two letters changed, missing, too many or exchanged.
+/// The known name that was most likely meant: with at most two letters changed, missing, too many
+/// or exchanged.
 pub fn alike<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: Vec<char> = name.to_ascii_lowercase().chars().take(64).collect();
     let nearest = known.iter().map(|word| (distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;

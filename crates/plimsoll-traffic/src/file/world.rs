@@ -1,10 +1,12 @@
-//! What a file of traffic takes from outside: other files, and what the caller says for all requests.
+//! What a file of traffic takes from outside: other files, and what the caller says for all
+//! requests.
 
 use plimsoll_model::traffic::StatusSet;
 
 /// What a file may ask of the world about it.
 pub trait Surroundings {
-    /// The content of a file that it names, whose path is relative to it. An error completes "the file 'PATH' ...".
+    /// The content of a file that it names, whose path is relative to it. An error completes "the
+    /// file 'PATH' ...".
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String>;
 
     /// The text of a file of rows, which may be long.

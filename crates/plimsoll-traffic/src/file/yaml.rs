@@ -1,5 +1,6 @@
-//! YAML as a tree. The parser is a library's; here its events become values, by the core schema of YAML 1.2 (so that `no` is a
-//! word), with anchors and aliases as far as their whole size stays sane.
+//! YAML as a tree. The parser is a library's; here its events become values, by the core schema of
+//! YAML 1.2 (so that `no` is a word), with anchors and aliases as far as their whole size stays
+//! sane.
 
 use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
 use granit_parser::{Event, Parser, ScalarStyle, Span};

@@ -1,5 +1,5 @@
-//! Messages with an `Any` of nothing in them, which is `{}` in JSON: the library neither reads nor writes that. It is named for the
-//! library what it is not, and that name is taken out again.
+//! Messages with an `Any` of nothing in them, which is `{}` in JSON: the library neither reads nor
+//! writes that. It is named for the library what it is not, and that name is taken out again.
 //!
 //! Not here: any other message.
 
@@ -12,7 +12,8 @@ const NOBODYS: &str = "plimsoll.invalid/";
 /// Messages within each other, at most.
 const DEPTH_MAX: usize = 64;
 
-/// The message of a text in which an `Any` of nothing stands; `None`: something else is wrong with it.
+/// The message of a text in which an `Any` of nothing stands; `None`: something else is wrong with
+/// it.
 pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option<DynamicMessage> {
     let mut json: Json = serde_json::from_str(text).ok()?;
     if message.full_name() == ANY {
@@ -29,7 +30,8 @@ pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option
     Some(read)
 }
 
-/// A message in which an `Any` of nothing stands, as JSON; `None`: it is something else that cannot be written.
+/// A message in which an `Any` of nothing stands, as JSON; `None`: it is something else that cannot
+/// be written.
 pub(super) fn written_with_empty(mut message: DynamicMessage, options: &SerializeOptions) -> Option<String> {
     if message.descriptor().full_name() == ANY {
         return type_url(&message).is_empty().then(|| "{}".to_owned());

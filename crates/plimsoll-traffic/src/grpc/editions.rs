@@ -1,9 +1,11 @@
-//! Files in an edition of protobuf, in terms of proto2 and proto3, which is what the pool of descriptors understands: an edition has no
-//! syntax of its own, but features that say the same field by field, and are inherited from what a field stands in
-//! ([what each edition has](https://protobuf.dev/editions/features/)).
+//! Files in an edition of protobuf, in terms of proto2 and proto3, which is what the pool of
+//! descriptors understands: an edition has no syntax of its own, but features that say the same
+//! field by field, and are inherited from what a field stands in ([what each edition
+//! has](https://protobuf.dev/editions/features/)).
 //!
-//! Features come two ways: in descriptors as numbers, in text as options that are not understood yet ([`take_features`]). Not here:
-//! features that change nothing on the wire nor in JSON (how text is validated, names, how code looks).
+//! Features come two ways: in descriptors as numbers, in text as options that are not understood
+//! yet ([`take_features`]). Not here: features that change nothing on the wire nor in JSON (how
+//! text is validated, names, how code looks).
 
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
@@ -67,7 +69,8 @@ impl Features {
     }
 }
 
-/// What a file says of features, and where: the parts of its descriptor that the pool's types leave out.
+/// What a file says of features, and where: the parts of its descriptor that the pool's types leave
+/// out.
 #[derive(Clone, PartialEq, prost::Message)]
 struct FileSaid {
     #[prost(message, repeated, tag = "4")]
@@ -130,7 +133,8 @@ struct OneofOptionsSaid {
     features: Option<Features>,
 }
 
-/// The descriptor of a file out of its bytes, in terms that the pool understands. An error is a sentence.
+/// The descriptor of a file out of its bytes, in terms that the pool understands. An error is a
+/// sentence.
 pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax.as_deref() == Some("editions") {
@@ -143,7 +147,8 @@ pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     Ok(file)
 }
 
-/// The descriptor of a text in an edition, read as proto3 ([`as_proto3`]), in terms that the pool understands.
+/// The descriptor of a text in an edition, read as proto3 ([`as_proto3`]), in terms that the pool
+/// understands.
 pub(super) fn understand(file: &mut FileDescriptorProto) {
     let said = said_in_text(file);
     translate(file, &said);
@@ -154,7 +159,8 @@ fn unknown(name: &str, edition: &str) -> String {
     format!("{name} is written in edition {edition} of protobuf; proto2, proto3 and editions {known} are supported")
 }
 
-/// Says it in proto2 where that can be said, else in proto3: only there a number without a value is not sent.
+/// Says it in proto2 where that can be said, else in proto3: only there a number without a value is
+/// not sent.
 fn translate(file: &mut FileDescriptorProto, said: &FileSaid) {
     let of_file = Features::USUAL.with(said.options.and_then(|options| options.features));
     let mut is_proto3 = false;
@@ -234,7 +240,8 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     {
         field.proto3_optional = Some(true);
     }
-    // In a text it is not known yet what a name stands for; of an enum the pool knows that it is none.
+    // In a text it is not known yet what a name stands for; of an enum the pool knows that it is
+    // none.
     let may_be_message = match field.r#type {
         None => field.type_name.is_some(),
         Some(kind) => kind == Type::Message as i32,
@@ -374,8 +381,9 @@ fn forget_of_enum(found: &mut EnumDescriptorProto) {
     values.for_each(|options| forget(&mut options.uninterpreted_option));
 }
 
-/// The text of a file in an edition as one of proto3, for a parser that knows no editions; `None`: it is in none. What the two write
-/// otherwise is rewritten: the first statement, names that are reserved, what is exported, imports of options.
+/// The text of a file in an edition as one of proto3, for a parser that knows no editions; `None`:
+/// it is in none. What the two write otherwise is rewritten: the first statement, names that are
+/// reserved, what is exported, imports of options.
 pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
     let mut out = String::with_capacity(text.len() + 64);
     // The first words of the statement that is being read, and whether there is an edition.

@@ -1,4 +1,5 @@
-//! Messages for people: a body to start from, and the fields of a type. Not here: what a body stands for.
+//! Messages for people: a body to start from, and the fields of a type. Not here: what a body
+//! stands for.
 
 use super::editions::is_nobodys;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};

@@ -1,4 +1,5 @@
-//! What a server says of a service's health (`grpc.health.v1.Health`): the question as bytes, the answer understood.
+//! What a server says of a service's health (`grpc.health.v1.Health`): the question as bytes, the
+//! answer understood.
 //!
 //! Not here: who asks, and over what.
 
@@ -27,7 +28,8 @@ pub fn question(service: &str) -> Vec<u8> {
     content
 }
 
-/// Whether the content of an answer says that the service does not serve; one that cannot be understood says nothing.
+/// Whether the content of an answer says that the service does not serve; one that cannot be
+/// understood says nothing.
 pub fn says_no(content: &[u8]) -> bool {
     const NOT_SERVING: i32 = 2;
     let answer = Messages::of(content).next().and_then(|message| HealthAnswer::decode(message.ok()?).ok());

@@ -1,5 +1,6 @@
-//! What a server says of itself (`grpc.reflection.v1.ServerReflection`, and its first version, `v1alpha`): questions as bytes, answers
-//! understood. Each question is a call of its own, a stream of one message either way.
+//! What a server says of itself (`grpc.reflection.v1.ServerReflection`, and its first version,
+//! `v1alpha`): questions as bytes, answers understood. Each question is a call of its own, a stream
+//! of one message either way.
 //!
 //! Not here: who asks, and over what.
 
@@ -108,8 +109,8 @@ pub enum ReflectionError {
     Schema(#[from] SchemaError),
 }
 
-/// Learns what a server describes, question by question: first its services, then the files that describe those that are of
-/// interest, and what these import.
+/// Learns what a server describes, question by question: first its services, then the files that
+/// describe those that are of interest, and what these import.
 #[derive(Debug, Default)]
 pub struct Learner {
     /// By name, as they came.

@@ -38,7 +38,8 @@ const MAP_VALUE: u32 = 2;
 /// What libraries read here, as a sentence names it.
 const DESCRIPTORS: &str = "descriptions of gRPC services";
 const MESSAGES: &str = "messages of gRPC";
-/// The text of an answer, in times the most that is looked at of its content: each message is written with all its fields.
+/// The text of an answer, in times the most that is looked at of its content: each message is
+/// written with all its fields.
 const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
 /// What a description may be written in: others are refused before a library sees them.
 const SYNTAXES: [&str; 3] = ["proto2", "proto3", "editions"];
@@ -114,8 +115,9 @@ struct FilesInSet {
     files: Vec<Vec<u8>>,
 }
 
-/// Files of `.proto` that are being compiled. The compiler's library is given them one by one, without where everything stands in
-/// them: it looks through all of that for each option and each error.
+/// Files of `.proto` that are being compiled. The compiler's library is given them one by one,
+/// without where everything stands in them: it looks through all of that for each option and each
+/// error.
 struct ProtoFiles<F> {
     known: GoogleFileResolver,
     text: F,
@@ -211,8 +213,8 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
 }
 
 impl Schema {
-    /// Compiles `.proto` files. `text` gives the text of the file with a name, as it stands in an `import`: `None` where there is no
-    /// such file, an error where it cannot be read.
+    /// Compiles `.proto` files. `text` gives the text of the file with a name, as it stands in an
+    /// `import`: `None` where there is no such file, an error where it cannot be read.
     pub fn of_protos(
         names: &[String],
         text: impl Fn(&str) -> Option<Result<String, String>> + 'static,
@@ -260,7 +262,8 @@ impl Schema {
             DescriptorWork::default().take(&read).map_err(SchemaError::Descriptors)?;
             let mut pool = DescriptorPool::new();
             pool.add_file_descriptor_protos(read).map_err(|error| descriptors(&error))?;
-            // The library reads these only when they are asked for, and panics where there are none.
+            // The library reads these only when they are asked for, and panics where there are
+            // none.
             for entry in pool.all_messages().filter(|message| message.is_map_entry()) {
                 for number in [MAP_KEY, MAP_VALUE] {
                     if entry.get_field(number).is_none() {
@@ -327,7 +330,8 @@ impl Schema {
     }
 }
 
-/// What a compiler of `.proto` files complains of, behind file, line and column where it knows them: they are in its other form alone.
+/// What a compiler of `.proto` files complains of, behind file, line and column where it knows
+/// them: they are in its other form alone.
 fn told(error: &protox::Error) -> String {
     let (said, placed) = (error.to_string(), format!("{error:?}"));
     if placed.ends_with(&said) { placed } else { said }
@@ -377,8 +381,9 @@ impl Method {
         self.0.is_server_streaming()
     }
 
-    /// The messages that a body of JSON stands for, as they are sent, compressed with gzip if that is wanted: an object is one, a list
-    /// (where the method takes one) several, no body at all is a message without fields.
+    /// The messages that a body of JSON stands for, as they are sent, compressed with gzip if that
+    /// is wanted: an object is one, a list (where the method takes one) several, no body at all is
+    /// a message without fields.
     pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
         foreign::call(MESSAGES, || self.encode(body, gzip))?
     }
@@ -408,8 +413,8 @@ impl Method {
         Ok(content)
     }
 
-    /// Writes a message of an answer as JSON behind `json`: all fields, also those that have their usual value and are not sent, and
-    /// numbers as numbers, however large.
+    /// Writes a message of an answer as JSON behind `json`: all fields, also those that have their
+    /// usual value and are not sent, and numbers as numbers, however large.
     pub fn write_text(&self, message: &[u8], json: &mut Vec<u8>) -> Result<(), SchemaError> {
         let unfit = |why: String| SchemaError::Body { message: self.0.output().full_name().to_owned(), why };
         let write = || {

@@ -1,4 +1,5 @@
-//! Answers of calls as JSON, and filled-in bodies as messages, for those routes of a plan that want it.
+//! Answers of calls as JSON, and filled-in bodies as messages, for those routes of a plan that want
+//! it.
 
 use super::schema::{Method, Schema, SchemaError};
 use flate2::read::GzDecoder;

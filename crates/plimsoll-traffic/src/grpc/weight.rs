@@ -1,17 +1,21 @@
-//! What descriptors weigh in memory once they are read, counted in their bytes before any library reads them: an empty message takes two
-//! bytes in a file and more than a thousand in memory, so that four megabytes could become four thousand.
+//! What descriptors weigh in memory once they are read, counted in their bytes before any library
+//! reads them: an empty message takes two bytes in a file and more than a thousand in memory, so
+//! that four megabytes could become four thousand.
 //!
 //! Not here: whether they are right, which their readers say.
 
 use plimsoll_model::{Budget, Unfolded};
 
-/// What the descriptors of one schema may weigh, in bytes: all public interfaces of the largest clouds together weigh half of that.
+/// What the descriptors of one schema may weigh, in bytes: all public interfaces of the largest
+/// clouds together weigh half of that.
 pub(super) const WEIGHT_MAX: usize = 256 << 20;
 /// Messages inside each other: readers of protobuf go no deeper, and neither does anybody's file.
 pub(super) const DEPTH_MAX: usize = 90;
-/// What a name or number takes in times its bytes: it is kept by the file, by the pool, and in tables of names.
+/// What a name or number takes in times its bytes: it is kept by the file, by the pool, and in
+/// tables of names.
 const TEXT_TIMES: usize = 4;
-/// Of a file, where in it is written what: nobody asks for that, and it is half of what compilers write.
+/// Of a file, where in it is written what: nobody asks for that, and it is half of what compilers
+/// write.
 const SOURCE_INFO: u64 = 9;
 
 /// What a part of a descriptor is, as far as parts are inside of it.
@@ -58,8 +62,9 @@ impl DescriptorPart {
     }
 }
 
-/// Takes what the descriptor of a file weighs from a budget, and gives its bytes without those that nobody asks for. Bytes that are no
-/// protobuf are given as they are: their reader says what is wrong.
+/// Takes what the descriptor of a file weighs from a budget, and gives its bytes without those that
+/// nobody asks for. Bytes that are no protobuf are given as they are: their reader says what is
+/// wrong.
 pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, Unfolded> {
     budget.take(DescriptorPart::File.bytes())?;
     let mut kept = Vec::with_capacity(bytes.len());
@@ -78,7 +83,8 @@ pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, Unfo
     Ok(kept)
 }
 
-/// How many entries a list has that stands under these numbers, as far as the bytes are protobuf: each number leads a level down.
+/// How many entries a list has that stands under these numbers, as far as the bytes are protobuf:
+/// each number leads a level down.
 pub(super) fn entries(bytes: &[u8], path: &[u64]) -> usize {
     let [wanted, below @ ..] = path else { return 1 };
     let (mut count, mut rest) = (0, bytes);
@@ -138,8 +144,8 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Takes what a text of `.proto` weighs once it is compiled from a budget: each statement and each block is a descriptor at most. The
-/// error is a sentence.
+/// Takes what a text of `.proto` weighs once it is compiled from a budget: each statement and each
+/// block is a descriptor at most. The error is a sentence.
 pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();

@@ -1,14 +1,16 @@
-//! What the library that joins descriptors does with their names, ranges and imports, counted before it begins: it writes a whole name
-//! for each part, looks for a name in every scope around it, compares each number with each range, and follows public imports along
-//! every path.
+//! What the library that joins descriptors does with their names, ranges and imports, counted
+//! before it begins: it writes a whole name for each part, looks for a name in every scope around
+//! it, compares each number with each range, and follows public imports along every path.
 //!
-//! Not here: what the parts themselves weigh ([`super::weight`]), and whether they are right, which the library says.
+//! Not here: what the parts themselves weigh ([`super::weight`]), and whether they are right, which
+//! the library says.
 
 use plimsoll_model::Budget;
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 use std::collections::HashMap;
 
-/// Bytes that are compared or copied for one schema. All public interfaces of the largest clouds together take a fifth of it.
+/// Bytes that are compared or copied for one schema. All public interfaces of the largest clouds
+/// together take a fifth of it.
 const WORK_MAX: usize = 512 << 20;
 /// Bytes of whole names in memory, all together. The same interfaces take a quarter of it.
 const NAMES_BYTES_MAX: usize = 128 << 20;
@@ -21,7 +23,8 @@ const NAME_COPIES: usize = 2;
 pub(super) struct DescriptorWork {
     work: Budget,
     names: Budget,
-    /// The most ranges of a message, values of an enum and bytes of a whole name so far: what another file refers to.
+    /// The most ranges of a message, values of an enum and bytes of a whole name so far: what
+    /// another file refers to.
     ranges_max: usize,
     values_max: usize,
     name_max: usize,
@@ -51,7 +54,8 @@ impl Default for DescriptorWork {
 }
 
 impl DescriptorWork {
-    /// Takes what files take that are joined at once. The error is a sentence that begins with the name of the file.
+    /// Takes what files take that are joined at once. The error is a sentence that begins with the
+    /// name of the file.
     pub fn take(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
         let by_name: HashMap<&str, &FileDescriptorProto> = files.iter().map(|file| (file.name(), file)).collect();
         for file in files {

@@ -1,4 +1,5 @@
-//! A command line of curl, as browsers copy it ([`words`] takes it apart), made into one request ([`CurlRequest`]).
+//! A command line of curl, as browsers copy it ([`words`] takes it apart), made into one request
+//! ([`CurlRequest`]).
 //!
 //! Not here: reading the files that it names, base64, and what a URL means.
 
@@ -94,7 +95,8 @@ pub struct CurlRequest {
     pub left_out: Vec<String>,
 }
 
-/// An option that is none, as far as it cannot be a value that stands in the wrong place: what is joined to it is left out.
+/// An option that is none, as far as it cannot be a value that stands in the wrong place: what is
+/// joined to it is left out.
 fn option_shown(option: &str) -> String {
     let name = option.split('=').next().unwrap_or_default();
     let is_like_one = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
@@ -146,7 +148,8 @@ const SHORT: &[(char, &str)] = &[
     ('6', "ipv6"),
     ('#', "progress-bar"),
 ];
-/// Options that say what curl prints or how it behaves: nothing of the request. The second ones have a value.
+/// Options that say what curl prints or how it behaves: nothing of the request. The second ones
+/// have a value.
 const PASSED_OVER: &[&str] = &[
     "fail",
     "fail-early",
@@ -185,7 +188,8 @@ const PASSED_OVER_WITH_VALUE: &[&str] = &[
     "noproxy",
     "expect100-timeout",
 ];
-/// Options that change what is asked, in a way that is not carried over. The second ones have a value.
+/// Options that change what is asked, in a way that is not carried over. The second ones have a
+/// value.
 const LEFT_OUT: &[&str] = &[
     "post301",
     "post302",
@@ -478,7 +482,8 @@ fn without_dots(url: &str) -> String {
     format!("{}/{}{}", &url[..begin], parts.join("/"), &url[end..])
 }
 
-/// A sign by which curl asks several URLs, or none that it takes: brackets of an address of IPv6 are none.
+/// A sign by which curl asks several URLs, or none that it takes: brackets of an address of IPv6
+/// are none.
 fn glob_sign(url: &str) -> Option<char> {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let authority_end = url[after_scheme..].find('/').map_or(url.len(), |at| after_scheme + at);
@@ -557,8 +562,9 @@ pub fn percent_encoded(bytes: &[u8]) -> String {
     out
 }
 
-/// `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`: a word in quotation marks is what stands between them, with `\"` and
-/// `\\` undone; one without ends at `;`. What else curl knows of a part and is not carried over goes into `left_out`.
+/// `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`: a word in quotation marks is what
+/// stands between them, with `\"` and `\\` undone; one without ends at `;`. What else curl knows of
+/// a part and is not carried over goes into `left_out`.
 fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
     let wrong = |way: &'static str| CurlError::Value(shown.to_owned(), way);
     let (name, value) = text.split_once('=').ok_or_else(|| wrong("name=value or name=@FILE"))?;

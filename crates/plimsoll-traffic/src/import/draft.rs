@@ -1,7 +1,8 @@
-//! The file of traffic that an importer makes, before it is text: requests for themselves or steps of scenarios, and what of the
-//! original could not be carried over.
+//! The file of traffic that an importer makes, before it is text: requests for themselves or steps
+//! of scenarios, and what of the original could not be carried over.
 //!
-//! Only what the original says is written; whatever is left out has a place and a sentence. Not here: any foreign format.
+//! Only what the original says is written; whatever is left out has a place and a sentence. Not
+//! here: any foreign format.
 
 use crate::file::TextPlace;
 use plimsoll_model::Arrivals;
@@ -411,7 +412,8 @@ pub struct Draft {
     pub counted: HashMap<String, (usize, u64)>,
 }
 
-/// Characters of a note, at most: it may repeat a name of the original, and there may be a note for each of its parts.
+/// Characters of a note, at most: it may repeat a name of the original, and there may be a note for
+/// each of its parts.
 const NOTE_CHARS_MAX: usize = 400;
 /// Characters of a name that a note repeats.
 const SHOWN_CHARS_MAX: usize = 100;
@@ -619,7 +621,8 @@ fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
     }
 }
 
-/// Keys of a request, and its tables: those that are short in one line, others below under a heading of their own.
+/// Keys of a request, and its tables: those that are short in one line, others below under a
+/// heading of their own.
 struct KeyLines<'a> {
     path: &'a str,
     lines: String,

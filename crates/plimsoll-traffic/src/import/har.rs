@@ -1,7 +1,9 @@
-//! A recording of a browser (HAR 1.2) as one scenario: what the page's host was asked, in order, with the pauses between.
+//! A recording of a browser (HAR 1.2) as one scenario: what the page's host was asked, in order,
+//! with the pauses between.
 //!
-//! Cookies are the session's own again, so none of the recording are sent; values that the server made (identifiers, tokens) are
-//! as they were recorded, which is told of what looks like a secret. Not here: a browser's cache, and requests side by side.
+//! Cookies are the session's own again, so none of the recording are sent; values that the server
+//! made (identifiers, tokens) are as they were recorded, which is told of what looks like a secret.
+//! Not here: a browser's cache, and requests side by side.
 
 mod as_recorded;
 
@@ -89,8 +91,8 @@ pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileErro
     draft.finish("no entry of this recording can be sent again")
 }
 
-/// Entries by the time at which they were asked, and whether they stood so: readers are to sort them (HAR 1.2, `entries`). One
-/// without a time stays behind that before it.
+/// Entries by the time at which they were asked, and whether they stood so: readers are to sort
+/// them (HAR 1.2, `entries`). One without a time stays behind that before it.
 fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     let mut last_ns = 0;
     let stamped = list.iter().map(|node| {
@@ -103,7 +105,8 @@ fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     (stamped.into_iter().map(|(_, node)| node).collect(), is_sorted)
 }
 
-/// The origin that was asked most of the host wanted, or of the host that was asked first: pages begin with themselves.
+/// The origin that was asked most of the host wanted, or of the host that was asked first: pages
+/// begin with themselves.
 fn origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
     let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
     let host = |authority: &str| match authority.rsplit_once(':') {
@@ -162,7 +165,8 @@ impl<'a> HarReader<'a> {
         if !is_word(&method) || method == "CONNECT" {
             return self.draft.leave_out(node.at, "a request whose method is not valid");
         }
-        // What was written by hand may have requests alone; a browser writes 0 where it got no answer.
+        // What was written by hand may have requests alone; a browser writes 0 where it got no
+        // answer.
         if response.is_some() && !(200..600).contains(&status) {
             return self.draft.leave_out(node.at, format!("{shown}: its response never arrived"));
         }
@@ -251,7 +255,8 @@ impl<'a> HarReader<'a> {
                 }
                 // Cookies aside, a field that stands there twice is one with commas.
                 match out.headers.iter_mut().find(|(own, _)| *own == lower) {
-                    // Some tools write what the page asked for and what went out, one after the other: that is the same field.
+                    // Some tools write what the page asked for and what went out, one after the
+                    // other: that is the same field.
                     Some((_, own)) if own.as_fixed() == Some(value) => {}
                     Some((_, own)) => own.push(&format!(", {value}")),
                     None => out.headers.push((lower, DraftText::fixed(value))),

@@ -2,7 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-/// A name beyond ASCII as IDNA has it, an address without its brackets. The error says what is wrong with it.
+/// A name beyond ASCII as IDNA has it, an address without its brackets. The error says what is
+/// wrong with it.
 pub fn host_in_ascii(host: &str) -> Result<String, &'static str> {
     let no_host = "its host is neither a name nor an address";
     if host.is_empty() || host == "[]" {

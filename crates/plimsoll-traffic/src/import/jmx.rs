@@ -1,6 +1,8 @@
-//! A test plan of JMeter as scenarios: a thread group is a scenario, its weight the number of threads, and each turn of its loop a session.
+//! A test plan of JMeter as scenarios: a thread group is a scenario, its weight the number of
+//! threads, and each turn of its loop a session.
 //!
-//! An element holds for what is beside it and below, as in the tool. Not here: scripts, protocols other than HTTP, listeners.
+//! An element holds for what is beside it and below, as in the tool. Not here: scripts, protocols
+//! other than HTTP, listeners.
 
 mod checks;
 mod level;
@@ -240,7 +242,8 @@ impl JmxReader {
         let mut flat = FlatSteps::default();
         flat.add(steps, 1);
         let mut say = |text: String| self.draft.leave_out(at, text);
-        // What is done in turns is done each turn after the other, which repetitions of single requests are not.
+        // What is done in turns is done each turn after the other, which repetitions of single
+        // requests are not.
         let times = if loops > 1.0 && flat.steps.len() == 1 { loops.min(1e6) as u32 } else { 1 };
         if threads > 1.0 || loops > 1.0 && times == 1 {
             say(format!("'{name}' ({around}): it runs once, for one user"));
@@ -314,7 +317,8 @@ fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<Stri
     }
 }
 
-/// The names that every thread group sees: those that extractors above them all set, and those of what is done before the load.
+/// The names that every thread group sees: those that extractors above them all set, and those of
+/// what is done before the load.
 fn captured_for_all(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
     for element in elements {
         let is_group = element.kind().ends_with("ThreadGroup");

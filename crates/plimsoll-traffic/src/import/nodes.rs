@@ -1,5 +1,5 @@
-//! Trees of foreign documents: what they hold is looked for, and what is of another kind is as if it were not there. And URLs,
-//! as they stand in such documents.
+//! Trees of foreign documents: what they hold is looked for, and what is of another kind is as if
+//! it were not there. And URLs, as they stand in such documents.
 
 use super::host::host_in_ascii;
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
@@ -139,8 +139,8 @@ pub fn encoded(text: &str) -> String {
     out
 }
 
-/// `base_url` of `base url`: the name of a variable of the environment. Its letters stay as they are: what is called `user` is not
-/// whom the shell calls `USER`.
+/// `base_url` of `base url`: the name of a variable of the environment. Its letters stay as they
+/// are: what is called `user` is not whom the shell calls `USER`.
 pub fn variable_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect();
     let plain = plain.trim_matches('_');

@@ -1,7 +1,8 @@
-//! A description of an API in OpenAPI 3 or 2 (Swagger), made into a mix: each operation is a request, with an example of what it needs.
+//! A description of an API in OpenAPI 3 or 2 (Swagger), made into a mix: each operation is a
+//! request, with an example of what it needs.
 //!
-//! A description says what may be asked, neither in which order nor how often: so there are no sessions, and all weights are the
-//! same. Documents that this one refers to are not read.
+//! A description says what may be asked, neither in which order nor how often: so there are no
+//! sessions, and all weights are the same. Documents that this one refers to are not read.
 
 mod api;
 mod operation;

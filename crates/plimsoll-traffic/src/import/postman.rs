@@ -1,7 +1,9 @@
-//! A collection of Postman (format 2.0 and 2.1) as one scenario: its requests in their order, folders as groups.
+//! A collection of Postman (format 2.0 and 2.1) as one scenario: its requests in their order,
+//! folders as groups.
 //!
-//! Variables of the collection stand for their values; those that it does not have come from the environment, or from the answer
-//! that a script takes them from. Of scripts ([`script`]) only that and statuses are understood. Not here: running a script.
+//! Variables of the collection stand for their values; those that it does not have come from the
+//! environment, or from the answer that a script takes them from. Of scripts ([`script`]) only that
+//! and statuses are understood. Not here: running a script.
 
 mod script;
 
@@ -25,9 +27,11 @@ const REQUESTS_MAX: usize = 10_000;
 const HEADERS_MAX: usize = 1_000;
 /// Variables whose values name others, at most inside each other.
 const VARIABLES_DEPTH_MAX: usize = 8;
-/// Methods that are sent without a body, unless the collection says that it is not to be taken from them.
+/// Methods that are sent without a body, unless the collection says that it is not to be taken from
+/// them.
 const BODILESS: [&str; 5] = ["GET", "HEAD", "COPY", "PURGE", "UNLOCK"];
-/// What a collection may say of how requests are sent and is not carried over, with the value that changes something.
+/// What a collection may say of how requests are sent and is not carried over, with the value that
+/// changes something.
 const BEHAVIOURS: [(&str, &str); 6] = [
     ("disableCookies", "true"),
     ("disableUrlEncoding", "true"),

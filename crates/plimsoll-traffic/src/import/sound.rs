@@ -1,6 +1,8 @@
-//! What of a draft no file of traffic can have, taken out of it with a note: an importer never writes what plimsoll does not read.
+//! What of a draft no file of traffic can have, taken out of it with a note: an importer never
+//! writes what plimsoll does not read.
 //!
-//! [`Draft::finish`] goes through the draft, has it written, and reads that. Not here: any foreign format.
+//! [`Draft::finish`] goes through the draft, has it written, and reads that. Not here: any foreign
+//! format.
 
 use super::draft::{
     Draft, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat, Imported, LeftOut,

@@ -1,5 +1,5 @@
-//! The languages of log formats: nginx's `log_format` (`$name`), Apache's `LogFormat` (`%x`), Envoy's format strings
-//! (`%NAME%`). Each becomes the pieces of a [`super::pattern::Pattern`].
+//! The languages of log formats: nginx's `log_format` (`$name`), Apache's `LogFormat` (`%x`),
+//! Envoy's format strings (`%NAME%`). Each becomes the pieces of a [`super::pattern::Pattern`].
 
 use super::entry::{LinePlace, Stamp};
 use super::pattern::FormatPiece;
@@ -16,8 +16,8 @@ pub(super) struct SaidFormat {
     pub language: &'static str,
 }
 
-/// Reads a format in whichever of the languages it is; `session` is the directive that tells sessions apart. An error
-/// completes "--log-format ...".
+/// Reads a format in whichever of the languages it is; `session` is the directive that tells
+/// sessions apart. An error completes "--log-format ...".
 pub(super) fn read(format: &str, session: Option<&str>) -> Result<SaidFormat, String> {
     let format = bare(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
@@ -51,7 +51,8 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<SaidFormat, St
     Ok(said)
 }
 
-/// The format itself, of a line of a configuration too: `log_format main '...' '...';`, `LogFormat "..." name`.
+/// The format itself, of a line of a configuration too: `log_format main '...' '...';`,
+/// `LogFormat "..." name`.
 fn bare(given: &str) -> String {
     let text = given.trim();
     let (is_nginx, rest) = match (text.strip_prefix("log_format "), text.strip_prefix("LogFormat ")) {

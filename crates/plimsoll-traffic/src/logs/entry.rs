@@ -18,7 +18,8 @@ pub enum Stamp {
 pub struct Entry<'a> {
     /// The stamp as it stands there.
     pub stamp_ns: u64,
-    /// When the request came, as far as the line tells: without a duration, a stamp that is an end stands for it.
+    /// When the request came, as far as the line tells: without a duration, a stamp that is an end
+    /// stands for it.
     pub start_ns: u64,
     /// From its first byte to the end of its answer, where that is logged.
     pub duration_ns: Option<u64>,
@@ -73,7 +74,8 @@ pub(super) enum LinePlace {
     Duration(u64),
     /// Who asked.
     Client,
-    /// Who asked, which is an address or a name of a host: anything else says that the line is written otherwise.
+    /// Who asked, which is an address or a name of a host: anything else says that the line is
+    /// written otherwise.
     Address,
     /// The same with the port of its connection.
     AddressPort,
@@ -111,7 +113,8 @@ pub(super) struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Takes one text in; `None` if it cannot be what its place says. A dash is a value that was not there.
+    /// Takes one text in; `None` if it cannot be what its place says. A dash is a value that was
+    /// not there.
     #[inline]
     pub fn put(&mut self, place: &LinePlace, text: &'a [u8]) -> Option<()> {
         let missing = text.is_empty() || text == b"-";
@@ -192,7 +195,8 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Method and target of a request line. What is not HTTP (a TLS handshake on a plain port) has none.
+/// Method and target of a request line. What is not HTTP (a TLS handshake on a plain port) has
+/// none.
 fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..space], &line[space + 1..]);
@@ -261,7 +265,8 @@ fn is_ip(text: &[u8]) -> bool {
         && std::str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
 
-/// Whether it can be who asked: an address, the name of a host, or what stands for one where addresses are not kept.
+/// Whether it can be who asked: an address, the name of a host, or what stands for one where
+/// addresses are not kept.
 fn is_address(text: &[u8]) -> bool {
     const HASH_DIGITS_MIN: usize = 8;
     let is_of_host = |b: &u8| b.is_ascii_alphanumeric() || b"-._:%[]".contains(b);
@@ -277,7 +282,8 @@ fn stamp_like(text: &[u8]) -> Option<u64> {
     text.first().filter(|b| b.is_ascii_digit()).and_then(|_| super::stamp::read(text))
 }
 
-/// A duration in the unit of its place, or with a unit of its own; `Some(None)` for what was not measured (-1).
+/// A duration in the unit of its place, or with a unit of its own; `Some(None)` for what was not
+/// measured (-1).
 fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     // `0.010, 0.020`: several servers were asked, one after the other.
     if text.contains(&b',') {

@@ -1,4 +1,5 @@
-//! The formats of logs: by name, as a `log_format`, as a mapping of the fields of JSON, or found by the first lines of a file.
+//! The formats of logs: by name, as a `log_format`, as a mapping of the fields of JSON, or found by
+//! the first lines of a file.
 
 use super::directives;
 use super::entry::{Entry, LinePlace, Stamp};
@@ -70,8 +71,8 @@ pub enum FormatError {
 const UNDERSTOOD_ONE_IN: usize = 5;
 
 impl Format {
-    /// As a `log_format` or `LogFormat` string says, or by one of the names that stand for one; `session` is the directive of
-    /// it that tells sessions apart.
+    /// As a `log_format` or `LogFormat` string says, or by one of the names that stand for one;
+    /// `session` is the directive of it that tells sessions apart.
     pub fn said(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
         if let Some(mut format) = named(text.trim()) {
             format.telling_sessions(session)?;
@@ -103,7 +104,8 @@ impl Format {
         self.stamp
     }
 
-    /// The entry of a line without its end; `None` if it is written otherwise. `room` is for what is put in order first.
+    /// The entry of a line without its end; `None` if it is written otherwise. `room` is for what
+    /// is put in order first.
     #[inline]
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineRoom) -> Option<Entry<'a>> {
         let LineRoom { line: inner, texts } = room;
@@ -170,7 +172,8 @@ impl Format {
         Format { name: name.to_owned(), stamp, lines, by_client: false, prefixes: Vec::new() }
     }
 
-    /// Has sessions told apart by `field`, a path of JSON; `client` is the address alone, which every format has.
+    /// Has sessions told apart by `field`, a path of JSON; `client` is the address alone, which
+    /// every format has.
     fn telling_sessions(&mut self, field: Option<&str>) -> Result<(), FormatError> {
         let (field, by_client) = by_client(field);
         self.by_client = by_client;

@@ -1,6 +1,6 @@
-//! Lines of JSON: the values at a few paths, found by one pass over the line that skips everything else. What comes out
-//! points into the line; texts with escapes are put in order in a buffer of the caller. Not here: which paths a log has
-//! ([`super::format`]).
+//! Lines of JSON: the values at a few paths, found by one pass over the line that skips everything
+//! else. What comes out points into the line; texts with escapes are put in order in a buffer of
+//! the caller. Not here: which paths a log has ([`super::format`]).
 
 use super::entry::{LinePlace, Raw, Stamp};
 use super::stamp::Writing;
@@ -139,7 +139,8 @@ struct Found<'n> {
 /// Most values that are taken of a line.
 const FOUND_MAX: usize = 24;
 
-/// The texts of a line by what they are; `None` if it is no object or cut. `buffer` holds what had escapes.
+/// The texts of a line by what they are; `None` if it is no object or cut. `buffer` holds what had
+/// escapes.
 pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Raw<'a>> {
     let mut found: [Option<Found>; FOUND_MAX] = [None; FOUND_MAX];
     let mut scan = Scan { line, at: 0, found: &mut found, count: 0 };

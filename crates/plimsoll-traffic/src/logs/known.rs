@@ -1,13 +1,16 @@
-//! The formats of logs that are known, and the names by which fields are looked for: tables, nothing else.
+//! The formats of logs that are known, and the names by which fields are looked for: tables,
+//! nothing else.
 
 use super::entry::{LinePlace, Stamp};
 use super::stamp::Writing;
 use plimsoll_model::units::{MS, SECOND};
 
-/// The format whose lines end in seconds and thousandths, which only nginx writes so: others end in whole numbers of another unit.
+/// The format whose lines end in seconds and thousandths, which only nginx writes so: others end in
+/// whole numbers of another unit.
 pub(super) const ENDS_IN_SECONDS: &str = "combined log format and $request_time";
 
-/// Formats of text, the more particular first: name, meaning of the stamp, places (`<...>`), whether more may follow.
+/// Formats of text, the more particular first: name, meaning of the stamp, places (`<...>`),
+/// whether more may follow.
 pub(super) const TEXTS: [(&str, Stamp, &str, bool); 17] = [
     (
         "Traefik's common log format",
@@ -186,8 +189,8 @@ pub(super) const JSONS: [KnownJson; 4] = [
     },
 ];
 
-/// Names by which values are looked for in JSON of nobody in particular; of each kind the first that is there. A duration of
-/// unit 0 is taken only where it is written with a unit.
+/// Names by which values are looked for in JSON of nobody in particular; of each kind the first
+/// that is there. A duration of unit 0 is taken only where it is written with a unit.
 pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
     (LinePlace::End(Writing::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
     (LinePlace::Start(Writing::Auto), &["start_time", "started_at", "start"]),

@@ -1,8 +1,10 @@
-//! Access logs: a [`Format`] tells what each place of a line means, [`Format::parse`] makes an [`Entry`] of a line without
-//! copying it, [`find_format`] looks for the format of a file by its first lines.
+//! Access logs: a [`Format`] tells what each place of a line means, [`Format::parse`] makes an
+//! [`Entry`] of a line without copying it, [`find_format`] looks for the format of a file by its
+//! first lines.
 //!
-//! A stamp means the start of a request or its end, depending on who wrote it; arrivals are computed from ends where durations
-//! are logged. Not here: reading files, what many lines say together ([`crate::survey`]).
+//! A stamp means the start of a request or its end, depending on who wrote it; arrivals are
+//! computed from ends where durations are logged. Not here: reading files, what many lines say
+//! together ([`crate::survey`]).
 
 mod directives;
 mod entry;

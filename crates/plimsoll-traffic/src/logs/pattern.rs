@@ -1,5 +1,6 @@
-//! Lines of text whose places stand between fixed texts, as `log_format` and `LogFormat` write them: compiled to steps, each
-//! a place and the text that ends it. Not here: the languages in which formats are written ([`super::directives`]).
+//! Lines of text whose places stand between fixed texts, as `log_format` and `LogFormat` write
+//! them: compiled to steps, each a place and the text that ends it. Not here: the languages in
+//! which formats are written ([`super::directives`]).
 
 use super::entry::{LinePlace, Raw};
 use super::stamp::{Token, Writing};
@@ -48,7 +49,8 @@ pub(super) enum FormatPiece {
 }
 
 impl Pattern {
-    /// The pattern of `pieces`; `None` where two places touch, so that nobody could tell them apart.
+    /// The pattern of `pieces`; `None` where two places touch, so that nobody could tell them
+    /// apart.
     pub fn new(pieces: Vec<FormatPiece>, open_end: bool) -> Option<Pattern> {
         let mut pieces = pieces.into_iter().peekable();
         let text_next = |pieces: &mut std::iter::Peekable<std::vec::IntoIter<FormatPiece>>| match pieces

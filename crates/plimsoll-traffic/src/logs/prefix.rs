@@ -1,5 +1,5 @@
-//! What stands before the lines of a log that somebody else has carried: syslog, Kubernetes, Docker, compose. Not here: what the
-//! lines themselves say.
+//! What stands before the lines of a log that somebody else has carried: syslog, Kubernetes,
+//! Docker, compose. Not here: what the lines themselves say.
 
 use super::json::unescaped;
 use super::stamp;

@@ -1,5 +1,6 @@
-//! Moments as logs write them, in ns since the Unix epoch: the common log format's, ISO 8601, numbers of seconds or parts of
-//! them, and what a `strftime` format says. Not here: which of them is a start and which an end.
+//! Moments as logs write them, in ns since the Unix epoch: the common log format's, ISO 8601,
+//! numbers of seconds or parts of them, and what a `strftime` format says. Not here: which of them
+//! is a start and which an end.
 
 use plimsoll_model::units::SECOND;
 
@@ -238,7 +239,8 @@ pub fn read(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// `10/Oct/2000:13:55:36 -0700` and `2000-10-10T13:55:36.123-07:00`, each with or without a fraction.
+/// `10/Oct/2000:13:55:36 -0700` and `2000-10-10T13:55:36.123-07:00`, each with or without a
+/// fraction.
 fn calendar(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
     let mut civil = Civil::EPOCH;

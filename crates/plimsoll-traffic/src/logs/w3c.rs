@@ -1,4 +1,5 @@
-//! Logs that say themselves what stands where: `#Fields: date time c-ip ...` (W3C extended, as IIS and CloudFront write it).
+//! Logs that say themselves what stands where: `#Fields: date time c-ip ...` (W3C extended, as IIS
+//! and CloudFront write it).
 
 use super::entry::{LinePlace, Raw};
 use super::stamp::{self, Writing};

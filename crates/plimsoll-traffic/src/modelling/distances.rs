@@ -1,6 +1,8 @@
-//! How far what a model asks lies from what the log has: effect sizes, each with the bound below which both are alike.
+//! How far what a model asks lies from what the log has: effect sizes, each with the bound below
+//! which both are alike.
 //!
-//! Both are looked at in the same way ([`StreamFigures`]), several draws of the model on average. Not here: drawing them.
+//! Both are looked at in the same way ([`StreamFigures`]), several draws of the model on average.
+//! Not here: drawing them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,11 +23,14 @@ pub const DISPERSION_OFF_MAX: f64 = 0.2;
 const DISPERSION_DEVIATIONS: f64 = 3.0;
 /// Farthest that a hit ratio may lie from that of the log.
 pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
-/// What is drawn lies off the file by chance: so many deviations of what it does are none of the model's fault.
+/// What is drawn lies off the file by chance: so many deviations of what it does are none of the
+/// model's fault.
 const CHANCE_DEVIATIONS: f64 = 3.0;
-/// And so many times the distance of shares that chance alone makes, which varies little where it is large.
+/// And so many times the distance of shares that chance alone makes, which varies little where it
+/// is large.
 const CHANCE_TV: f64 = 1.5;
-/// Farthest that a quantile of a visit's requests may lie from that of the log, as a share of it; one request is always allowed.
+/// Farthest that a quantile of a visit's requests may lie from that of the log, as a share of it;
+/// one request is always allowed.
 pub const QUANTILE_OFF_MAX: f64 = 0.2;
 
 /// A request of a log, or one drawn from its model.
@@ -63,7 +68,8 @@ pub struct ModelDistances {
     pub mix_tv: f64,
     /// See above.
     pub mix_tv_max: f64,
-    /// Width of windows in ns, and the dispersion; `None` where stamps or the length of the log cannot tell.
+    /// Width of windows in ns, and the dispersion; `None` where stamps or the length of the log
+    /// cannot tell.
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
     /// How far each of these may lie apart: a share.
     pub dispersion_off_max: Vec<f64>,
@@ -71,9 +77,11 @@ pub struct ModelDistances {
     pub visit_requests: Vec<(f64, f64, f64)>,
     /// How far each of these may lie apart, in requests.
     pub visit_off_max: Vec<f64>,
-    /// Quantiles of the time from an answer to the next request, ns; none where no visit has several requests.
+    /// Quantiles of the time from an answer to the next request, ns; none where no visit has
+    /// several requests.
     pub waits_ns: Vec<(f64, f64, f64)>,
-    /// Half of the sum of differences between shares of what follows what; `None` where nothing follows anything.
+    /// Half of the sum of differences between shares of what follows what; `None` where nothing
+    /// follows anything.
     pub transitions_tv: Option<f64>,
     /// Paths that a cache holds, and how often it has what is asked.
     pub hit_ratio: Vec<(usize, f64, f64)>,
@@ -109,7 +117,8 @@ pub fn cache_sizes(paths: usize) -> [usize; 3] {
 }
 
 impl StreamFigures {
-    /// Of requests in the order of their starts, within `span_ns`; stamps are as fine as `resolution_ns`.
+    /// Of requests in the order of their starts, within `span_ns`; stamps are as fine as
+    /// `resolution_ns`.
     pub fn of(requests: &[StreamRequest], span_ns: u64, resolution_ns: u64, caches: [usize; 3]) -> StreamFigures {
         let total = requests.len().max(1) as f64;
         let mut routes: Vec<f64> = Vec::new();
@@ -199,7 +208,8 @@ fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option
     (mean > 0.0).then(|| ((squares - n * mean * mean) / (n - 1.0) / mean).max(0.0))
 }
 
-/// How far an index of dispersion of so many windows may lie from another of the same law: a short log tells its own by chance only.
+/// How far an index of dispersion of so many windows may lie from another of the same law: a short
+/// log tells its own by chance only.
 fn dispersion_off_max(windows: u64) -> f64 {
     if windows < WINDOWS_MIN {
         // Nothing is told of so few.
@@ -247,7 +257,8 @@ impl ModelDistances {
     pub fn between(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
         let model = &StreamFigures::mean(draws);
         let mix_tv = apart_of(&log.routes, &model.routes);
-        // Each draw lies off their mean by what chance makes of one; the mean of so many lies off the file by less.
+        // Each draw lies off their mean by what chance makes of one; the mean of so many lies off
+        // the file by less.
         let off_mean = draws.iter().map(|draw| apart_of(&draw.routes, &model.routes)).sum::<f64>();
         let off_mean =
             if draws.len() < 2 { 0.0 } else { off_mean / draws.len() as f64 / (draws.len() as f64 - 1.0).sqrt() };
@@ -362,7 +373,8 @@ mod tests {
 
     #[test]
     fn chance_among_many_endpoints_is_no_difference() {
-        // Requests without memory to 500 endpoints: a draw of them lies off by more than 2 % in all, though the shares are the same.
+        // Requests without memory to 500 endpoints: a draw of them lies off by more than 2 % in
+        // all, though the shares are the same.
         let drawn = |seed: u64, skewed: bool| {
             let mut rng = Rng::new(seed);
             let request = |number: u64| {

@@ -1,7 +1,8 @@
-//! A model of a log: a file of traffic that asks alike for as long as one likes, and the pace at which it does. Kept are the mix of
-//! endpoints, what visitors ask one after the other and how long they wait between, how often each path is asked, and how the rate
-//! changes; [`ModelDistances`] says how well. Each path is drawn for itself, as often as the log has it, or once a visit: that a visitor
-//! who looks at an item then buys the same one is not kept.
+//! A model of a log: a file of traffic that asks alike for as long as one likes, and the pace at
+//! which it does. Kept are the mix of endpoints, what visitors ask one after the other and how long
+//! they wait between, how often each path is asked, and how the rate changes; [`ModelDistances`]
+//! says how well. Each path is drawn for itself, as often as the log has it, or once a visit: that
+//! a visitor who looks at an item then buys the same one is not kept.
 //!
 //! Not here: reading logs, writing files, drawing what the model asks (the engine does that).
 
@@ -150,8 +151,9 @@ impl TrafficModel {
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
-                        // A visitor's own path is the same throughout a visit: one for each visit, in their order. What is hardly ever asked
-                        // twice goes in the order of the log, too: drawn, it would come again.
+                        // A visitor's own path is the same throughout a visit: one for each visit,
+                        // in their order. What is hardly ever asked twice goes in the order of the
+                        // log, too: drawn, it would come again.
                         let in_order = own.are_in_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);

@@ -1,6 +1,7 @@
-//! Paths of an endpoint that are a visitor's own: `/users/7/orders` is asked again and again by user 7, and by nobody else; or that
-//! hardly anybody asks twice, such as `/search?q=a+long+word`. Whether an endpoint is such, and which paths its visits have. Not here:
-//! how rows are written and chosen.
+//! Paths of an endpoint that are a visitor's own: `/users/7/orders` is asked again and again by
+//! user 7, and by nobody else; or that hardly anybody asks twice, such as `/search?q=a+long+word`.
+//! Whether an endpoint is such, and which paths its visits have. Not here: how rows are written and
+//! chosen.
 
 use std::collections::HashMap;
 
@@ -35,8 +36,9 @@ impl OwnPaths {
         }
     }
 
-    /// Whether sessions take their paths in order, one each: they keep to it, more than half of the way from what chance does, or paths
-    /// are new. `asked`: all that is asked of the endpoint; in a mix each request is a session.
+    /// Whether sessions take their paths in order, one each: they keep to it, more than half of the
+    /// way from what chance does, or paths are new. `asked`: all that is asked of the endpoint; in
+    /// a mix each request is a session.
     pub fn are_in_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);

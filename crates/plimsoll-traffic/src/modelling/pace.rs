@@ -1,7 +1,8 @@
 //! When visits begin: a rate over time, and whether evenly or by chance.
 //!
-//! Counts in stretches of time vary by chance, too. Taken as they are for rates, chance would count twice: rates are drawn towards
-//! their mean by as much as chance explains, so that counts drawn from them vary as those of the log.
+//! Counts in stretches of time vary by chance, too. Taken as they are for rates, chance would count
+//! twice: rates are drawn towards their mean by as much as chance explains, so that counts drawn
+//! from them vary as those of the log.
 
 use crate::import::draft::DraftLoad;
 use plimsoll_model::units::exact_duration;

@@ -1,6 +1,7 @@
-//! Which endpoints visits go through, one after the other, and how often: the sequences that become scenarios. Where there are more
-//! than a file is to have, the most frequent ones stay, others stand for those that are alike, and their weights are moved until every
-//! endpoint has its share of the requests.
+//! Which endpoints visits go through, one after the other, and how often: the sequences that become
+//! scenarios. Where there are more than a file is to have, the most frequent ones stay, others
+//! stand for those that are alike, and their weights are moved until every endpoint has its share
+//! of the requests.
 
 use plimsoll_model::RouteNumber;
 use std::collections::{BTreeMap, HashMap};
@@ -38,7 +39,8 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     all.iter().for_each(|(routes, count)| *lengths.entry(octave(routes)).or_default() += *count as f64);
     let mut rest = all.split_off(max / 2);
     let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
-    // Those of one length that begin alike are neighbours; of each part of all visits one stands for it.
+    // Those of one length that begin alike are neighbours; of each part of all visits one stands
+    // for it.
     rest.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then_with(|| a.0.cmp(&b.0)));
     let parts = (max - kept.len()) as u64;
     let total: u64 = rest.iter().map(|(_, count)| count).sum();
@@ -67,9 +69,9 @@ fn octave(routes: &[RouteNumber]) -> u32 {
     routes.len().next_power_of_two().ilog2()
 }
 
-/// Moves weights until every endpoint is asked as often as wanted, and visits of about each length are as many as there were
-/// (generalized iterative scaling, Darroch and Ratcliff 1972). Where the sequences that are left cannot do both, the endpoints have
-/// the last word.
+/// Moves weights until every endpoint is asked as often as wanted, and visits of about each length
+/// are as many as there were (generalized iterative scaling, Darroch and Ratcliff 1972). Where the
+/// sequences that are left cannot do both, the endpoints have the last word.
 fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
     let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
     for round in 0..ROUNDS {

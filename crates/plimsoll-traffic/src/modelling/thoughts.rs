@@ -1,5 +1,6 @@
-//! How long visitors wait between two requests: by which endpoints they are, as a time whose logarithm is normally distributed, or
-//! where none such fits (at once, or after half a minute) as one of some times, each as likely.
+//! How long visitors wait between two requests: by which endpoints they are, as a time whose
+//! logarithm is normally distributed, or where none such fits (at once, or after half a minute) as
+//! one of some times, each as likely.
 
 use plimsoll_model::RouteNumber;
 use std::collections::HashMap;
@@ -13,7 +14,8 @@ const SHORTEST_S: f64 = 0.000_5;
 /// Less spread than this is none, and more is not drawn.
 const SIGMA_MIN: f64 = 0.02;
 const SIGMA_MAX: f64 = 5.0;
-/// How much longer or shorter than seen a wait may be whose logarithm is normally distributed, at some of its quantiles.
+/// How much longer or shorter than seen a wait may be whose logarithm is normally distributed, at
+/// some of its quantiles.
 const MISFIT_MAX: f64 = 1.5;
 /// Shorter waits than this are alike, s.
 const ALIKE_S: f64 = 0.02;
@@ -62,7 +64,8 @@ fn think(waits: &mut [f64]) -> Option<String> {
     if median < SHORTEST_S {
         return Some(picked(waits));
     }
-    // The width of what is usual, but with about the mean that was seen: else the rare long waits would be far too long.
+    // The width of what is usual, but with about the mean that was seen: else the rare long waits
+    // would be far too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(SHORTEST_S)).max(1.0).ln() / 2.0;

@@ -1,5 +1,6 @@
-//! Requests of a log as visits: those of one visitor with no gap of half an hour. A visit of very many requests is no visit of a
-//! person (a crawler, a health check, all users behind one proxy): its requests are taken one by one.
+//! Requests of a log as visits: those of one visitor with no gap of half an hour. A visit of very
+//! many requests is no visit of a person (a crawler, a health check, all users behind one proxy):
+//! its requests are taken one by one.
 
 use crate::replay::LoggedRequest;
 use crate::survey::GAP_NS;
@@ -50,8 +51,9 @@ impl Visits {
         &self.requests[visit.clone()]
     }
 
-    /// When each visit begins, ns, and how many visits of the model it counts for: these have as many requests as all have on average, and
-    /// the many requests of a visit that was taken apart are not as many visits.
+    /// When each visit begins, ns, and how many visits of the model it counts for: these have as
+    /// many requests as all have on average, and the many requests of a visit that was taken apart
+    /// are not as many visits.
     pub fn starts(&self) -> Vec<(u64, f64)> {
         let whole = (self.visits.len() as u64 - self.long.1).max(1) as f64;
         let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;

@@ -1,9 +1,10 @@
-//! An access log, made into a load that asks the same again: a [`Gathering`] takes its requests in, [`Gathered::timed`] says when each
-//! is asked and makes of them what a plan needs.
+//! An access log, made into a load that asks the same again: a [`Gathering`] takes its requests in,
+//! [`Gathered::timed`] says when each is asked and makes of them what a plan needs.
 //!
-//! All requests are held, 24 bytes each beside their distinct paths, and put in order at the end, so that it does not matter how far
-//! a log is out of order; how many they may be is bounded. A log has no bodies, few header fields and no conditions: what it does not
-//! hold is not asked. Not here: where lines come from, and how a load is carried out.
+//! All requests are held, 24 bytes each beside their distinct paths, and put in order at the end,
+//! so that it does not matter how far a log is out of order; how many they may be is bounded. A log
+//! has no bodies, few header fields and no conditions: what it does not hold is not asked. Not
+//! here: where lines come from, and how a load is carried out.
 
 mod logged;
 mod scaled;
@@ -33,7 +34,8 @@ pub const REQUESTS_MAX: usize = 32 << 20;
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;
 /// Most endpoints that have figures of their own; further ones share those of their method.
 const ENDPOINTS_MAX: usize = 500;
-/// Most reasons, methods among them, for which requests are left out, and most methods that are asked.
+/// Most reasons, methods among them, for which requests are left out, and most methods that are
+/// asked.
 const METHODS_MAX: usize = 64;
 /// Shortest and longest load, ns.
 const LENGTH_NS_MIN: u64 = 1_000_000;
@@ -257,7 +259,8 @@ fn visitor(entry: &Entry) -> u32 {
     (whole >> 32) as u32
 }
 
-/// Whether a status is that of an answer. 499 and 460 are written where the client went away before there was one.
+/// Whether a status is that of an answer. 499 and 460 are written where the client went away before
+/// there was one.
 fn is_of_server(status: u16) -> bool {
     (100..600).contains(&status) && !matches!(status, 499 | 460)
 }
@@ -288,7 +291,8 @@ impl Gathered {
         &self.left_out
     }
 
-    /// Paths, requests in order (within whole seconds spread), the first arrival and the time that they take. `None`: there are none.
+    /// Paths, requests in order (within whole seconds spread), the first arrival and the time that
+    /// they take. `None`: there are none.
     pub(crate) fn in_time(self, seed: u64) -> Option<(ListedTargets, Vec<LoggedRequest>, u64, u64)> {
         let Gathered { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);

@@ -1,6 +1,7 @@
-//! More or fewer visitors than then: whole sessions are drawn again or left out, so that what happens within one stays as it was.
-//! A session that is drawn again is moved in time by up to [`MOVED_NS_MAX`], so that copies do not ask at once, and the shape of
-//! the day stays. What follows: bursts of many visitors at once are smoothed, as there are more of them.
+//! More or fewer visitors than then: whole sessions are drawn again or left out, so that what
+//! happens within one stays as it was. A session that is drawn again is moved in time by up to
+//! [`MOVED_NS_MAX`], so that copies do not ask at once, and the shape of the day stays. What
+//! follows: bursts of many visitors at once are smoothed, as there are more of them.
 
 use super::logged::{LoggedRequest, ReplayTiming};
 use crate::survey::GAP_NS;
@@ -12,12 +13,14 @@ const MOVED_NS_MAX: u64 = 300_000_000_000;
 /// Sets what is drawn here apart from what else follows from the same seed.
 const SEED_OF_SESSIONS: u64 = 0x0053_4553_5349_4f4e;
 
-/// Whether a request, next to another one in the order of visitors and times, belongs to the same session.
+/// Whether a request, next to another one in the order of visitors and times, belongs to the same
+/// session.
 pub(super) fn goes_on(a: &LoggedRequest, b: &LoggedRequest) -> bool {
     a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS
 }
 
-/// The requests of so many times the sessions, in order, within the time of the log. `None`: more than `room`.
+/// The requests of so many times the sessions, in order, within the time of the log. `None`: more
+/// than `room`.
 pub(super) fn by_sessions(
     mut requests: Vec<LoggedRequest>,
     timing: &ReplayTiming,

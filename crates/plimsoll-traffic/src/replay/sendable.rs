@@ -1,5 +1,5 @@
-//! What stands in a log as it can be sent again: servers write bytes that would break a line as `\x22`, and log what clients sent
-//! against the rules. Not here: what is not wanted.
+//! What stands in a log as it can be sent again: servers write bytes that would break a line as
+//! `\x22`, and log what clients sent against the rules. Not here: what is not wanted.
 
 use std::borrow::Cow;
 use std::fmt::Write;

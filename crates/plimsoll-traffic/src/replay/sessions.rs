@@ -1,4 +1,5 @@
-//! The sessions of a log, to draw loads of any rate from, and how its own rate compares: on average, in its busiest minute and second.
+//! The sessions of a log, to draw loads of any rate from, and how its own rate compares: on
+//! average, in its busiest minute and second.
 //!
 //! Not here: what is drawn of them (`plimsoll_model::drawn`).
 
@@ -7,7 +8,8 @@ use super::scaled::goes_on;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ListedSessions, SessionsFacts};
 
-/// The sessions of requests, which are in order, and what is known of them. `None`: there are none, or more than are held.
+/// The sessions of requests, which are in order, and what is known of them. `None`: there are none,
+/// or more than are held.
 pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(ListedSessions, SessionsFacts)> {
     let first_ns = requests.first()?.start_ns;
     let starts_ns = requests.iter().map(|request| request.start_ns - first_ns).collect();

@@ -1,5 +1,6 @@
-//! Stamps that tell whole seconds only: requests of one stamp are put anywhere within it, in the order of their lines. How requests
-//! lay within a second then nobody knows any more; evenly by chance is the least that can be claimed.
+//! Stamps that tell whole seconds only: requests of one stamp are put anywhere within it, in the
+//! order of their lines. How requests lay within a second then nobody knows any more; evenly by
+//! chance is the least that can be claimed.
 
 use super::logged::LoggedRequest;
 use plimsoll_model::rng::Rng;
@@ -7,7 +8,8 @@ use plimsoll_model::rng::Rng;
 /// Sets what is drawn here apart from what else follows from the same seed.
 const SEED_OF_SPREAD: u64 = 0x0053_5052_4541_4421;
 
-/// Moves requests, which are in order, to moments within `resolution_ns` of their stamp, and puts them in order again.
+/// Moves requests, which are in order, to moments within `resolution_ns` of their stamp, and puts
+/// them in order again.
 pub(super) fn within(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
     let mut rng = Rng::stream(seed, SEED_OF_SPREAD);
     let mut offsets_ns: Vec<u64> = Vec::new();

@@ -1,5 +1,5 @@
-//! Endpoints that are told apart: a method and the template of a path, each with a number in the order in which they were seen.
-//! Not here: how a path becomes a template.
+//! Endpoints that are told apart: a method and the template of a path, each with a number in the
+//! order in which they were seen. Not here: how a path becomes a template.
 
 use super::hashing::{ByHash, hash};
 use super::template;

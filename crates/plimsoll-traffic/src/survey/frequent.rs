@@ -1,6 +1,6 @@
-//! How often each of many things was seen, in bounded memory: when there are too many, those seen least are forgotten, and
-//! what is seen anew may have been forgotten so often before (lossy counting; Manku and Motwani 2002). What is frequent keeps
-//! its exact count.
+//! How often each of many things was seen, in bounded memory: when there are too many, those seen
+//! least are forgotten, and what is seen anew may have been forgotten so often before (lossy
+//! counting; Manku and Motwani 2002). What is frequent keeps its exact count.
 
 use super::hashing::ByHash;
 

@@ -1,5 +1,6 @@
-//! Hashes of texts, by which what was seen is told apart: 64 bits, so that of a million texts two are taken for one with a
-//! chance of one in thirty million. Not here: a defence against texts that were chosen to collide.
+//! Hashes of texts, by which what was seen is told apart: 64 bits, so that of a million texts two
+//! are taken for one with a chance of one in thirty million. Not here: a defence against texts that
+//! were chosen to collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,6 +1,6 @@
-//! What many requests say together: rates and their peaks, endpoints, clients, sessions, popularity, sizes. A [`Survey`] takes
-//! [`Entry`]s in, about in the order of time, and keeps bounded memory however many there are; where that costs exactness, the
-//! [`Figures`] say so.
+//! What many requests say together: rates and their peaks, endpoints, clients, sessions,
+//! popularity, sizes. A [`Survey`] takes [`Entry`]s in, about in the order of time, and keeps
+//! bounded memory however many there are; where that costs exactness, the [`Figures`] say so.
 //!
 //! Not here: where entries come from, how figures look.
 
@@ -208,8 +208,8 @@ impl<'f> Survey<'f> {
 /// Fewer names below one path are endpoints of their own.
 const NAMED_ITEMS_MIN: usize = 50;
 
-/// Things that have names in place of ids: the most endpoints that differ in the last part of their path alone. Method, what they
-/// have in common, and the requests of each.
+/// Things that have names in place of ids: the most endpoints that differ in the last part of their
+/// path alone. Method, what they have in common, and the requests of each.
 fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> {
     let mut groups: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     for endpoint in endpoints.iter().filter(|endpoint| !endpoint.template.contains('{')) {
@@ -293,7 +293,8 @@ pub struct Figures {
     pub resolution_ns: u64,
     /// Requests whose arrival is not known: the end of the answer stands for it.
     pub from_ends: u64,
-    /// Requests too far out of order to be put in place: in all figures but rates, dispersion and concurrency over time.
+    /// Requests too far out of order to be put in place: in all figures but rates, dispersion and
+    /// concurrency over time.
     pub late: u64,
     /// Most requests in a second of the clock, where stamps can tell.
     pub peak_1s: Option<u64>,
@@ -315,7 +316,8 @@ pub struct Figures {
     pub sessions: Sessioned,
     /// Popularity; none without an endpoint with ids.
     pub popularity: Option<Popularity>,
-    /// Widths of windows in ns, and the index of dispersion over them where stamps and the length of the log can tell.
+    /// Widths of windows in ns, and the index of dispersion over them where stamps and the length
+    /// of the log can tell.
     pub dispersion: [(u64, Option<f64>); 4],
     /// Requests under way; none where durations are not logged.
     pub concurrency: Option<Concurrency>,

@@ -1,4 +1,5 @@
-//! How unevenly requests fall on the things asked for: the exponent of Zipf's law, by maximum likelihood.
+//! How unevenly requests fall on the things asked for: the exponent of Zipf's law, by maximum
+//! likelihood.
 
 /// Fewer ids than this have no distribution to speak of.
 const IDS_MIN: usize = 10;
@@ -7,9 +8,11 @@ const RANKED_MIN: u64 = 5;
 /// More ranks than this do not move the exponent.
 const RANKS_MAX: usize = 100_000;
 
-/// The exponent a of p(rank) ~ rank^-a that makes these counts (descending) likeliest, 0 to 5; `None` for too few.
+/// The exponent a of p(rank) ~ rank^-a that makes these counts (descending) likeliest, 0 to 5;
+/// `None` for too few.
 pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
-    // Where many ids were seen hardly ever, those that were seen often tell the law: among them it is the same.
+    // Where many ids were seen hardly ever, those that were seen often tell the law: among them it
+    // is the same.
     let ranked = counts.partition_point(|count| *count >= RANKED_MIN);
     let is_sparse = counts.last().is_some_and(|least| *least < RANKED_MIN);
     let counts = if is_sparse && ranked >= IDS_MIN { &counts[..ranked] } else { counts };
@@ -20,7 +23,8 @@ pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
     }
     let logs: Vec<f64> = (1..=counts.len()).map(|rank| (rank as f64).ln()).collect();
     let observed = counts.iter().zip(&logs).map(|(count, log)| *count as f64 * log).sum::<f64>() / total;
-    // The likelihood is greatest where the expected logarithm of the rank is the one observed; it falls as a grows.
+    // The likelihood is greatest where the expected logarithm of the rank is the one observed; it
+    // falls as a grows.
     let expected = |a: f64| {
         let (mut weights, mut sum) = (0.0, 0.0);
         for log in &logs {
@@ -60,7 +64,8 @@ mod tests {
             }
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let found = zipf_exponent(&counts).expect("enough");
-            // Ranks are those observed: what chance puts first makes the law look a little steeper than it is.
+            // Ranks are those observed: what chance puts first makes the law look a little steeper
+            // than it is.
             assert!((-0.02..0.05).contains(&(found - a)), "{a}: {found}");
         }
         // Of many more ids than requests those that were seen often tell it all the same.

@@ -1,5 +1,5 @@
-//! Sessions: requests of one visitor with no gap of half an hour between them. Only those under way are kept; they are closed
-//! when the log has gone on for longer than the gap.
+//! Sessions: requests of one visitor with no gap of half an hour between them. Only those under way
+//! are kept; they are closed when the log has gone on for longer than the gap.
 
 use super::hashing::ByHash;
 use plimsoll_model::Histogram;
@@ -29,7 +29,8 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// A request of a visitor. Between an answer and the next request is the think time; requests that overlap have none.
+    /// A request of a visitor. Between an answer and the next request is the think time; requests
+    /// that overlap have none.
     #[inline]
     pub fn add(&mut self, visitor: u64, start_ns: u64, end_ns: u64) {
         self.newest_ns = self.newest_ns.max(start_ns);
@@ -103,7 +104,8 @@ mod tests {
         }
         let (requests, think, early) = sessions.finish();
         assert_eq!((requests.count(), requests.max_ns(), early), (5, 5, false));
-        // 4 s after the first answer, 12 s after the one that overlapped, 1800 s just within the gap.
+        // 4 s after the first answer, 12 s after the one that overlapped, 1800 s just within the
+        // gap.
         assert_eq!((think.count(), think.min_ns(), think.max_ns()), (3, 4 * S, 1800 * S));
     }
 }

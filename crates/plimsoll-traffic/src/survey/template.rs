@@ -1,5 +1,6 @@
-//! Endpoint templates: a path without its query, and what differs from request to request in it folded to `{id}`, `{uuid}`,
-//! `{hash}` or `{date}`. It judges by the look of a word alone, so that a path has the same template wherever it stands.
+//! Endpoint templates: a path without its query, and what differs from request to request in it
+//! folded to `{id}`, `{uuid}`, `{hash}` or `{date}`. It judges by the look of a word alone, so that
+//! a path has the same template wherever it stands.
 
 /// Writes the template of `path` to `out`. What stands in braces already is left as it is.
 pub(crate) fn template(path: &[u8], out: &mut Vec<u8>) {
@@ -55,7 +56,8 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Digits alone, perhaps with signs between them: `42`, `-3.5`, `10.0.0.1`, `48.85,2.35`. A date is none.
+/// Digits alone, perhaps with signs between them: `42`, `-3.5`, `10.0.0.1`, `48.85,2.35`. A date is
+/// none.
 fn is_number(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_digit() || b"+-.,:_~".contains(b));
     plain && date(segment) != Some(segment.len()) && date_and_time(segment).is_none()
@@ -65,7 +67,8 @@ fn date_and_time(segment: &[u8]) -> Option<usize> {
     date(segment)
 }
 
-/// A number that is part of a version in a name, as in `jquery-3.6.0.min.js`: joined to another by a point.
+/// A number that is part of a version in a name, as in `jquery-3.6.0.min.js`: joined to another by
+/// a point.
 fn is_version(segment: &[u8], word: &[u8]) -> bool {
     let at = word.as_ptr() as usize - segment.as_ptr() as usize;
     let digit = |place: Option<usize>| place.and_then(|p| segment.get(p)).is_some_and(u8::is_ascii_digit);
@@ -123,7 +126,8 @@ fn is_hash(word: &[u8]) -> bool {
         || (word.len() >= 10 && upper && lower && digits >= 2 && changes(word) >= 5)
 }
 
-/// A whole segment that is drawn from letters, digits, `-` and `_`: it changes between them far too often for words.
+/// A whole segment that is drawn from letters, digits, `-` and `_`: it changes between them far too
+/// often for words.
 fn is_random(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
     let digits = segment.iter().filter(|b| b.is_ascii_digit()).count();

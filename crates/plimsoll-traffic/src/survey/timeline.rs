@@ -1,6 +1,6 @@
-//! What happened when: arrivals and requests under way in bins of a tenth of a second, put in order. Lines may stand up to
-//! [`WINDOW_S`] out of order, and answers may take that long; memory is bounded by the requests of such a window, whatever the
-//! length of the log.
+//! What happened when: arrivals and requests under way in bins of a tenth of a second, put in
+//! order. Lines may stand up to [`WINDOW_S`] out of order, and answers may take that long; memory
+//! is bounded by the requests of such a window, whatever the length of the log.
 //!
 //! Not here: stamps and their resolution.
 
@@ -84,7 +84,8 @@ struct Point {
 #[derive(Debug, Clone, Default)]
 struct Bin {
     arrivals: u64,
-    /// Starts and ends: ns within the bin, and 1 for a start. An end comes before a start of the same ns.
+    /// Starts and ends: ns within the bin, and 1 for a start. An end comes before a start of the
+    /// same ns.
     events: Vec<u32>,
 }
 
@@ -306,7 +307,8 @@ impl Timeline {
         ]
     }
 
-    /// Length of a point of the series in seconds, and the arrivals and the mean number under way in each.
+    /// Length of a point of the series in seconds, and the arrivals and the mean number under way
+    /// in each.
     pub fn series(&self) -> (f64, Vec<(u64, f64)>) {
         let length_ns = (self.bins_a_point * BIN_NS) as f64;
         (length_ns / 1e9, self.points.iter().map(|p| (p.arrivals, (p.busy_ns / length_ns).max(0.0))).collect())
@@ -340,7 +342,8 @@ mod tests {
 
     #[test]
     fn peaks_are_of_the_clock() {
-        // 30 in one second, 20 more in the next, all within one minute; then a long time nothing, then one.
+        // 30 in one second, 20 more in the next, all within one minute; then a long time nothing,
+        // then one.
         let mut requests: Vec<(u64, Option<u64>)> = (0..30).map(|n| (n, None)).collect();
         requests.extend((0..20).map(|n| (1500 + n, None)));
         requests.push((86_400_000, None));

@@ -1,5 +1,6 @@
-//! Results over time, by attack: how many a second, how long they took, what failed. However many there are and in whatever order
-//! they come, what is kept is bounded: stretches of time become longer as an attack does.
+//! Results over time, by attack: how many a second, how long they took, what failed. However many
+//! there are and in whatever order they come, what is kept is bounded: stretches of time become
+//! longer as an attack does.
 //!
 //! Not here: how a page looks, and the figures of vegeta's own reports (`figures`).
 
@@ -176,7 +177,8 @@ impl AttackCourse {
         }
     }
 
-    /// The attack as at most `count_max` stretches of the same length, in order, and as few as it takes for several requests in each.
+    /// The attack as at most `count_max` stretches of the same length, in order, and as few as it
+    /// takes for several requests in each.
     pub fn moments(&self, count_max: usize) -> Vec<CourseMoment> {
         let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
         else {

@@ -1,5 +1,5 @@
-//! Rows of results: sent, code, latency, bytes out, bytes in, error, body, attack, number, method, URL, header fields. Quotation
-//! marks are as Go's package writes and reads them.
+//! Rows of results: sent, code, latency, bytes out, bytes in, error, body, attack, number, method,
+//! URL, header fields. Quotation marks are as Go's package writes and reads them.
 
 use super::base64::{read_base64, write_base64};
 use super::result::VegetaResult;

@@ -1,5 +1,6 @@
-//! Quantiles of a stream of values by a merging t-digest (Dunning and Ertl), with the scale function and the sizes that vegeta's
-//! reports have, so that ours have the same figures. Values in the middle share centroids, those at the edges have their own.
+//! Quantiles of a stream of values by a merging t-digest (Dunning and Ertl), with the scale
+//! function and the sizes that vegeta's reports have, so that ours have the same figures. Values in
+//! the middle share centroids, those at the edges have their own.
 
 use std::f64::consts::PI;
 

@@ -1,5 +1,5 @@
-//! The figures of results, as vegeta's own reports define them: rates over the time from the first request to the last, success
-//! by statuses from 200 to 399. Not here: how they are shown.
+//! The figures of results, as vegeta's own reports define them: rates over the time from the first
+//! request to the last, success by statuses from 200 to 399. Not here: how they are shown.
 
 use super::digest::QuantileDigest;
 use super::moment::stamp;
@@ -33,12 +33,14 @@ pub struct VegetaFigures {
     pub latency_ns_max: u64,
     /// What went wrong, each once, in the order in which it came.
     pub errors: Vec<String>,
-    /// How many latencies are at least each of these bounds, ns, and below the next; those below the first are in the first.
+    /// How many latencies are at least each of these bounds, ns, and below the next; those below
+    /// the first are in the first.
     pub buckets: Vec<(u64, u64)>,
     seen: HashSet<String>,
     succeeded: u64,
     digest: QuantileDigest,
-    /// When the first and the last request were sent, and the last answer had come; ns since the Unix epoch.
+    /// When the first and the last request were sent, and the last answer had come; ns since the
+    /// Unix epoch.
     earliest_ns: u64,
     latest_ns: u64,
     end_ns: u64,
@@ -116,7 +118,8 @@ impl VegetaFigures {
         self.digest.quantile(share) as u64
     }
 
-    /// When the first and the last request were sent, and the last answer had come, as RFC 3339 has it.
+    /// When the first and the last request were sent, and the last answer had come, as RFC 3339 has
+    /// it.
     pub fn moments(&self) -> [String; 3] {
         [self.earliest_ns, self.latest_ns, self.end_ns].map(stamp)
     }

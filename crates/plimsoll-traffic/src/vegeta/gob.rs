@@ -1,7 +1,9 @@
-//! Results in Go's gob: a stream of messages, of which some say how types are laid out and the others are values of them. Read by
-//! what the stream itself says of its types, and by the names of their fields.
+//! Results in Go's gob: a stream of messages, of which some say how types are laid out and the
+//! others are values of them. Read by what the stream itself says of its types, and by the names of
+//! their fields.
 //!
-//! Not here: writing it (`gob_written`), and types that results have none of (arrays, interfaces, complex numbers).
+//! Not here: writing it (`gob_written`), and types that results have none of (arrays, interfaces,
+//! complex numbers).
 
 use super::result::{RECORD_BYTES_MAX, VegetaResult};
 use std::collections::HashMap;
@@ -295,7 +297,8 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
     Ok(result)
 }
 
-/// A moment as Go writes it: a version, seconds since its first year, ns, and the zone, which changes nothing.
+/// A moment as Go writes it: a version, seconds since its first year, ns, and the zone, which
+/// changes nothing.
 fn moment(bytes: &[u8]) -> Option<u64> {
     let seconds = i64::from_be_bytes(bytes.get(1..9)?.try_into().ok()?).checked_sub(EPOCH_S)?;
     let ns = u32::from_be_bytes(bytes.get(9..13)?.try_into().ok()?);

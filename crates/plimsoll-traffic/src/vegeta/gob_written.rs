@@ -1,5 +1,6 @@
-//! Results in Go's gob, written: first how the types are laid out, then a message for each result, in the order and with the numbers
-//! that vegeta has. What it reads with its own package for gob is byte for byte what it would have written.
+//! Results in Go's gob, written: first how the types are laid out, then a message for each result,
+//! in the order and with the numbers that vegeta has. What it reads with its own package for gob is
+//! byte for byte what it would have written.
 //!
 //! Not here: reading it (`gob`).
 
@@ -96,7 +97,8 @@ fn message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     bytes(out, &body);
 }
 
-/// A message that lays a type out; `kind` is its field among those of all kinds of types, `more` what it says beside name and number.
+/// A message that lays a type out; `kind` is its field among those of all kinds of types, `more`
+/// what it says beside name and number.
 fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOnce(&mut GobFields)) {
     message(out, |out| {
         int(out, -number);
@@ -164,7 +166,8 @@ pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
     });
 }
 
-/// A moment as Go writes it: a version, seconds since its first year, ns, and the zone: no minutes from UTC.
+/// A moment as Go writes it: a version, seconds since its first year, ns, and the zone: no minutes
+/// from UTC.
 fn moment(ns: u64) -> [u8; 15] {
     let mut bytes = [0; 15];
     bytes[0] = 1;

@@ -1,6 +1,6 @@
-//! Results as vegeta writes them, one for each request: read ([`VegetaReader`]) and written ([`VegetaWriter`]) in its three
-//! encodings, their figures as its own reports have them ([`VegetaFigures`]), and over time ([`VegetaCourse`]); its files of targets
-//! ([`TargetReader`]).
+//! Results as vegeta writes them, one for each request: read ([`VegetaReader`]) and written
+//! ([`VegetaWriter`]) in its three encodings, their figures as its own reports have them
+//! ([`VegetaFigures`]), and over time ([`VegetaCourse`]); its files of targets ([`TargetReader`]).
 //!
 //! Not here: how a report looks, files, and attacks.
 

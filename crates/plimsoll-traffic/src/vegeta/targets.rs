@@ -1,5 +1,5 @@
-//! vegeta's files of targets, one after the other: `METHOD URL` with lines of header fields below it, or an object of JSON a line.
-//! Each mistake has its line.
+//! vegeta's files of targets, one after the other: `METHOD URL` with lines of header fields below
+//! it, or an object of JSON a line. Each mistake has its line.
 //!
 //! Not here: files of bodies, which are named and not read.
 

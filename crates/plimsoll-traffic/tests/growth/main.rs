@@ -1,7 +1,8 @@
-//! Every reader in one table: an input of four times the size takes about four times the memory and time, or is refused.
+//! Every reader in one table: an input of four times the size takes about four times the memory and
+//! time, or is refused.
 //!
-//! Memory is counted by the allocator, and so the same on every machine; time is CPU time of the thread, with a bound that a busy
-//! machine keeps. Not here: what readers make of their inputs.
+//! Memory is counted by the allocator, and so the same on every machine; time is CPU time of the
+//! thread, with a bound that a busy machine keeps. Not here: what readers make of their inputs.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +36,8 @@ const SENTENCE_BYTES_MAX: usize = 600;
 /// A reader: whether it takes the input, or the sentence that refuses it.
 type Reader = fn(&[u8]) -> Result<(), String>;
 
-/// An input that grows in one dimension of its grammar, or (a product) in two of which each repeats the other.
+/// An input that grows in one dimension of its grammar, or (a product) in two of which each repeats
+/// the other.
 struct Shape {
     name: &'static str,
     read: Reader,
@@ -144,7 +146,8 @@ fn records_take_time_and_memory_in_proportion_to_their_size() {
     check(records::shapes());
 }
 
-/// Prints the costs of shapes whose names contain `GROWTH_SHAPE`, at `GROWTH_FACTOR` times their size and four times that.
+/// Prints the costs of shapes whose names contain `GROWTH_SHAPE`, at `GROWTH_FACTOR` times their
+/// size and four times that.
 #[test]
 #[ignore = "a measurement for people"]
 fn measure() {

@@ -1,4 +1,5 @@
-//! Shapes of what was measured: access logs, results of other tools, recordings of levels, and profiles.
+//! Shapes of what was measured: access logs, results of other tools, recordings of levels, and
+//! profiles.
 
 use super::{Shape, listed, pieces, shape, text};
 use plimsoll_analysis::levels::parse_dat;

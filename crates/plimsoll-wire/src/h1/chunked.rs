@@ -1,8 +1,8 @@
-//! The chunked coding ([RFC 9112, 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)): finds where a body ends
-//! and counts its content.
+//! The chunked coding ([RFC 9112, 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)): finds
+//! where a body ends and counts its content.
 //!
-//! Extensions and trailer fields are skipped, within bounds, and not checked for their form: nothing is read from
-//! them. Not here: keeping the content.
+//! Extensions and trailer fields are skipped, within bounds, and not checked for their form:
+//! nothing is read from them. Not here: keeping the content.
 
 use super::head::{HEAD_BYTES_MAX, HEAD_LINES_MAX};
 use crate::error::ProtocolError;
@@ -61,7 +61,8 @@ impl Chunked {
         Chunked { left: 0, bytes: 0, lines: 0, at: ChunkPart::Size }
     }
 
-    /// Reads on; with `by_run` no further than to the end of the first run of content, if there is one.
+    /// Reads on; with `by_run` no further than to the end of the first run of content, if there is
+    /// one.
     pub(super) fn feed(&mut self, bytes: &[u8], by_run: bool) -> Result<Read, ProtocolError> {
         let mut content = 0;
         let mut at = 0;

@@ -1,5 +1,6 @@
-//! HTTP/1.1 on one connection: one exchange at a time, as long as both sides let it go on. An exchange may have several messages
-//! that go out in one piece (pipelining); their answers come in the same order.
+//! HTTP/1.1 on one connection: one exchange at a time, as long as both sides let it go on. An
+//! exchange may have several messages that go out in one piece (pipelining); their answers come in
+//! the same order.
 
 use super::response::{Expect, ResponseParser};
 use crate::error::{EndError, ExchangeError};
@@ -16,7 +17,8 @@ pub struct H1 {
     keep_alive: bool,
     /// No further exchange can be started.
     over: bool,
-    /// What is to be expected of the exchange's further answers; apart, since hardly any exchange has several.
+    /// What is to be expected of the exchange's further answers; apart, since hardly any exchange
+    /// has several.
     pipeline: Option<Box<Pipeline>>,
 }
 
@@ -137,8 +139,8 @@ impl H1 {
                         }
                         *bytes = &[];
                         self.exchange = None;
-                        // An answer to a request that was not sent whole, or with more bytes than an answer has: answered,
-                        // but this connection ends here.
+                        // An answer to a request that was not sent whole, or with more bytes than
+                        // an answer has: answered, but this connection ends here.
                         self.over |= !(reply.keep_alive && self.keep_alive && self.unsent == 0 && rest.is_empty());
                         let (status, body_bytes) = (reply.status, reply.body_bytes);
                         let (piece, surplus) = (piece(all), rest.len());
@@ -153,7 +155,8 @@ impl H1 {
         }
     }
 
-    /// What the end of the peer's stream means for the exchange under way. `vouched`: it is the peer who has ended it.
+    /// What the end of the peer's stream means for the exchange under way. `vouched`: it is the
+    /// peer who has ended it.
     pub fn end(&mut self, vouched: bool) -> Option<Fact<'static>> {
         self.over = true;
         let exchange = self.exchange?;
@@ -175,7 +178,8 @@ impl H1 {
         self.over = true;
     }
 
-    /// The exchange under way is no longer wanted, or no longer possible: HTTP/1.1 has no way to go on from there.
+    /// The exchange under way is no longer wanted, or no longer possible: HTTP/1.1 has no way to go
+    /// on from there.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         self.over = true;
         self.exchange.take()
@@ -200,8 +204,9 @@ mod tests {
     /// Of each answer its status, its content, and whether it was the last.
     type Told = Vec<(u16, Vec<u8>, bool)>;
 
-    /// What a connection tells of `bytes`, cut at these places, of an exchange whose messages are these: status and content of each
-    /// answer, whether it is the last, and what is wrong in the end.
+    /// What a connection tells of `bytes`, cut at these places, of an exchange whose messages are
+    /// these: status and content of each answer, whether it is the last, and what is wrong in the
+    /// end.
     fn told(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (Told, Option<usize>) {
         let mut h1 = H1::new();
         h1.start(7, 10, Expect { head_request: heads_only[0], content: true, ..Expect::default() }, true);

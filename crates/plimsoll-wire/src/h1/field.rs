@@ -1,5 +1,6 @@
-//! The grammar of a header line, in requests and replies alike: where its name ends and where its value does, and what a
-//! length says. Read eight bytes at a time, since this is most of what a reply costs.
+//! The grammar of a header line, in requests and replies alike: where its name ends and where its
+//! value does, and what a length says. Read eight bytes at a time, since this is most of what a
+//! reply costs.
 //!
 //! Not here: which fields matter, what they mean together.
 
@@ -15,8 +16,9 @@ pub(super) enum ValueEnd {
     Bad,
 }
 
-/// Where the value that starts at `at` ends. Other control characters than NUL, CR and LF are let through
-/// ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the recipient).
+/// Where the value that starts at `at` ends. Other control characters than NUL, CR and LF are let
+/// through ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the
+/// recipient).
 #[inline]
 pub(super) fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
     loop {
@@ -40,7 +42,8 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
         while let Some(eight) = eight_at(bytes, at) {
             let seven_bits = eight & !HIGH;
             let lower = seven_bits | each(0x20);
-            // High bits of the bytes that are: at least 'a'; above 'z'; equal to '-'. No sum leaves its byte.
+            // High bits of the bytes that are: at least 'a'; above 'z'; equal to '-'. No sum leaves
+            // its byte.
             let from_a = lower + each(0x80 - b'a');
             let above_z = lower + each(0x80 - b'z' - 1);
             let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
@@ -62,8 +65,8 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
 #[inline]
 fn next_control(bytes: &[u8], mut at: usize) -> usize {
     while let Some(eight) = eight_at(bytes, at) {
-        // High bits of the bytes below 0x20. A borrow can raise a false one, but only above a true one, and the
-        // lowest is the one that is used.
+        // High bits of the bytes below 0x20. A borrow can raise a false one, but only above a true
+        // one, and the lowest is the one that is used.
         let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH;
         if below != 0 {
             return at + lowest(below);
@@ -97,15 +100,16 @@ fn lowest(bits: u64) -> usize {
     (bits.trailing_zeros() / 8) as usize
 }
 
-/// Whether the token `name` is `lower` but for the case of its letters. Setting the bit that makes letters small moves
-/// no other byte of a token onto a letter or a hyphen.
+/// Whether the token `name` is `lower` but for the case of its letters. Setting the bit that makes
+/// letters small moves no other byte of a token onto a letter or a hyphen.
 #[inline]
 pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     name.len() == N && (0..N).fold(0, |differ, at| differ | ((name[at] | 0x20) ^ lower[at])) == 0
 }
 
-/// A `Content-Length`: one number, or the same number several times ("5, 5"), which is what becomes of repeated
-/// fields on the way ([RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
+/// A `Content-Length`: one number, or the same number several times ("5, 5"), which is what becomes
+/// of repeated fields on the way ([RFC 9110,
+/// 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     number(value).or_else(|| {
         let mut numbers = list(value).map(number);

@@ -1,8 +1,10 @@
-//! The head of a reply, line by line: status line, header fields, blank line; and what it says about the body.
+//! The head of a reply, line by line: status line, header fields, blank line; and what it says
+//! about the body.
 //!
-//! Why by line: a line is judged when its line feed is there and never before, by one function that sees the whole
-//! line whether it came in one piece or in forty. So the splits of the network cannot change the answer, nothing
-//! is scanned twice, and only an unfinished line ever has to be kept (by the caller).
+//! Why by line: a line is judged when its line feed is there and never before, by one function that
+//! sees the whole line whether it came in one piece or in forty. So the splits of the network
+//! cannot change the answer, nothing is scanned twice, and only an unfinished line ever has to be
+//! kept (by the caller).
 //!
 //! Not here: keeping that unfinished line, counting interim replies, the body itself.
 
@@ -11,15 +13,16 @@ use super::token::{list, trim};
 use crate::error::ProtocolError;
 use memchr::memchr;
 
-/// The most bytes the head of a reply may have, status line and blank line included; also the bound of a trailer
-/// section. Far above what servers send (most limit themselves to 8 or 16 KiB).
+/// The most bytes the head of a reply may have, status line and blank line included; also the bound
+/// of a trailer section. Far above what servers send (most limit themselves to 8 or 16 KiB).
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// The most header lines a head may have (a folded line counts as one more); also the bound of a trailer section.
+/// The most header lines a head may have (a folded line counts as one more); also the bound of a
+/// trailer section.
 pub const HEAD_LINES_MAX: u16 = 256;
 
-/// How many blank lines may precede a status line. RFC 9112, 2.2 asks this tolerance of servers; some servers need
-/// it of clients, because they send a stray CRLF after a body.
+/// How many blank lines may precede a status line. RFC 9112, 2.2 asks this tolerance of servers;
+/// some servers need it of clients, because they send a stray CRLF after a body.
 pub const BLANK_LINES_MAX: u8 = 2;
 
 /// What a head has said so far.
@@ -45,11 +48,13 @@ pub(super) struct Head {
 enum HeadStage {
     /// The status line, or a blank line before it.
     Status,
-    /// The first field, or the end. A line that starts with a space would continue the status line: refused.
+    /// The first field, or the end. A line that starts with a space would continue the status line:
+    /// refused.
     First,
     /// A field, the end, or a continuation of a field that was not read.
     Field,
-    /// The same after a field that was read. Continued, it would mean something else than what was read: refused.
+    /// The same after a field that was read. Continued, it would mean something else than what was
+    /// read: refused.
     FieldRead,
 }
 
@@ -110,7 +115,8 @@ impl Head {
         HEAD_BYTES_MAX - self.bytes as usize
     }
 
-    /// Read the line at the start of `bytes`, if it is there in full; what follows it is not looked at.
+    /// Read the line at the start of `bytes`, if it is there in full; what follows it is not looked
+    /// at.
     #[inline(always)]
     pub(super) fn line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match self.stage {
@@ -119,8 +125,9 @@ impl Head {
         }
     }
 
-    /// Judge the unfinished line `bytes`: an answer that cannot become HTTP is refused at once, not when it ends,
-    /// because a server of another protocol may greet without a line feed and then wait for us.
+    /// Judge the unfinished line `bytes`: an answer that cannot become HTTP is refused at once, not
+    /// when it ends, because a server of another protocol may greet without a line feed and then
+    /// wait for us.
     pub(super) fn check_unfinished(&self, bytes: &[u8]) -> Result<(), ProtocolError> {
         if self.stage == HeadStage::Status && !may_become_status_line(bytes) {
             return Err(ProtocolError::BadStatusLine);
@@ -265,8 +272,8 @@ impl Head {
         Ok(HeadLine::End(end))
     }
 
-    /// The line at the start of `bytes` is bad, or ends with a CR whose LF is still to come: an error only if its end
-    /// is there, so that the same bytes in pieces come to the same end.
+    /// The line at the start of `bytes` is bad, or ends with a CR whose LF is still to come: an
+    /// error only if its end is there, so that the same bytes in pieces come to the same end.
     #[cold]
     fn refuse(&self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match memchr(b'\n', bytes) {
@@ -276,14 +283,16 @@ impl Head {
         }
     }
 
-    /// What the finished head says; None for an interim reply (1xx), after which another head follows.
+    /// What the finished head says; None for an interim reply (1xx), after which another head
+    /// follows.
     pub(super) fn meaning(&self, head_request: bool) -> Option<Meaning> {
         if self.status < 200 {
             return None;
         }
         let has_coding = self.coding != Coding::Absent;
-        // "Transfer-Encoding with Content-Length" and "Transfer-Encoding in HTTP/1.0" are what smuggled or garbled
-        // replies look like: read this one by its coding, and trust the connection no further (RFC 9112, 6.1, 6.3).
+        // "Transfer-Encoding with Content-Length" and "Transfer-Encoding in HTTP/1.0" are what
+        // smuggled or garbled replies look like: read this one by its coding, and trust the
+        // connection no further (RFC 9112, 6.1, 6.3).
         let suspicious = has_coding && (self.has_length || !self.is_1_1);
         let body = if head_request || matches!(self.status, 204 | 304) {
             Body::Length(0)

@@ -1,7 +1,8 @@
 //! A request as bytes: encoded once before the run, sent as it is ever after.
 //!
-//! Everything that can be wrong with a request is found here, before the first connection, so that nothing about a
-//! request has to be checked while the load runs. Not here: parsing URLs and arguments, reading body files.
+//! Everything that can be wrong with a request is found here, before the first connection, so that
+//! nothing about a request has to be checked while the load runs. Not here: parsing URLs and
+//! arguments, reading body files.
 
 use super::token::{is_token, list};
 use thiserror::Error;
@@ -13,9 +14,11 @@ pub struct RequestParts<'a> {
     pub method: &'a str,
     /// What is asked for, in origin form: path and query, already percent-encoded.
     pub target: &'a str,
-    /// The value of the `Host` field: host name or address, and the port where it is not the scheme's own.
+    /// The value of the `Host` field: host name or address, and the port where it is not the
+    /// scheme's own.
     pub host: &'a str,
-    /// Fields the user asked for, sent in this order; each replaces the default field of the same name.
+    /// Fields the user asked for, sent in this order; each replaces the default field of the same
+    /// name.
     pub headers: &'a [(String, String)],
     /// The content, sent as it is; empty for none.
     pub body: &'a [u8],
@@ -26,7 +29,8 @@ pub struct RequestParts<'a> {
 /// Why a request cannot be put on the wire. Always the fault of whoever wrote the request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
-    /// The method is not a token ([RFC 9110, 9.1](https://www.rfc-editor.org/rfc/rfc9110#section-9.1)).
+    /// The method is not a token ([RFC 9110,
+    /// 9.1](https://www.rfc-editor.org/rfc/rfc9110#section-9.1)).
     #[error("the method {0:?} is not a word of letters, digits and !#$%&'*+-.^_`|~")]
     Method(String),
     /// `CONNECT` asks for a tunnel: what comes back is no reply that could be measured.
@@ -44,7 +48,8 @@ pub enum RequestError {
     /// The value of the header field of this name has a carriage return, a line feed or a NUL.
     #[error("the value of the header {0:?} has a line break or a NUL in it")]
     HeaderValue(String),
-    /// A coding of transfers that is not carried out ([RFC 9112, 6.1](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)).
+    /// A coding of transfers that is not carried out ([RFC 9112,
+    /// 6.1](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)).
     #[error("the header Transfer-Encoding can only be 'chunked', which sends the body in chunks: leave it out")]
     Coding,
     /// A length that is not that of the content.
@@ -54,11 +59,12 @@ pub enum RequestError {
 
 /// The bytes of a request ([RFC 9112, 3](https://www.rfc-editor.org/rfc/rfc9112#section-3)).
 ///
-/// Adds, unless `headers` has a field of that name: `Host`, `User-Agent`, `Accept`; `Content-Length` where there is a
-/// body or the method is one that normally has one (POST, PUT, PATCH:
-/// [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)); and `Connection: close` for a connection that is used once.
-/// `User-Agent` and `Accept` that are given without a value are not sent at all. What is sent is HTTP: with
-/// `Transfer-Encoding: chunked` the body is one chunk, and a length or coding that is not that of the body is refused.
+/// Adds, unless `headers` has a field of that name: `Host`, `User-Agent`, `Accept`;
+/// `Content-Length` where there is a body or the method is one that normally has one (POST, PUT,
+/// PATCH: [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)); and
+/// `Connection: close` for a connection that is used once. `User-Agent` and `Accept` that are given
+/// without a value are not sent at all. What is sent is HTTP: with `Transfer-Encoding: chunked` the
+/// body is one chunk, and a length or coding that is not that of the body is refused.
 pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     check(parts)?;
     let mut bytes = Vec::new();

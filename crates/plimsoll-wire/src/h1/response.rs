@@ -1,19 +1,22 @@
 //! A reply out of bytes: its status, its end, and whether the connection lives on.
 //!
-//! One [`ResponseParser`] belongs to one connection and is used for each reply on it. It is split-invariant: however
-//! the bytes are cut into pieces, the reply or the error is the same. In the common case (the head comes in
-//! one read) nothing is allocated and each byte of the head is looked at once.
+//! One [`ResponseParser`] belongs to one connection and is used for each reply on it. It is
+//! split-invariant: however the bytes are cut into pieces, the reply or the error is the same. In
+//! the common case (the head comes in one read) nothing is allocated and each byte of the head is
+//! looked at once.
 //!
-//! Where the rules leave a choice it is as lenient as servers make necessary, but never guesses where a body ends:
+//! Where the rules leave a choice it is as lenient as servers make necessary, but never guesses
+//! where a body ends:
 //!
-//! - lines may end with a bare LF; up to [`BLANK_LINES_MAX`](super::BLANK_LINES_MAX) blank lines may come first;
-//! - a folded header line (obs-fold) is accepted, except after the status line or after `Content-Length`,
-//!   `Transfer-Encoding` and `Connection`, whose meaning it would change;
+//! - lines may end with a bare LF; up to [`BLANK_LINES_MAX`](super::BLANK_LINES_MAX) blank lines
+//!   may come first;
+//! - a folded header line (obs-fold) is accepted, except after the status line or after
+//!   `Content-Length`, `Transfer-Encoding` and `Connection`, whose meaning it would change;
 //! - control characters in header values are accepted, except NUL and a CR without its LF;
 //! - a header name must be a token that touches its colon.
 //!
-//! Not here: what the bytes after a reply are (without pipelining, a protocol error of the server), retries,
-//! time-outs, the content of bodies.
+//! Not here: what the bytes after a reply are (without pipelining, a protocol error of the server),
+//! retries, time-outs, the content of bodies.
 
 use super::chunked::Chunked;
 use super::head::{Body, Head, HeadLine};
@@ -37,8 +40,8 @@ pub struct Expect {
     pub call: Called,
 }
 
-/// Whether a request is a call of gRPC's, and what is known of its messages: a set, in one byte since there is one of it for each
-/// connection.
+/// Whether a request is a call of gRPC's, and what is known of its messages: a set, in one byte
+/// since there is one of it for each connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Called(u8);
 
@@ -75,10 +78,12 @@ impl Called {
 /// What feeding bytes came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fed {
-    /// How many of the bytes belong to the reply: all of them while there is no reply yet. Where content is asked for, less
-    /// where it ends before a chunk's framing: what is left is to be fed again.
+    /// How many of the bytes belong to the reply: all of them while there is no reply yet. Where
+    /// content is asked for, less where it ends before a chunk's framing: what is left is to be fed
+    /// again.
     pub consumed: usize,
-    /// How many of the consumed bytes, the last of them, are content. Of a chunked body 0 unless content is asked for.
+    /// How many of the consumed bytes, the last of them, are content. Of a chunked body 0 unless
+    /// content is asked for.
     pub content: usize,
     /// The reply, if it is complete.
     pub reply: Option<Reply>,
@@ -110,7 +115,8 @@ pub struct ResponseParser {
     interims: u8,
 }
 
-// There is one for each connection, and there may be very many connections: it is to fit a cache line.
+// There is one for each connection, and there may be very many connections: it is to fit a cache
+// line.
 const _: () = assert!(size_of::<ResponseParser>() <= 64);
 
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +157,8 @@ impl ResponseParser {
         self.expect
     }
 
-    /// Make ready for the next reply on this connection, or for the first on a new one; forgets what was there.
+    /// Make ready for the next reply on this connection, or for the first on a new one; forgets
+    /// what was there.
     #[inline]
     pub fn begin(&mut self, expect: Expect) {
         self.phase = ReplyPhase::Head(Head::new());
@@ -174,10 +181,12 @@ impl ResponseParser {
         (self.status != 0).then_some(self.status)
     }
 
-    /// Feed received bytes. Takes as many as belong to the current reply: all of them, or up to the reply's end.
+    /// Feed received bytes. Takes as many as belong to the current reply: all of them, or up to the
+    /// reply's end.
     ///
-    /// After an error the connection is of no use; feeding it again repeats the error until [`begin`](Self::begin).
-    /// Bytes that come after a reply and before `begin` are [`ProtocolError::Surplus`].
+    /// After an error the connection is of no use; feeding it again repeats the error until
+    /// [`begin`](Self::begin). Bytes that come after a reply and before `begin` are
+    /// [`ProtocolError::Surplus`].
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
         self.started |= !bytes.is_empty();
@@ -235,7 +244,8 @@ impl ResponseParser {
                 self.body_bytes += content as u64;
                 at = bytes.len();
             }
-            // The head ended this reply only now; or else the bytes come after one that was handed out.
+            // The head ended this reply only now; or else the bytes come after one that was handed
+            // out.
             ReplyPhase::Done if at > 0 => {
                 return Ok(Fed { consumed: at, content, reply: Some(self.reply()) });
             }
@@ -294,7 +304,8 @@ impl ResponseParser {
         Ok(taken)
     }
 
-    /// The head is complete: on to the body, to the end of the reply, or to the next head after an interim one.
+    /// The head is complete: on to the body, to the end of the reply, or to the next head after an
+    /// interim one.
     #[inline]
     fn end_head(&mut self) -> Result<(), ProtocolError> {
         let ReplyPhase::Head(head) = &self.phase else {

@@ -1,9 +1,11 @@
 //! Requests out of bytes, the server's side: the head as a whole, then the body to its end.
 //!
-//! The grammar is that of replies; what differs is how much is put up with. A server must not guess what a request is: folded
-//! lines, control characters in fields, a length beside a coding and any coding but chunked are refused.
+//! The grammar is that of replies; what differs is how much is put up with. A server must not guess
+//! what a request is: folded lines, control characters in fields, a length beside a coding and any
+//! coding but chunked are refused.
 //!
-//! Not here: keeping the bytes of a head that is cut in two (the caller's, who offers them again with more), what is asked for.
+//! Not here: keeping the bytes of a head that is cut in two (the caller's, who offers them again
+//! with more), what is asked for.
 
 use super::chunked::Chunked;
 use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
@@ -129,7 +131,8 @@ impl RequestParser {
     }
 }
 
-/// Where the head ends (after its empty line); the first `scanned` bytes hold no beginning of that end.
+/// Where the head ends (after its empty line); the first `scanned` bytes hold no beginning of that
+/// end.
 fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
     let mut at = scanned;
     loop {

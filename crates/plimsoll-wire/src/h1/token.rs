@@ -1,6 +1,7 @@
 //! The alphabet of HTTP/1.1 and its lists: what requests and replies are both checked against.
 
-/// Which bytes may stand in a token ([RFC 9110, 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
+/// Which bytes may stand in a token ([RFC 9110,
+/// 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
 pub(crate) const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -21,7 +22,8 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| TOKEN[usize::from(b)])
 }
 
-/// `bytes` without the spaces and tabs around it (OWS, [RFC 9110, 5.6.3](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.3)).
+/// `bytes` without the spaces and tabs around it (OWS, [RFC 9110,
+/// 5.6.3](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.3)).
 pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;

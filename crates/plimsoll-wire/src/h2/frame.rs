@@ -1,10 +1,12 @@
-//! Frames of HTTP/2 ([RFC 9113, 4 and 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)), of either side: out of bytes however
-//! they are cut, and into bytes.
+//! Frames of HTTP/2 ([RFC 9113, 4 and 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)), of
+//! either side: out of bytes however they are cut, and into bytes.
 //!
-//! The content of DATA is handed on as it comes; every other frame is judged when it is whole, so that cuts cannot change what is
-//! found. What is kept of a frame that is cut is bounded by the longest frame, what is kept of a head by [`BLOCK_BYTES_MAX`].
+//! The content of DATA is handed on as it comes; every other frame is judged when it is whole, so
+//! that cuts cannot change what is found. What is kept of a frame that is cut is bounded by the
+//! longest frame, what is kept of a head by [`BLOCK_BYTES_MAX`].
 //!
-//! Not here: what a frame means to a stream or to the connection, windows, the compression of heads.
+//! Not here: what a frame means to a stream or to the connection, windows, the compression of
+//! heads.
 
 use crate::error::ProtocolError;
 
@@ -180,8 +182,8 @@ impl FrameReader {
         &self.block
     }
 
-    /// The next frame, or piece of one, in `bytes`, which move on behind it; `None` when they are at their end. After an error
-    /// nothing can be found any more.
+    /// The next frame, or piece of one, in `bytes`, which move on behind it; `None` when they are
+    /// at their end. After an error nothing can be found any more.
     #[inline]
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
@@ -235,7 +237,8 @@ impl FrameReader {
         Ok(header)
     }
 
-    /// Takes as much of `bytes` as the frame lacks that has begun before them; the frame, when it is whole.
+    /// Takes as much of `bytes` as the frame lacks that has begun before them; the frame, when it
+    /// is whole.
     #[cold]
     fn complete_held<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
@@ -466,7 +469,8 @@ fn header(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     out.extend_from_slice(&[a, b, c, kind, flags, w, x, y, z]);
 }
 
-/// Appends a head, in as many frames as it takes; each is of stream 0 until [`set_stream`] says otherwise.
+/// Appends a head, in as many frames as it takes; each is of stream 0 until [`set_stream`] says
+/// otherwise.
 pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
     let end_stream = if ends { END_STREAM } else { 0 };
     let (mut kind, mut flags) = (HEADERS, end_stream);
@@ -484,8 +488,8 @@ pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
     }
 }
 
-/// Begins a head behind what is in `out`: its block is appended next, then [`end_head`] has to be called with what this returns.
-/// So a block needs no room of its own.
+/// Begins a head behind what is in `out`: its block is appended next, then [`end_head`] has to be
+/// called with what this returns. So a block needs no room of its own.
 pub(super) fn begin_head(out: &mut Vec<u8>) -> usize {
     let from = out.len();
     header(out, 0, HEADERS, 0, 0);

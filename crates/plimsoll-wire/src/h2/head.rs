@@ -1,8 +1,9 @@
-//! What a head says, and which there may be ([RFC 9113, 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): of answers and
-//! trailers for a client, of requests for a server.
+//! What a head says, and which there may be ([RFC 9113,
+//! 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): of answers and trailers for a client, of
+//! requests for a server.
 //!
-//! A head that breaks a rule is malformed, which is the end of its stream and not of the connection. Not here: in which order heads
-//! and content come, compression.
+//! A head that breaks a rule is malformed, which is the end of its stream and not of the
+//! connection. Not here: in which order heads and content come, compression.
 
 use crate::error::ProtocolError;
 use crate::h1::{TOKEN, content_length};
@@ -73,7 +74,8 @@ impl AnswerHead {
             self.length = Some(length);
         }
         if name == b"grpc-status" {
-            // What is no number is of no use to anybody, and no fault of HTTP's. Two that differ say nothing.
+            // What is no number is of no use to anybody, and no fault of HTTP's. Two that differ
+            // say nothing.
             let status = call_status(value);
             self.grpc_status = if self.status_said && self.grpc_status != status { None } else { status };
             self.status_said = true;
@@ -174,7 +176,8 @@ fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
     }
 }
 
-/// Whether fields of this name, in small letters, are of a connection in HTTP/1.1 and of nothing in HTTP/2 (8.2.2).
+/// Whether fields of this name, in small letters, are of a connection in HTTP/1.1 and of nothing in
+/// HTTP/2 (8.2.2).
 pub(super) fn is_of_connection(name: &[u8]) -> bool {
     matches!(name, b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade")
 }

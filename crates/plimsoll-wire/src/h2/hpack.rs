@@ -1,8 +1,9 @@
-//! HPACK ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)): heads out of the blocks that frames carry, and the pieces that
-//! such blocks are written of.
+//! HPACK ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)): heads out of the blocks that frames
+//! carry, and the pieces that such blocks are written of.
 //!
-//! A reader has a table of fields that came before ([`HpackDecoder`]), whose size it sets itself; with a size of 0 a block means the
-//! same whatever came before it. Writing never uses that table, so that a block can be written once and sent for ever.
+//! A reader has a table of fields that came before ([`HpackDecoder`]), whose size it sets itself;
+//! with a size of 0 a block means the same whatever came before it. Writing never uses that table,
+//! so that a block can be written once and sent for ever.
 //!
 //! Not here: what fields mean, and which a message may have.
 
@@ -32,7 +33,8 @@ const ENTRY_BYTES: usize = 32;
 /// The size that a table has unless something else was agreed on.
 pub const TABLE_BYTES: usize = 4096;
 
-/// Why a block cannot be read; the connection cannot go on, since both sides' tables differ from here on.
+/// Why a block cannot be read; the connection cannot go on, since both sides' tables differ from
+/// here on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
     /// It is not what HPACK writes, or names a field that is in no table.
@@ -87,20 +89,23 @@ impl HpackDecoder {
         }
     }
 
-    /// Whether the block that was read last means the same whatever came before it, and changes nothing for those behind it.
+    /// Whether the block that was read last means the same whatever came before it, and changes
+    /// nothing for those behind it.
     #[inline]
     pub fn is_stateless(&self) -> bool {
         !self.stateful
     }
 
-    /// The writer may choose no more than so many bytes from now on: it has been told, and has said so. One that does not choose anew
-    /// goes on with the table that it has, as some servers do (h2o): that is read, too.
+    /// The writer may choose no more than so many bytes from now on: it has been told, and has said
+    /// so. One that does not choose anew goes on with the table that it has, as some servers do
+    /// (h2o): that is read, too.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Reads a block and tells of its fields, in order; those of more than `bytes_max` bytes in all are not put up with (each
-    /// counts 32 more than its text). A block that is not read to its end leaves the reader of no use.
+    /// Reads a block and tells of its fields, in order; those of more than `bytes_max` bytes in all
+    /// are not put up with (each counts 32 more than its text). A block that is not read to its end
+    /// leaves the reader of no use.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -189,7 +194,8 @@ fn count(bytes_left: &mut usize, name: &[u8], value: &[u8]) -> Result<(), HpackE
     Ok(())
 }
 
-/// An integer whose first byte has so many bits for it (5.1). None is longer than four bytes after the first.
+/// An integer whose first byte has so many bits for it (5.1). None is longer than four bytes after
+/// the first.
 fn integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     let (first, mut rest) = bytes.split_first()?;
     let most = (1u32 << prefix) - 1;
@@ -305,7 +311,8 @@ mod tests {
         (decoder.entries.iter().map(text).collect(), decoder.bytes)
     }
 
-    /// Appendix C of RFC 7541: blocks in a row, what is in them, the table's newest entry and its size after each.
+    /// Appendix C of RFC 7541: blocks in a row, what is in them, the table's newest entry and its
+    /// size after each.
     fn check(name: &str, limit: usize, blocks: &[(&str, &str, &[&str], usize)]) {
         let mut decoder = HpackDecoder::new(limit);
         for (hex, expect, entries, size) in blocks {

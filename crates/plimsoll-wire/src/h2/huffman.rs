@@ -1,8 +1,11 @@
-//! The static Huffman code of HPACK ([RFC 7541, 5.2 and appendix B](https://www.rfc-editor.org/rfc/rfc7541#appendix-B)), both ways.
+//! The static Huffman code of HPACK ([RFC 7541, 5.2 and appendix
+//! B](https://www.rfc-editor.org/rfc/rfc7541#appendix-B)), both ways.
 //!
-//! The code is canonical: it follows from the lengths alone, from which all tables here are made when this is compiled.
+//! The code is canonical: it follows from the lengths alone, from which all tables here are made
+//! when this is compiled.
 
-/// Lengths in bits of the codes of all bytes. The end of string (30 ones) is no byte, and never in a valid text.
+/// Lengths in bits of the codes of all bytes. The end of string (30 ones) is no byte, and never in
+/// a valid text.
 #[rustfmt::skip]
 const LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -24,7 +27,8 @@ const LENGTHS: [u8; 256] = [
 ];
 
 const LENGTH_MAX: usize = 30;
-/// Codes of up to so many bits are looked up at once; they are those of nearly all that is in heads.
+/// Codes of up to so many bits are looked up at once; they are those of nearly all that is in
+/// heads.
 const SHORT_BITS: u32 = 8;
 
 /// What follows from the lengths.
@@ -33,7 +37,8 @@ struct HuffmanTables {
     codes: [u32; 256],
     /// Bytes by length of code, then by value.
     order: [u8; 256],
-    /// Of each length: its first code, how many there are, and where the first one's byte stands in `order`.
+    /// Of each length: its first code, how many there are, and where the first one's byte stands in
+    /// `order`.
     first: [u32; LENGTH_MAX + 1],
     count: [u32; LENGTH_MAX + 1],
     place: [u32; LENGTH_MAX + 1],
@@ -80,7 +85,8 @@ const fn tables() -> HuffmanTables {
     t
 }
 
-/// Appends the text that `coded` stands for. `None`: it is no valid code, or ends with more than the padding that is allowed.
+/// Appends the text that `coded` stands for. `None`: it is no valid code, or ends with more than
+/// the padding that is allowed.
 pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
     // The next bits, the first the highest.
     let (mut bits, mut count) = (0u64, 0u32);
@@ -112,7 +118,8 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// The byte of a long code at the front of `bits`, of which `count` are there, and its length; 0: none that is whole.
+/// The byte of a long code at the front of `bits`, of which `count` are there, and its length; 0:
+/// none that is whole.
 fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
     for length in SHORT_BITS as usize + 1..=LENGTH_MAX {
         if length as u32 > count {

@@ -1,7 +1,8 @@
-//! HTTP/2 from the client's side, and as much of the server's as a reference server needs ([RFC 9113]), with HPACK ([RFC 7541]).
+//! HTTP/2 from the client's side, and as much of the server's as a reference server needs ([RFC
+//! 9113]), with HPACK ([RFC 7541]).
 //!
-//! As over HTTP/1.1 a request is encoded once, and an answer only delimited: of its head the status and the length of its content
-//! are read, the rest is checked and forgotten.
+//! As over HTTP/1.1 a request is encoded once, and an answer only delimited: of its head the status
+//! and the length of its content are read, the rest is checked and forgotten.
 //!
 //! Not here: pushed streams (refused), priorities (passed over), `CONNECT`, upgrades from HTTP/1.1.
 //!

@@ -1,5 +1,5 @@
-//! A request as HTTP/2 has it: its head in frames, written once. What may be in a request is checked where HTTP/1.1 has it
-//! written, since a connection may turn out to speak either.
+//! A request as HTTP/2 has it: its head in frames, written once. What may be in a request is
+//! checked where HTTP/1.1 has it written, since a connection may turn out to speak either.
 
 use super::frame::{FrameReader, H2Frame, begin_head, end_head, set_stream};
 use super::head::{FIELDS_BYTES_MAX, is_of_connection};
@@ -21,15 +21,17 @@ pub(crate) struct H2Request<'a> {
 const NAME_BYTES: usize = 128;
 
 /// What a call of gRPC's says of itself, in the order of the
-/// [protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests), before all that is the user's.
+/// [protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests), before all
+/// that is the user's.
 const CALL_FIELDS: [&str; 6] =
     ["te", "grpc-timeout", "content-type", "grpc-encoding", "grpc-accept-encoding", "user-agent"];
 
-/// Appends the frames of the request's head, all of stream 0. Requests that are filled in are written anew each time: nothing is
-/// allocated but for what is in `out`, unless a name is absurdly long or the head larger than a frame.
+/// Appends the frames of the request's head, all of stream 0. Requests that are filled in are
+/// written anew each time: nothing is allocated but for what is in `out`, unless a name is absurdly
+/// long or the head larger than a frame.
 ///
-/// A call of gRPC's has the fields that its clients send, in the protocol's order, and neither `accept` nor `content-length` but where
-/// the user gives one.
+/// A call of gRPC's has the fields that its clients send, in the protocol's order, and neither
+/// `accept` nor `content-length` but where the user gives one.
 pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     let given = |name: &str| parts.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str());
     let is_call = is_call(parts.headers);
@@ -94,7 +96,8 @@ fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
         }
     };
     let value = trim(value.as_bytes());
-    // What is of the connection has no place here (RFC 9113, 8.2.2), nor has a second name of the host.
+    // What is of the connection has no place here (RFC 9113, 8.2.2), nor has a second name of the
+    // host.
     let dropped = is_of_connection(name)
         || name == b"host"
         || (name == b"te" && value != b"trailers")
@@ -104,8 +107,8 @@ fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
     }
 }
 
-/// Whether fields say that the request is a call of gRPC's. That of browsers (`application/grpc-web`) is another protocol, and a
-/// request like others.
+/// Whether fields say that the request is a call of gRPC's. That of browsers
+/// (`application/grpc-web`) is another protocol, and a request like others.
 pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     let mut types = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     types.any(|(_, value)| {

@@ -1,8 +1,10 @@
-//! The server's side of HTTP/2, as much of it as a reference server needs: requests out of bytes, answers into them. No I/O.
+//! The server's side of HTTP/2, as much of it as a reference server needs: requests out of bytes,
+//! answers into them. No I/O.
 //!
-//! Requests are told with their head and again with their end; what is in their content is dropped, and windows are kept open.
-//! Answers are of bytes, or of so many bytes of one filling, sent as far as the client's windows reach, each stream in turn. A
-//! client that breaks a rule of the connection is told so and left.
+//! Requests are told with their head and again with their end; what is in their content is dropped,
+//! and windows are kept open. Answers are of bytes, or of so many bytes of one filling, sent as far
+//! as the client's windows reach, each stream in turn. A client that breaks a rule of the
+//! connection is told so and left.
 //!
 //! Not here: sockets, what is asked for, how long answers take.
 
@@ -292,7 +294,8 @@ impl H2Server {
         Ok(ends.then_some(ServerFact::End { stream: id }))
     }
 
-    /// Answers a stream, if its client still waits for it; without content where only the head is asked for.
+    /// Answers a stream, if its client still waits for it; without content where only the head is
+    /// asked for.
     pub fn answer(&mut self, stream: u32, status: u16, kind: &'static str, content: Content, head_only: bool) {
         let Some(at) = self.find(stream) else { return };
         let length = match &content {
@@ -334,8 +337,8 @@ impl H2Server {
         self.over
     }
 
-    /// Appends what is to be sent, until there are so many bytes in `out` or the windows are used up. `filling`: of what answers
-    /// are filled with, at least as much as a frame takes.
+    /// Appends what is to be sent, until there are so many bytes in `out` or the windows are used
+    /// up. `filling`: of what answers are filled with, at least as much as a frame takes.
     pub fn write(&mut self, out: &mut Vec<u8>, bytes_max: usize, filling: &[u8]) {
         out.append(&mut self.owed);
         let mut stuck = 0;

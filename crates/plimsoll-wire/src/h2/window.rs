@@ -1,7 +1,8 @@
-//! Windows of flow control, of a stream or of the connection, on either side
-//! ([RFC 9113, 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)): what may still be sent ([PeerWindow]), and what the
-//! peer has used of what it may send, and when it is to be told of more ([OurWindow]). Not here: what follows of a fault, which
-//! is the stream's or the connection's.
+//! Windows of flow control, of a stream or of the connection, on either side ([RFC 9113,
+//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)): what may still be sent
+//! ([PeerWindow]), and what the peer has used of what it may send, and when it is to be told of
+//! more ([OurWindow]). Not here: what follows of a fault, which is the stream's or the
+//! connection's.
 
 use super::frame::{PAYLOAD_BYTES_MAX, WINDOW_MAX};
 use crate::error::ProtocolError;
@@ -45,7 +46,8 @@ impl PeerWindow {
     }
 }
 
-/// The peer has said another size for windows of streams: those that are open change by the difference (6.9.2).
+/// The peer has said another size for windows of streams: those that are open change by the
+/// difference (6.9.2).
 pub(super) fn resize<'a>(
     first: &mut u32,
     size: u32,
@@ -79,7 +81,8 @@ pub(super) enum WindowUse {
 }
 
 impl OurWindow {
-    /// Takes so many bytes of a window that has `size` when it is full. What follows of it is said once.
+    /// Takes so many bytes of a window that has `size` when it is full. What follows of it is said
+    /// once.
     #[inline]
     pub(super) fn take(&mut self, bytes: u32, size: u32) -> WindowUse {
         let before = self.used;

@@ -17,7 +17,8 @@ pub struct TlsAgreed {
     pub cipher_bits: u32,
     /// Bits of the public key in the server's certificate; 0: it is of no kind that is known here.
     pub key_bits: u32,
-    /// With what the key was exchanged, and how many bits it has: `X25519`, `ECDH prime256v1`; `None`: an earlier session was taken up.
+    /// With what the key was exchanged, and how many bits it has: `X25519`, `ECDH prime256v1`;
+    /// `None`: an earlier session was taken up.
     pub exchange: Option<(&'static str, u32)>,
 }
 

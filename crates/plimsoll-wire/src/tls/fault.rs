@@ -1,4 +1,5 @@
-//! What can be wrong with TLS: why a setup cannot be used, and from the library's errors to the reasons that are counted.
+//! What can be wrong with TLS: why a setup cannot be used, and from the library's errors to the
+//! reasons that are counted.
 
 use plimsoll_model::TlsFailure;
 use rustls::{AlertDescription, CertificateError, Error};

@@ -1,8 +1,10 @@
-//! TLS as a layer between bytes and bytes: cipher text from and to the network, plain text from and to a protocol. No I/O.
+//! TLS as a layer between bytes and bytes: cipher text from and to the network, plain text from and
+//! to a protocol. No I/O.
 //!
-//! [`Client`] is what all connections of a thread share: trust, our certificate, sessions that can be taken up again.
-//! [`Session`] is one connection, of either side; [`ServerTls`] is what a server's have in common. The protocol that was agreed on (ALPN) is the session's to tell; which protocols to
-//! offer stands in the plan.
+//! [`Client`] is what all connections of a thread share: trust, our certificate, sessions that can
+//! be taken up again. [`Session`] is one connection, of either side; [`ServerTls`] is what a
+//! server's have in common. The protocol that was agreed on (ALPN) is the session's to tell; which
+//! protocols to offer stands in the plan.
 //!
 //! The cryptography is rustls with ring. Not here: sockets, time limits, reading of files.
 
@@ -146,7 +148,8 @@ where
     C: DerefMut<Target = ConnectionCommon<D>>,
     D: 'static,
 {
-    /// Takes cipher text from the network, all of it, and appends the plain text that it holds to `plain`.
+    /// Takes cipher text from the network, all of it, and appends the plain text that it holds to
+    /// `plain`.
     ///
     /// After an error the session is over; what is left to send is the alert that tells the peer.
     pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<News, TlsFailure> {
@@ -178,7 +181,8 @@ where
         Ok(news)
     }
 
-    /// The reason that an error counts as. Before TLS 1.3 a server that wants a certificate says only that the handshake has failed.
+    /// The reason that an error counts as. Before TLS 1.3 a server that wants a certificate says
+    /// only that the handshake has failed.
     fn failure_of(&self, error: &rustls::Error) -> TlsFailure {
         let is_asked = self.asked.as_ref().is_some_and(|asked| asked.0.load(Ordering::Relaxed));
         match error {
@@ -189,7 +193,8 @@ where
         }
     }
 
-    /// Encrypts plain text; returns how much was taken. All of it, unless much is waiting to be sent.
+    /// Encrypts plain text; returns how much was taken. All of it, unless much is waiting to be
+    /// sent.
     pub fn send(&mut self, plain: &[u8]) -> usize {
         // Writing into memory: the only outcome is how much there was room for.
         self.connection.writer().write(plain).unwrap_or(0)

@@ -1,5 +1,6 @@
-//! TLS from the server's side, as much of it as a reference server needs: one certificate for whoever asks, HTTP/2 where the client
-//! offers it and HTTP/1.1 else, sessions that can be taken up again. Clients are asked for no certificate.
+//! TLS from the server's side, as much of it as a reference server needs: one certificate for
+//! whoever asks, HTTP/2 where the client offers it and HTTP/1.1 else, sessions that can be taken up
+//! again. Clients are asked for no certificate.
 //!
 //! Not here: sockets, several names, reading of files.
 
@@ -19,7 +20,8 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// A server with the certificate, and its issuers, in `certificate_pem`; its key is there, too, or in `key_pem`.
+    /// A server with the certificate, and its issuers, in `certificate_pem`; its key is there, too,
+    /// or in `key_pem`.
     pub fn new(certificate_pem: &[u8], key_pem: Option<&[u8]>) -> Result<ServerTls, ConfigError> {
         let (chain, key) = own_certificate(certificate_pem, key_pem)?;
         let other = |error: rustls::Error| ConfigError::Other(error.to_string());
@@ -30,7 +32,8 @@ impl ServerTls {
             .with_single_cert(chain, key)
             .map_err(|error| ConfigError::Pair(error.to_string()))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        // Sessions are with the clients: nothing is kept here, nor shared by threads, for each of them.
+        // Sessions are with the clients: nothing is kept here, nor shared by threads, for each of
+        // them.
         config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(other)?;
         Ok(ServerTls { config: Arc::new(config) })
     }

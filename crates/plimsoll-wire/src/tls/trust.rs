@@ -1,4 +1,5 @@
-//! Whom a client trusts: the issuers it was given, a certificate that it was given itself, or anybody.
+//! Whom a client trusts: the issuers it was given, a certificate that it was given itself, or
+//! anybody.
 
 use super::fault::ConfigError;
 use plimsoll_model::TlsSpec;
@@ -24,8 +25,8 @@ struct Verifier {
     trusted: Option<Trusted>,
 }
 
-/// Issuers, by the rules of the web, and the given certificates themselves: a certificate that is its own issuer, as
-/// `openssl req -x509` makes them, is no issuer's by those rules.
+/// Issuers, by the rules of the web, and the given certificates themselves: a certificate that is
+/// its own issuer, as `openssl req -x509` makes them, is no issuer's by those rules.
 #[derive(Debug)]
 struct Trusted {
     issuers: Arc<WebPkiServerVerifier>,
@@ -64,8 +65,9 @@ impl Trusted {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            // One that is its own issuer, and was not given: that it may not be both is not what its user wants to know. The
-            // library's reason cannot be named from here but by its text.
+            // One that is its own issuer, and was not given: that it may not be both is not what
+            // its user wants to know. The library's reason cannot be named from here but by its
+            // text.
             Err(Error::InvalidCertificate(CertificateError::Other(reason)))
                 if format!("{reason:?}").contains("CaUsedAsEndEntity") =>
             {

@@ -82,7 +82,8 @@ enum End {
     Cut,
 }
 
-/// Asks over TLS; the network takes and brings pieces of up to `longest` bytes. What was told in all.
+/// Asks over TLS; the network takes and brings pieces of up to `longest` bytes. What was told in
+/// all.
 fn over_tls(
     client: &Client,
     asked: &EncodedRequest,

@@ -1,9 +1,9 @@
-//! Runs a response parser, or a whole connection, over bytes in many splits and tells when the answer depends on the split or
-//! makes no sense.
+//! Runs a response parser, or a whole connection, over bytes in many splits and tells when the
+//! answer depends on the split or makes no sense.
 //!
-//! Why it is apart from the tests: the same driver serves the tables, the properties, the seeded fuzz tests and the
-//! cargo-fuzz targets in `fuzz/`, which include this file. For parsers it is generic over the parser only so that a broken
-//! one can be put in to see that the driver notices.
+//! Why it is apart from the tests: the same driver serves the tables, the properties, the seeded
+//! fuzz tests and the cargo-fuzz targets in `fuzz/`, which include this file. For parsers it is
+//! generic over the parser only so that a broken one can be put in to see that the driver notices.
 //!
 //! Not here: what the right answer is. That is the tables' and the generators' business.
 
@@ -90,8 +90,9 @@ fn sensible(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outc
     Ok(Outcome::Reply(reply, taken))
 }
 
-/// The outcome of `bytes`, if it is the same in one piece, byte by byte and in a few random splits; otherwise, what
-/// differs. The parser is used again for each, so that nothing may be left over in it either.
+/// The outcome of `bytes`, if it is the same in one piece, byte by byte and in a few random splits;
+/// otherwise, what differs. The parser is used again for each, so that nothing may be left over in
+/// it either.
 pub fn same_in_all_splits(
     parser: &mut impl Parser,
     head_request: bool,
@@ -128,7 +129,8 @@ pub fn in_all_splits(
     Ok(())
 }
 
-/// All that a connection has told of the bytes that followed one request, and of the close after them.
+/// All that a connection has told of the bytes that followed one request, and of the close after
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Heard {
     /// Status and content length of the answer, or why there is none.
@@ -170,7 +172,8 @@ pub fn hear(heard: &mut Heard, fact: Fact) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Sends `request` over a new plain connection, feeds `pieces`, then closes. An error says how the connection broke its word.
+/// Sends `request` over a new plain connection, feeds `pieces`, then closes. An error says how the
+/// connection broke its word.
 fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Heard, String> {
     let (mut conn, mut scratch, mut plain) = (Conn::new(), Vec::new(), Vec::new());
     conn.start(7, request);
@@ -211,8 +214,8 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
     Ok(heard)
 }
 
-/// What is told of `bytes`, if it is the same in one piece, byte by byte and in a few random splits, with the content asked for
-/// or not; otherwise, what differs.
+/// What is told of `bytes`, if it is the same in one piece, byte by byte and in a few random
+/// splits, with the content asked for or not; otherwise, what differs.
 pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<Heard, String> {
     let asked = request(method, b"", true);
     let whole = facts(&asked, [bytes])?;
@@ -237,7 +240,8 @@ pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random)
     Ok(whole)
 }
 
-/// Valid replies, for mutations to start from; each framing and each branch of the parser is among them.
+/// Valid replies, for mutations to start from; each framing and each branch of the parser is among
+/// them.
 const CORPUS: &[&str] = &[
     "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1A;x=\"y\"\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\n\r\n",

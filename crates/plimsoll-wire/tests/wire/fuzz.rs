@@ -1,5 +1,5 @@
-//! The seeded fuzz tests of the response parser and of whole connections, and the canary: a driver that cannot fail proves
-//! nothing.
+//! The seeded fuzz tests of the response parser and of whole connections, and the canary: a driver
+//! that cannot fail proves nothing.
 
 use crate::driver::{Parser, fuzz, fuzz_conn};
 use crate::h2_driver::fuzz_h2;

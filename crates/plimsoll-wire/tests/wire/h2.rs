@@ -1,5 +1,5 @@
-//! HTTP/2 against a server of frames written by hand: what RFC 9113 asks of a client, each case with its outcome in its name, in
-//! all splits.
+//! HTTP/2 against a server of frames written by hand: what RFC 9113 asks of a client, each case
+//! with its outcome in its name, in all splits.
 
 use crate::driver::{Random, request};
 use crate::h2_driver::{H2Heard, H2Outcome, h2_requests, same_h2_facts_in_all_splits};
@@ -26,7 +26,8 @@ fn answered(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
     assert_eq!((heard.resets.as_slice(), heard.went_away), (&[][..], None));
 }
 
-/// The first exchange fails, its stream is reset with this code, and the others are answered all the same.
+/// The first exchange fails, its stream is reset with this code, and the others are answered all
+/// the same.
 fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat(), others()].concat());
     let ok = Some(Answered(200, 0));

@@ -1,5 +1,5 @@
-//! Calls of gRPC over HTTP/2, against a server of frames written by hand: what they say, how they end, and messages that are sent in
-//! turn.
+//! Calls of gRPC over HTTP/2, against a server of frames written by hand: what they say, how they
+//! end, and messages that are sent in turn.
 
 use crate::driver::request;
 use crate::h2_frames::{DATA, END, END_HEADERS, HEADERS, STATUS, begun, frame, frames, head, post, sent_now};

@@ -1,7 +1,8 @@
-//! Runs a connection that speaks HTTP/2, with three exchanges under way, over bytes in many splits, and tells when what becomes of
-//! them depends on the split or makes no sense.
+//! Runs a connection that speaks HTTP/2, with three exchanges under way, over bytes in many splits,
+//! and tells when what becomes of them depends on the split or makes no sense.
 //!
-//! Apart from the tests, as [`crate::driver`] is: `fuzz/` includes this file too. Not here: what the right outcome is.
+//! Apart from the tests, as [`crate::driver`] is: `fuzz/` includes this file too. Not here: what
+//! the right outcome is.
 
 use crate::driver::{Random, in_all_splits, request};
 use plimsoll_wire::h2::{Content, H2Server, ServerFact};
@@ -68,7 +69,8 @@ fn judge(sent: &[u8], heard: &mut H2Heard) -> Result<(), String> {
     if rest.is_empty() { Ok(()) } else { Err("a frame that is cut".into()) }
 }
 
-/// Sends the requests, feeds `pieces`, then closes. An error says how the connection broke its word.
+/// Sends the requests, feeds `pieces`, then closes. An error says how the connection broke its
+/// word.
 fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Heard, String> {
     let requests = h2_requests();
     let (mut conn, mut scratch, mut plain, mut sent) = (Conn::h2(3), Vec::new(), Vec::new(), Vec::new());
@@ -137,7 +139,8 @@ fn hear(heard: &mut H2Heard, content: &mut [u64; 3], fact: Fact) -> Result<(), S
     }
 }
 
-/// What becomes of the exchanges, if it is the same in one piece, byte by byte and in a few random splits; otherwise, what differs.
+/// What becomes of the exchanges, if it is the same in one piece, byte by byte and in a few random
+/// splits; otherwise, what differs.
 pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Heard, String> {
     let whole = facts([bytes])?;
     in_all_splits(bytes, random, |what, pieces| {
@@ -147,7 +150,8 @@ pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<
     Ok(whole)
 }
 
-/// Feeds `bytes`, in random pieces, to the server's side, which answers every request. An error says how it broke its word.
+/// Feeds `bytes`, in random pieces, to the server's side, which answers every request. An error
+/// says how it broke its word.
 pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
     let (mut server, mut out, mut answered) = (H2Server::new(), Vec::new(), 0);
     let mut rest = bytes;
@@ -180,7 +184,8 @@ pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
 
 /// Frames of a good server, for mutations to start from.
 const CORPUS: &[&[u8]] = &[
-    // Settings, and an answer on each stream; heads of literals, with content, padding, trailers, in pieces.
+    // Settings, and an answer on each stream; heads of literals, with content, padding, trailers,
+    // in pieces.
     b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88\0\0\x01\x01\x05\0\0\0\x03\x89\0\0\x01\x01\x05\0\0\0\x05\x8d",
     b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\0\x06\x01\x04\0\0\0\x01\x88\x0f\x0d\x01\x35\x88\0\0\x05\0\x01\0\0\0\x01hello",
     b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01\0\0\x01\x01\0\0\0\0\x05\x88\0\0\x03\x09\x04\0\0\0\x05\0\x01a\0\0\x05\0\x08\0\0\0\x05\x02xx\0\0",

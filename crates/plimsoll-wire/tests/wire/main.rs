@@ -1,8 +1,9 @@
-//! What plimsoll-wire promises, from the outside: tables of single cases, properties over generated replies, and a
-//! seeded fuzz driver with the proof that it can fail. One binary, so that it links once.
+//! What plimsoll-wire promises, from the outside: tables of single cases, properties over generated
+//! replies, and a seeded fuzz driver with the proof that it can fail. One binary, so that it links
+//! once.
 //!
-//! Random tests start from a seed that they print (cargo shows it when a test fails); the environment variable
-//! `PLIMSOLL_SEED` repeats a run.
+//! Random tests start from a seed that they print (cargo shows it when a test fails); the
+//! environment variable `PLIMSOLL_SEED` repeats a run.
 
 mod conn;
 mod driver;

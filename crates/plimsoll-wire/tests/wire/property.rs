@@ -1,6 +1,6 @@
-//! Properties over generated replies: the answer the generator expects, in any split; the same status and framing as
-//! httparse sees; no panic and no difference between splits for arbitrary bytes; and requests that httparse reads
-//! back as they were meant.
+//! Properties over generated replies: the answer the generator expects, in any split; the same
+//! status and framing as httparse sees; no panic and no difference between splits for arbitrary
+//! bytes; and requests that httparse reads back as they were meant.
 
 use crate::driver::{Outcome, Random, outcome, same_in_all_splits};
 use plimsoll_wire::h1::{Reply, RequestParts, ResponseParser, encode};

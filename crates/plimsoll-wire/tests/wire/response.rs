@@ -1,4 +1,5 @@
-//! Replies one by one: what each part of RFC 9112 that we rely on means for us, and each lenience and refusal.
+//! Replies one by one: what each part of RFC 9112 that we rely on means for us, and each lenience
+//! and refusal.
 //!
 //! Every case runs whole, byte by byte and in random splits; short ones in every split into two.
 

@@ -1,4 +1,5 @@
-//! TLS between two ends in memory: whatever the cuts, the same plain text; whatever the damage, a reason and no panic.
+//! TLS between two ends in memory: whatever the cuts, the same plain text; whatever the damage, a
+//! reason and no panic.
 
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{TlsFailure, TlsSpec};
@@ -37,7 +38,8 @@ pub fn spec() -> TlsSpec {
 /// How a direction of the wire cuts or damages what passes.
 type Wire<'a> = &'a mut dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>;
 
-/// The client asks and the server answers; what the client reads, with what the wire does to the server's bytes.
+/// The client asks and the server answers; what the client reads, with what the wire does to the
+/// server's bytes.
 fn talk(client: &Client, question: &[u8], answer: &[u8], wire: Wire) -> Result<(Vec<u8>, Session), TlsFailure> {
     let mut session = client.session()?;
     let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");

@@ -1,4 +1,5 @@
-//! What is said to the commands that are other tools by name: their words are their own affair, and not clap's.
+//! What is said to the commands that are other tools by name: their words are their own affair, and
+//! not clap's.
 //!
 //! Not here: how they are understood.
 

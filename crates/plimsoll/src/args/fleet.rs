@@ -45,8 +45,8 @@ impl Default for FleetArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Probes")]
 pub struct WatchArgs {
-    /// Watch the server on its machine over ssh, such as ssh://server1; --pid, --process and --cgroup then refer to that
-    /// machine
+    /// Watch the server on its machine over ssh, such as ssh://server1; --pid, --process and
+    /// --cgroup then refer to that machine
     #[arg(long, value_name = "ssh://HOST")]
     pub watch: Option<String>,
     /// Copy this plimsoll to the machines for the duration of the study
@@ -101,8 +101,8 @@ pub struct AgentArgs {
     plimsoll fleet up --local 3\n  \
     plimsoll fleet key fleet.key")]
 pub struct FleetStatusArgs {
-    /// Action: status (of each machine), fetch (a run file from a bus), up (agents on this machine), key (make a
-    /// key that signs plans)
+    /// Action: status (of each machine), fetch (a run file from a bus), up (agents on this
+    /// machine), key (make a key that signs plans)
     #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
     /// The machines, such as ssh://load1,load2 or nats://bus:4222; for key, the file to write

@@ -1,4 +1,5 @@
-//! What is said to `plimsoll grpc`. Not here: how a call is asked for, which every other command has in the same words (`shared`).
+//! What is said to `plimsoll grpc`. Not here: how a call is asked for, which every other command
+//! has in the same words (`shared`).
 
 use super::shared::{ConnectionArgs, SchemaArgs};
 use clap::{Args, ValueHint};

@@ -1,4 +1,5 @@
-//! The words that a flag knows, for shells to complete. The flag keeps its parser, and its messages.
+//! The words that a flag knows, for shells to complete. The flag keeps its parser, and its
+//! messages.
 //!
 //! Not here: flags whose values are a type of their own (clap's `ValueEnum`).
 
@@ -6,8 +7,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use std::ffi::OsStr;
 
-/// A parser that also names the words it knows. It does not refuse others: the inner parser does, or the code
-/// that reads the value, with a sentence that says what was expected.
+/// A parser that also names the words it knows. It does not refuse others: the inner parser does,
+/// or the code that reads the value, with a sentence that says what was expected.
 #[derive(Debug, Clone)]
 pub struct KnownWords<P> {
     words: &'static [&'static str],

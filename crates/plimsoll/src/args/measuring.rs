@@ -1,5 +1,5 @@
-//! What is said to the commands that put load on something, and to the reference server that answers it: one load, a search,
-//! what explains it, a sweep, the demo, a repetition.
+//! What is said to the commands that put load on something, and to the reference server that
+//! answers it: one load, a search, what explains it, a sweep, the demo, a repetition.
 //!
 //! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
 
@@ -31,7 +31,8 @@ use std::path::PathBuf;
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// Closed loop of N users, each waiting for its response; stages as 10@10s,100@30s [default: 10]
+    /// Closed loop of N users, each waiting for its response; stages as 10@10s,100@30s [default:
+    /// 10]
     #[arg(short = 'c', long, value_name = "N|STAGES", help_heading = "Load")]
     pub concurrency: Option<String>,
     /// Open loop of N requests (or sessions of scenarios) a second; ramps as 0..5000@30s
@@ -90,11 +91,13 @@ pub struct FindArgs {
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,
-    /// Find the multiple of this access log's traffic that the target sustains; - is standard input (repeatable)
+    /// Find the multiple of this access log's traffic that the target sustains; - is standard input
+    /// (repeatable)
     #[arg(long = "replay", value_name = "LOG", help_heading = "Log",
           conflicts_with_all = ["file", "curl", "method", "body", "lua", "arrivals"], value_hint = ValueHint::FilePath)]
     pub logs: Vec<PathBuf>,
-    /// Send only requests that match, such as 'GET /path?query'; one of several patterns suffices (repeatable)
+    /// Send only requests that match, such as 'GET /path?query'; one of several patterns suffices
+    /// (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub only: Vec<String>,
     /// Leave out requests that match (repeatable)
@@ -108,7 +111,8 @@ pub struct FindArgs {
     /// Afterwards measure the rate that leaves this share of the line as headroom, such as 30%
     #[arg(long, value_name = "SHARE", help_heading = "Planning")]
     pub headroom: Option<String>,
-    /// Afterwards load at the line for this long, such as 30m, and report when the SLO breaks (not part of --budget)
+    /// Afterwards load at the line for this long, such as 30m, and report when the SLO breaks (not
+    /// part of --budget)
     #[arg(long, value_name = "TIME", help_heading = "Planning")]
     pub soak: Option<String>,
     /// Calculate how many instances sustain this rate, such as 50k
@@ -180,7 +184,8 @@ pub struct OverloadArgs {
     /// Repeat each failed request up to N times past the line, after 0.1 s, 0.2 s, 0.4 s, ...
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
     pub retries: u32,
-    /// Afterwards put the same load on this target, such as a proxy in front of the first, and compare
+    /// Afterwards put the same load on this target, such as a proxy in front of the first, and
+    /// compare
     #[arg(long, value_name = "URL2", help_heading = "Search", value_hint = ValueHint::Url)]
     pub against: Option<String>,
     #[command(flatten)]
@@ -207,7 +212,8 @@ pub struct ChangeArgs {
     /// Run no experiments: send no other path, method or client identity, and add no users
     #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
-    /// A path of the same server that does little work [default: a path that the server does not have]
+    /// A path of the same server that does little work [default: a path that the server does not
+    /// have]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub reference: Option<String>,
     /// Header that identifies another client, such as 'X-Api-Key: k2' (repeatable)
@@ -216,10 +222,12 @@ pub struct ChangeArgs {
     /// A body of another length for the requests that have one: text, or @FILE
     #[arg(long, value_name = "TEXT|@FILE")]
     pub other_body: Option<String>,
-    /// Allow plimsoll to pause this dependency, such as a database, for 60 of each 180 ms during two seconds (repeatable)
+    /// Allow plimsoll to pause this dependency, such as a database, for 60 of each 180 ms during
+    /// two seconds (repeatable)
     #[arg(long, value_name = "NAME|PID")]
     pub may_signal: Vec<String>,
-    // Written plainly, `{n}` is a new line to clap; with an end of style in it, which it takes out again, it stays as it is.
+    // Written plainly, `{n}` is a new line to clap; with an end of style in it, which it takes out
+    // again, it stays as it is.
     #[arg(
         help = "At the end run this command with each of --values in place of {\u{1b}[0mn}, and measure the throughput: \
                   './set-pool {\u{1b}[0mn}'"
@@ -245,16 +253,19 @@ pub struct SweepArgs {
     /// Concurrencies to measure, in order [default: 1, 2, 4, ... 512]
     #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Time for each concurrency, in up to four visits of 1s or more [default: 10s with -c; 300s with --full; else see --budget]
+    /// Time for each concurrency, in up to four visits of 1s or more [default: 10s with -c; 300s
+    /// with --full; else see --budget]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub level_time: Option<String>,
-    /// Time for all concurrencies together, each in up to eight visits [default: 60s, unless -c, --for or --full is given]
+    /// Time for all concurrencies together, each in up to eight visits [default: 60s, unless -c,
+    /// --for or --full is given]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub budget: Option<String>,
     /// Measure 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
     #[arg(long, help_heading = "Load")]
     pub full: bool,
-    /// Apply the load for this long before measuring at each visit [default: 200ms, longer where responses take longer]
+    /// Apply the load for this long before measuring at each visit [default: 200ms, longer where
+    /// responses take longer]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
     /// Exit with 1 if this is true at the peak, such as 'goodput<5000' (repeatable)
@@ -294,7 +305,8 @@ pub struct BaselineArgs {
     /// The key of the certificate (PEM) [default: in the --cert file]
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
-    /// Threads, each with an event loop [default: all cores, and more where --connections needs them]
+    /// Threads, each with an event loop [default: all cores, and more where --connections needs
+    /// them]
     #[arg(long, value_name = "N")]
     pub threads: Option<String>,
     /// Number of connections to be ready for; raises the limit of open files as far as needed
@@ -338,7 +350,8 @@ pub struct RerunArgs {
     /// Run commands, send files and load public addresses of the run file without confirmation
     #[arg(short = 'y', long)]
     pub yes: bool,
-    /// The target, whole, where the record withholds a part of it (repeatable, in the record's order)
+    /// The target, whole, where the record withholds a part of it (repeatable, in the record's
+    /// order)
     #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record",
           value_hint = ValueHint::Url)]
     pub urls: Vec<String>,

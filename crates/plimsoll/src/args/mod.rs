@@ -1,10 +1,11 @@
-//! The command line as typed: which commands there are. Nothing here touches the world; `plan_from_args` and the commands make plans
-//! and terms of it.
+//! The command line as typed: which commands there are. Nothing here touches the world;
+//! `plan_from_args` and the commands make plans and terms of it.
 //!
-//! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`, to those that read what is there
-//! in `reading`, to those that read a store in `history`, to those that are another tool by name in `doors`, to what asks
-//! a server of itself in `grpc`, to what checks the machine in `doctor`, to what installs in `install`, of other machines in `fleet`; what several have in common
-//! in `shared`, which knows none of them.
+//! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`,
+//! to those that read what is there in `reading`, to those that read a store in `history`, to those
+//! that are another tool by name in `doors`, to what asks a server of itself in `grpc`, to what
+//! checks the machine in `doctor`, to what installs in `install`, of other machines in `fleet`;
+//! what several have in common in `shared`, which knows none of them.
 
 mod doctor;
 mod doors;
@@ -43,7 +44,8 @@ pub use shared::{
 
 use clap::{Parser, Subcommand};
 
-/// The conditions of a flag that may be given several times, with commas between them; none: `None`.
+/// The conditions of a flag that may be given several times, with commas between them; none:
+/// `None`.
 pub fn all_of(conditions: &[String]) -> Option<String> {
     (!conditions.is_empty()).then(|| conditions.join(", "))
 }

@@ -35,7 +35,8 @@ pub struct ProveArgs {
     /// The second target; with --ladder all further steps
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub more: Vec<String>,
-    /// Side A as a build: the command that starts it, anew for each load; or git:REV, a revision of this repository
+    /// Side A as a build: the command that starts it, anew for each load; or git:REV, a revision of
+    /// this repository
     #[arg(long, value_name = "CMD|git:REV", requires = "b", conflicts_with = "ladder", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
@@ -67,7 +68,8 @@ pub struct ProveArgs {
     /// Compare the goodput of each URL with the URL before, without a verdict
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
-    /// Measure that decides: goodput, p50, p99, or cpu (CPU time per request, of processes on this machine)
+    /// Measure that decides: goodput, p50, p99, or cpu (CPU time per request, of processes on this
+    /// machine)
     #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison",
           value_parser = KnownWords::text(&["goodput", "p50", "p99", "cpu"]),
           hide_possible_values = true)]
@@ -93,11 +95,12 @@ pub struct ProveArgs {
     /// Length of each load [default: 400ms, or longer for ten responses in a row and 100 in all]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub load_time: Option<String>,
-    /// Apply the load for this long before measuring starts [default: three responses in a row, at least 30ms; 500ms after a start]
+    /// Apply the load for this long before measuring starts [default: three responses in a row, at
+    /// least 30ms; 500ms after a start]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
-    /// Afterwards take four CPU profiles of each side at one rate, and compare the cost of each function
-    /// [default address: /debug/pprof of each side]
+    /// Afterwards take four CPU profiles of each side at one rate, and compare the cost of each
+    /// function [default address: /debug/pprof of each side]
     #[arg(
         long,
         value_name = "URL_A,URL_B",

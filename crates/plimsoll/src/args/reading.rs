@@ -1,5 +1,5 @@
-//! What is said to the commands that put load on nothing: they read run files, profiles, access logs and files of traffic,
-//! or tidy up.
+//! What is said to the commands that put load on nothing: they read run files, profiles, access
+//! logs and files of traffic, or tidy up.
 //!
 //! Not here: commands that measure.
 
@@ -161,7 +161,8 @@ pub enum ChartArg {
     Time,
     /// Latency over time as a heat map (a run)
     Heat,
-    /// Both sides block by block, and the interval as it narrows (a comparison); each step (a ladder)
+    /// Both sides block by block, and the interval as it narrows (a comparison); each step (a
+    /// ladder)
     Blocks,
     /// Changes from a low load to a load past the line (an explanation)
     Evidence,
@@ -218,19 +219,21 @@ pub struct CleanArgs {
 /// How lines of a log are understood.
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
-    /// Format of the lines: combined, common, caddy, traefik, envoy, alb, an nginx log_format ($...), an Apache LogFormat
-    /// (%...) or an Envoy format (%...%) [default: detected]
+    /// Format of the lines: combined, common, caddy, traefik, envoy, alb, an nginx log_format
+    /// ($...), an Apache LogFormat (%...) or an Envoy format (%...%) [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log",
           value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb"]), hide_possible_values = true)]
     pub log_format: Option<String>,
-    /// Paths of fields in JSON lines: time, start, end, method, path, status, bytes, duration_ms (_s, _us), client,
-    /// user_agent
+    /// Paths of fields in JSON lines: time, start, end, method, path, status, bytes, duration_ms
+    /// (_s, _us), client, user_agent
     #[arg(long, value_name = "NAME=.PATH,...", requires = "logs", help_heading = "Log")]
     pub field: Option<String>,
-    /// Field that identifies a visitor: a path in JSON, a name in --log-format, or client [default: address and user agent]
+    /// Field that identifies a visitor: a path in JSON, a name in --log-format, or client [default:
+    /// address and user agent]
     #[arg(long, value_name = "FIELD", requires = "logs", help_heading = "Log")]
     pub session: Option<String>,
-    /// Replace matching parts of paths by {}, as plimsoll does with ids, UUIDs, hashes and dates (repeatable)
+    /// Replace matching parts of paths by {}, as plimsoll does with ids, UUIDs, hashes and dates
+    /// (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub fold: Vec<String>,
     /// Fail at the first line that does not parse
@@ -288,7 +291,8 @@ pub struct ModelArgs {
     /// Compare the model's requests with the log
     #[arg(long, help_heading = "Model")]
     pub verify: bool,
-    /// Use only requests that match, such as 'GET /path?query'; one of several patterns suffices (repeatable)
+    /// Use only requests that match, such as 'GET /path?query'; one of several patterns suffices
+    /// (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Model")]
     pub only: Vec<String>,
     /// Leave out requests that match (repeatable)

@@ -33,7 +33,8 @@ pub struct ReplayArgs {
     /// Multiply the number of visitors: further copies of sessions start at other times
     #[arg(long, value_name = "2x", help_heading = "Load")]
     pub scale: Option<String>,
-    /// Send only requests that match, such as 'GET /path?query'; one of several patterns suffices (repeatable)
+    /// Send only requests that match, such as 'GET /path?query'; one of several patterns suffices
+    /// (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Load")]
     pub only: Vec<String>,
     /// Leave out requests that match (repeatable)
@@ -70,7 +71,8 @@ pub struct ReplayArgs {
     /// Put load on an address that is neither loopback nor private
     #[arg(long, help_heading = "Request")]
     pub allow_public: bool,
-    /// Values to redact in records and reports: secrets (as far as recognised), or all (query and header values)
+    /// Values to redact in records and reports: secrets (as far as recognised), or all (query and
+    /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
           value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
     pub redact: Redact,

@@ -1,5 +1,5 @@
-//! What is said to several commands alike: the request, its connections, the generator, probes, profiles, a search, and where
-//! results go.
+//! What is said to several commands alike: the request, its connections, the generator, probes,
+//! profiles, a search, and where results go.
 //!
 //! Not here: any command. Those that measure hold these, and these hold none of them.
 
@@ -26,7 +26,8 @@ pub struct RequestArgs {
     /// Target, such as http://localhost:8080/items or https://api.test/
     #[arg(required_unless_present_any = ["file", "curl"], value_hint = ValueHint::Url)]
     pub url: Option<String>,
-    /// Send the requests of this file (TOML, YAML or JSON): requests by weight, or scenarios of steps
+    /// Send the requests of this file (TOML, YAML or JSON): requests by weight, or scenarios of
+    /// steps
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
     pub file: Option<PathBuf>,
     /// Target of the file's requests, instead of the file's base
@@ -52,14 +53,16 @@ pub struct RequestArgs {
     /// Statuses that count as success
     #[arg(long, value_name = "SET", default_value = "100-399")]
     pub ok_status: String,
-    /// Follow up to N redirects within the same origin, as part of the request [default: 0, at most 20]
+    /// Follow up to N redirects within the same origin, as part of the request [default: 0, at most
+    /// 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(Route::FOLLOW_MAX)),
           conflicts_with = "file")]
     pub follow: Option<u8>,
     /// Statuses of gRPC calls that count as success, by name or code [default: OK]
     #[arg(long, value_name = "SET")]
     pub ok_grpc: Option<String>,
-    /// Send each message of a gRPC call after the response to the message before [default: all at once]
+    /// Send each message of a gRPC call after the response to the message before [default: all at
+    /// once]
     #[arg(long)]
     pub in_turn: bool,
     #[command(flatten)]
@@ -78,7 +81,8 @@ pub struct RequestArgs {
     /// Put load on an address that is neither loopback nor private
     #[arg(long, help_heading = "Request")]
     pub allow_public: bool,
-    /// Values to redact in records and reports: secrets (as far as recognised), or all (query and header values)
+    /// Values to redact in records and reports: secrets (as far as recognised), or all (query and
+    /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
           value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
     pub redact: Redact,
@@ -164,7 +168,8 @@ pub struct ScriptArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorArgs {
-    /// Worker threads [default: all cores; half of them for a target on this machine with kept-alive connections]
+    /// Worker threads [default: all cores; half of them for a target on this machine with
+    /// kept-alive connections]
     #[arg(short = 't', long, value_name = "N")]
     pub threads: Option<String>,
     /// Wait in a busy loop instead of sleeping: auto, on, off
@@ -174,7 +179,8 @@ pub struct GeneratorArgs {
     /// Seed of all random choices [default: a random seed, which is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Spacing of arrivals in an open loop: constant, poisson [default: poisson in find, explain and overload, else constant]
+    /// Spacing of arrivals in an open loop: constant, poisson [default: poisson in find, explain
+    /// and overload, else constant]
     #[arg(long, value_name = "HOW",
           value_parser = KnownWords::text(&["constant", "poisson"]), hide_possible_values = true)]
     pub arrivals: Option<String>,
@@ -184,8 +190,8 @@ pub struct GeneratorArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Profiles")]
 pub struct PprofArgs {
-    /// Afterwards take profiles at a low load and at this load, such as from http://localhost:6060/debug/pprof
-    /// [alone, or auto: /debug/pprof of the target]
+    /// Afterwards take profiles at a low load and at this load, such as from
+    /// http://localhost:6060/debug/pprof [alone, or auto: /debug/pprof of the target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
@@ -265,7 +271,8 @@ pub struct StoreArgs {
     /// Keep the run file in this folder [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
-    /// Mark the run, such as release=1.4; history shows the mark, and clean keeps the run (repeatable)
+    /// Mark the run, such as release=1.4; history shows the mark, and clean keeps the run
+    /// (repeatable)
     #[arg(long = "tag", value_name = "KEY=VALUE")]
     pub tags: Vec<String>,
 }

@@ -4,7 +4,8 @@
 
 use clap::Command;
 
-/// The flags that `-h` shows of a command, by their long names; a command that is not here shows all.
+/// The flags that `-h` shows of a command, by their long names; a command that is not here shows
+/// all.
 const IMPORTANT: [(&str, &[&str]); 10] = [
     ("run", &["file", "method", "header", "body", "concurrency", "rate", "requests", "duration", "fail-if", "json"]),
     ("find", &["file", "header", "body", "soak", "need", "budget", "slo", "fail-if", "json"]),

@@ -1,5 +1,5 @@
-//! `plimsoll check`: whether a file of traffic is understood, and what its first requests would be. Nothing is sent, and no host
-//! is looked up.
+//! `plimsoll check`: whether a file of traffic is understood, and what its first requests would be.
+//! Nothing is sent, and no host is looked up.
 
 use crate::args::CheckArgs;
 use crate::plan_from_args;

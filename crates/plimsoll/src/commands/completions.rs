@@ -1,4 +1,5 @@
-//! `plimsoll completions`: what a shell needs to complete commands, flags and their words, from the parser's own list.
+//! `plimsoll completions`: what a shell needs to complete commands, flags and their words, from the
+//! parser's own list.
 //!
 //! Not here: which words a flag has (`args`).
 

@@ -1,6 +1,7 @@
-//! `plimsoll demo`: the three verbs, one after the other, on a server with a planted limit. It is found how much the server carries,
-//! explained what holds it, and proved that the cure is one. plimsoll is told nothing of the limit; the servers are processes of
-//! their own, so that they are seen as any other would be.
+//! `plimsoll demo`: the three verbs, one after the other, on a server with a planted limit. It is
+//! found how much the server carries, explained what holds it, and proved that the cure is one.
+//! plimsoll is told nothing of the limit; the servers are processes of their own, so that they are
+//! seen as any other would be.
 
 use super::{explain, find, prove};
 use crate::args::{Cli, Command, DemoArgs};
@@ -98,7 +99,8 @@ pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8
              plimsoll overload URL                                    load it past the line\n",
         );
     }
-    // Nothing is judged here: what was shown was shown, also where others kept the machine from stating a line.
+    // Nothing is judged here: what was shown was shown, also where others kept the machine from
+    // stating a line.
     Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
 }
 

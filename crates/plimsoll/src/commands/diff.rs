@@ -1,6 +1,6 @@
-//! `plimsoll diff`: two recordings beside each other, as a table and as charts: levels (sweeps, runs of one load, `.dat`
-//! files) or searches for the load line. It compares what two files hold and claims nothing beyond: which of two servers is
-//! better is for a command that runs both.
+//! `plimsoll diff`: two recordings beside each other, as a table and as charts: levels (sweeps,
+//! runs of one load, `.dat` files) or searches for the load line. It compares what two files hold
+//! and claims nothing beyond: which of two servers is better is for a command that runs both.
 
 use crate::args::DiffArgs;
 use crate::commands::stored_run::named_file;
@@ -75,8 +75,8 @@ fn read(path: &Path) -> Result<Comparable, Failure> {
     Ok(Comparable::Levels(RecordedLevels { over: LoadUnit::Concurrency, levels }))
 }
 
-/// The names of two files in tables and charts: their own where they differ, else with their folders. The third is for
-/// files of both.
+/// The names of two files in tables and charts: their own where they differ, else with their
+/// folders. The third is for files of both.
 fn names(args: &DiffArgs) -> ([String; 2], String) {
     let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let (a, b) = (stem(&args.a), stem(&args.b));

@@ -33,7 +33,8 @@ pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), 
     terms.changes = change_args::terms(&args.changes)?;
     let mut interventions = changes::possible(&search.base, &terms)?;
     if search.max_rate.is_some() {
-        // Users who each wait for their answer ask as fast as they are answered: no rate holds them.
+        // Users who each wait for their answer ask as fast as they are answered: no rate holds
+        // them.
         interventions.clear();
     }
     let flagged = changes::flagged(&interventions, &terms.changes);

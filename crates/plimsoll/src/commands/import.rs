@@ -1,5 +1,6 @@
-//! `plimsoll import`: a file of traffic from a recording, a description of an API, or the file of another tool. What could not be
-//! carried over is listed; what a file means is `plimsoll_traffic`'s to say.
+//! `plimsoll import`: a file of traffic from a recording, a description of an API, or the file of
+//! another tool. What could not be carried over is listed; what a file means is
+//! `plimsoll_traffic`'s to say.
 
 use crate::args::{ImportArgs, ImportKind};
 use crate::pictures::write;
@@ -35,7 +36,8 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
             write(path, imported.text.as_bytes())?;
             note(&format!("wrote {}: {}", path.display(), requests(imported.requests)));
         }
-        // What steers a terminal is escaped in it already, in the way of TOML: it is byte for byte what a file would be.
+        // What steers a terminal is escaped in it already, in the way of TOML: it is byte for byte
+        // what a file would be.
         None => print_as_it_is(&imported.text),
     }
     say_left_out(&name, &imported);

@@ -1,4 +1,5 @@
-//! `plimsoll man`: manual pages from the parser's own list, one for plimsoll and one for each command.
+//! `plimsoll man`: manual pages from the parser's own list, one for plimsoll and one for each
+//! command.
 //!
 //! Not here: what a page says of a flag: that is its help text (`args`).
 

@@ -1,4 +1,5 @@
-//! `plimsoll model`: access logs, made into a file of traffic that asks alike, and how far that lies from them.
+//! `plimsoll model`: access logs, made into a file of traffic that asks alike, and how far that
+//! lies from them.
 
 use super::traffic::{ReadingMeter, reading_terms};
 use crate::args::ModelArgs;
@@ -19,7 +20,8 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Requests that are drawn to compare, about, and how many draws of the whole length they are at most.
+/// Requests that are drawn to compare, about, and how many draws of the whole length they are at
+/// most.
 const DRAWN: usize = 400_000;
 const DRAWS_MAX: usize = 8;
 /// Fewer say nothing of how they vary.
@@ -96,7 +98,8 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     })
 }
 
-/// How far what the file asks lies from the log. It is read, and asked what it would ask, as every load does.
+/// How far what the file asks lies from the log. It is read, and asked what it would ask, as every
+/// load does.
 fn verified(
     path: &Path,
     model: &TrafficModel,
@@ -129,7 +132,8 @@ fn verified(
     Ok(ModelDistances::between(&log, &drawn_figures, caches))
 }
 
-/// What a load of the length of the log asks. What comes after its end is put at its beginning: a load that has settled is compared.
+/// What a load of the length of the log asks. What comes after its end is put at its beginning: a
+/// load that has settled is compared.
 fn drawn(plan: &Plan, model: &TrafficModel, folder: &mut RouteFolder) -> Result<Vec<StreamRequest>, Failure> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let arrivals = (0..).map_while(|n| schedule.start_ns(n)).take_while(|start| *start < model.span_ns).count();

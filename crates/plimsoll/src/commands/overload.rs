@@ -38,7 +38,8 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
         return Err(Failure::usage(format!("--budget {}: {what} take at least {least}; give more time", args.budget)));
     }
     let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
-    // A profile past the line is of a server that is busy with refusing; and a rate that must not be exceeded forbids it all.
+    // A profile past the line is of a server that is busy with refusing; and a rate that must not
+    // be exceeded forbids it all.
     let profiles = PprofArgs { pprof: None, pprof_seconds: 10 };
     let flags = SearchArgs { request, slo, max_rate: None, generator, probes, profiles, script };
     let others: Vec<String> = against.into_iter().collect();

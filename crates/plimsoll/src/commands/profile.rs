@@ -259,7 +259,8 @@ fn given(options: &ProfileOptions, source: &str) -> Result<Given, Failure> {
     Ok(Given { name, bytes, profile, view })
 }
 
-/// The profile with its stacks put under what `--by` tells apart: a label if there is one of that key, else functions.
+/// The profile with its stacks put under what `--by` tells apart: a label if there is one of that
+/// key, else functions.
 fn in_groups(profile: &Profile, file: &str, (by, pattern): &(&str, Regex)) -> Result<Profile, Failure> {
     if has_label(profile, by) {
         return Ok(grouped(profile, by, &By::Label(by)));

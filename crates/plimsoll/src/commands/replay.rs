@@ -1,4 +1,5 @@
-//! `plimsoll replay`: what access logs hold, asked again at its times. From what is asked on it goes the way of a load (`run`).
+//! `plimsoll replay`: what access logs hold, asked again at its times. From what is asked on it
+//! goes the way of a load (`run`).
 
 use super::traffic::{ReadingMeter, reading_terms};
 use super::{replay_file, run};

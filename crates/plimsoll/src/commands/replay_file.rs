@@ -1,5 +1,6 @@
-//! `plimsoll replay` of a model: a file of traffic, asked with the load that it carries along, as `plimsoll model` writes it. It is what
-//! `plimsoll run -f` asks of the same file; what differs is what may be said of it: how many times its visitors, and how much of it.
+//! `plimsoll replay` of a model: a file of traffic, asked with the load that it carries along, as
+//! `plimsoll model` writes it. It is what `plimsoll run -f` asks of the same file; what differs is
+//! what may be said of it: how many times its visitors, and how much of it.
 //!
 //! Not here: logs (`replay`), and what the file means (`plimsoll-traffic`).
 
@@ -23,7 +24,8 @@ pub fn among(logs: &[PathBuf]) -> Option<&Path> {
     logs.iter().find(is_model).map(PathBuf::as_path)
 }
 
-/// What the flags ask for of this file, with `request` as far as it is the same for all that is asked. The file is read.
+/// What the flags ask for of this file, with `request` as far as it is the same for all that is
+/// asked. The file is read.
 pub fn asked(
     args: &ReplayArgs,
     file: &Path,

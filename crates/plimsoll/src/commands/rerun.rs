@@ -1,9 +1,10 @@
 //! `plimsoll rerun`: does again what a run file records, with the same seed, or refuses.
 //!
-//! It starts from what was recorded: what was asked, and on what terms. What was left out of that is asked for under the name of
-//! its flag, and what is given must leave the same record; anything else that is given is refused. What only a file says is
-//! shown first, and asked about where it could do harm: commands, files that are sent, public addresses. From there on it goes
-//! the way of a command.
+//! It starts from what was recorded: what was asked, and on what terms. What was left out of that
+//! is asked for under the name of its flag, and what is given must leave the same record; anything
+//! else that is given is refused. What only a file says is shown first, and asked about where it
+//! could do harm: commands, files that are sent, public addresses. From there on it goes the way of
+//! a command.
 
 use super::traffic::ReadingMeter;
 use super::{change_args, experiment};

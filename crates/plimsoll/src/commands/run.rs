@@ -73,7 +73,8 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     }
     let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
     if !is_open && plan.carriage.keep_alive {
-        // Opening them is no part of what is asked; a load without keep-alive opens them as it goes.
+        // Opening them is no part of what is asked; a load without keep-alive opens them as it
+        // goes.
         plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
     }
     plan.load.requests_max = requests_max;
@@ -85,7 +86,8 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     };
     plan.load.shape =
         if is_open { LoadShape::Open { rate: curve, arrivals } } else { LoadShape::Closed { users: curve } };
-    // Long runs keep whole seconds: an hour in ticks of 100 ms would fill memory with little to see.
+    // Long runs keep whole seconds: an hour in ticks of 100 ms would fill memory with little to
+    // see.
     if plan.load.duration_ns.is_none_or(|ns| ns > 120 * SECOND) {
         plan.load.interval_ns = SECOND;
     }
@@ -109,7 +111,8 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     Ok((RunAsked { plan, stop_if, profiles: None }, terms))
 }
 
-/// The conditions under which a load ends, and under which its outcome is a failure, as they are written.
+/// The conditions under which a load ends, and under which its outcome is a failure, as they are
+/// written.
 pub fn conditions(
     stop_if: &Option<String>,
     fail_if: &Option<String>,
@@ -169,7 +172,8 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     })
 }
 
-/// Carries the load out, asked for by a script where there is one, and takes the profiles that are wanted besides.
+/// Carries the load out, asked for by a script where there is one, and takes the profiles that are
+/// wanted besides.
 pub fn measure(
     asked: RunAsked<Plan>,
     terms: &Terms<String>,
@@ -193,7 +197,8 @@ pub fn measure(
     warnings.extend(preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
     let profiles = Capture::of(&plan, terms)?;
-    // Profiles are kept beside a run file, so there has to be one; and who names a store wants the run in it.
+    // Profiles are kept beside a run file, so there has to be one; and who names a store wants the
+    // run in it.
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));
     let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;

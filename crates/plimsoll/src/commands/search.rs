@@ -1,5 +1,5 @@
-//! What commands have in common that search for a load line: what is asked, understood; the target, made ready; the search,
-//! carried out, shown and kept.
+//! What commands have in common that search for a load line: what is asked, understood; the target,
+//! made ready; the search, carried out, shown and kept.
 //!
 //! Not here: what each of them asks for beside the search, and with which code it ends.
 
@@ -88,7 +88,8 @@ fn asked_with(
         },
     };
     let (plans, mut terms, file) = plan_from_args::plans(&args.request, others, &args.generator, &args.script)?;
-    // Users come at random: an even spacing flatters a server, and is used only where it is asked for.
+    // Users come at random: an even spacing flatters a server, and is used only where it is asked
+    // for.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
     let arrivals = if is_asked { plan_from_args::arrivals(&args.generator, &file)? } else { Arrivals::Poisson };
     let mut plans = plans.into_iter();
@@ -130,8 +131,8 @@ impl PreparedSearch {
         Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, source, variants, may_stop })
     }
 
-    /// Searches as `asked`, shows what was found and keeps it. `code`: with which code that ends where nobody interrupts it,
-    /// after what it has to say about it.
+    /// Searches as `asked`, shows what was found and keeps it. `code`: with which code that ends
+    /// where nobody interrupts it, after what it has to say about it.
     pub fn carry_out(
         self,
         asked: Asked,

@@ -1,4 +1,5 @@
-//! `plimsoll show`: prints again what run files hold. The findings are computed anew from what was measured.
+//! `plimsoll show`: prints again what run files hold. The findings are computed anew from what was
+//! measured.
 
 use crate::args::ShowArgs;
 use crate::results::{ResultForm, Results, print, print_json, read};

@@ -1,5 +1,5 @@
-//! `plimsoll sweep`: one load for each of several concurrencies. Which is next, and for how long, `plimsoll_analysis::study`
-//! says.
+//! `plimsoll sweep`: one load for each of several concurrencies. Which is next, and for how long,
+//! `plimsoll_analysis::study` says.
 
 use super::{note_ports, preflight};
 use crate::args::{SweepArgs, all_of};
@@ -217,8 +217,8 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     })
 }
 
-/// What the conditions come to at the peak, with a note for each that is met or not decided. Where nothing was
-/// measured, all are met.
+/// What the conditions come to at the peak, with a note for each that is met or not decided. Where
+/// nothing was measured, all are met.
 fn judge(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
     let figures = found.levels.iter().filter_map(SweepLevel::figures);
     let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
@@ -239,7 +239,8 @@ fn beside(stem: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The name of a route as a part of the name of a file: words of letters and digits, of some length.
+/// The name of a route as a part of the name of a file: words of letters and digits, of some
+/// length.
 fn file_word(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").chars().take(40).collect()
@@ -263,7 +264,8 @@ fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, 
     Ok(Some(format!("tables by route: {} to {}", first.display(), last.display())))
 }
 
-/// Draws what was measured as `NAME_qps_ttlb` and `NAME_successrate`; nothing where no level could be held.
+/// Draws what was measured as `NAME_qps_ttlb` and `NAME_successrate`; nothing where no level could
+/// be held.
 fn draw(stem: &Path, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
     let Some((over, measured)) = results::levels(experiment) else { return Ok(Vec::new()) };
     let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));

@@ -1,4 +1,5 @@
-//! Profiles taken at loads, as a page shows them: with flame graphs, drawn from the files beside the run file.
+//! Profiles taken at loads, as a page shows them: with flame graphs, drawn from the files beside
+//! the run file.
 
 use plimsoll_analysis::Doubted;
 use plimsoll_analysis::profile::{Basis, Sort, View, diff, diff_tree, read as read_profile, top, tree};
@@ -59,7 +60,8 @@ fn cpu_profile(profiles: &Profiles, level: &str) -> Option<Profile> {
     read_profile(&files::read(kept.file.as_ref(), Use::Profile).ok()?).ok()
 }
 
-/// The flame graph of the difference of two runs, where both have a CPU profile: B against A, a request.
+/// The flame graph of the difference of two runs, where both have a CPU profile: B against A, a
+/// request.
 pub fn flame_difference(a: (&Experiment, &Path), b: (&Experiment, &Path)) -> Option<Report> {
     let side = |(experiment, path): (&Experiment, &Path)| {
         let profiles = load_profiles::read_back(experiment, Some(path))?;

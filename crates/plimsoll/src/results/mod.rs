@@ -1,7 +1,9 @@
-//! What run files hold, as text, document and page ([`Results`]): everything that is shown of an experiment after it, whether it
-//! has just been made or is read from its file. Findings are computed anew from what was measured.
+//! What run files hold, as text, document and page ([`Results`]): everything that is shown of an
+//! experiment after it, whether it has just been made or is read from its file. Findings are
+//! computed anew from what was measured.
 //!
-//! Not here: making experiments (the commands), arithmetic (`plimsoll-analysis`), layout (`plimsoll-report`).
+//! Not here: making experiments (the commands), arithmetic (`plimsoll-analysis`), layout
+//! (`plimsoll-report`).
 
 mod flames;
 pub mod page;
@@ -77,7 +79,8 @@ impl<'a> Results<'a> {
         Ok(Results { experiment, finding, profiles, path })
     }
 
-    /// The same of a search, with what holds its line; `None` of an experiment that holds no search.
+    /// The same of a search, with what holds its line; `None` of an experiment that holds no
+    /// search.
     pub fn explained(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Option<Results<'a>>, Failure> {
         let results = Results::of(experiment, path)?;
         let (doubts, found) = results.finding.open();

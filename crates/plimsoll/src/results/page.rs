@@ -9,8 +9,8 @@ use plimsoll_report::{Report, page, two_searches};
 use plimsoll_study::output;
 use std::path::Path;
 
-/// Writes the page of an experiment beside its run file, where that is a file; returns a line that says where. A result
-/// that was measured is not lost to a page that cannot be written.
+/// Writes the page of an experiment beside its run file, where that is a file; returns a line that
+/// says where. A result that was measured is not lost to a page that cannot be written.
 pub fn write_beside(run_file: &Path, experiment: &Experiment) -> Option<String> {
     // Beside a device or a pipe there is no place for a page.
     if !std::fs::metadata(run_file).is_ok_and(|metadata| metadata.is_file()) {

@@ -1,5 +1,6 @@
-//! Every flag of every command, by clap's own list, in every way of writing it: what is recorded holds no secret, holds what was
-//! said, says the same again, and a sentence about a mistake repeats none.
+//! Every flag of every command, by clap's own list, in every way of writing it: what is recorded
+//! holds no secret, holds what was said, says the same again, and a sentence about a mistake
+//! repeats none.
 
 use super::*;
 use crate::args::Cli;
@@ -509,8 +510,9 @@ fn given_again((asked, terms): &Told) -> Supplied {
     given
 }
 
-/// Every flag of a command that measures is in what is recorded, and what is recorded asks the same again: completed with what
-/// was left out of it, and, where that is nothing, as the command line that is shown.
+/// Every flag of a command that measures is in what is recorded, and what is recorded asks the same
+/// again: completed with what was left out of it, and, where that is nothing, as the command line
+/// that is shown.
 #[test]
 fn a_record_says_the_same_again() {
     let mut whole = 0;

@@ -1,7 +1,8 @@
 //! Which file of a crate uses which, by the paths that stand in them.
 //!
-//! A file uses another where it names something that the other declares; what a third file merely passes on (`pub use`) is
-//! looked for where it is declared. To declare a child module or to pass its items on is no use of it.
+//! A file uses another where it names something that the other declares; what a third file merely
+//! passes on (`pub use`) is looked for where it is declared. To declare a child module or to pass
+//! its items on is no use of it.
 
 use crate::rust::{File, words};
 use std::collections::{BTreeMap, BTreeSet};

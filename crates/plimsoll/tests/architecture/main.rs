@@ -1,4 +1,5 @@
-//! ARCHITECTURE.md as a test: which crate may depend on which, which file on which, and what may be written where.
+//! ARCHITECTURE.md as a test: which crate may depend on which, which file on which, and what may be
+//! written where.
 
 #![forbid(unsafe_code)]
 
@@ -110,9 +111,11 @@ fn each_crate_keeps_to_what_it_may_know() {
         ("clap::", everywhere_but("plimsoll").collect()),
         // The index of run files is derived: nothing that measures or decides knows of a database.
         ("rusqlite", everywhere_but("plimsoll-history").collect()),
-        // Pages and the connection to a bus have a small runtime; nothing that carries a load has one.
+        // Pages and the connection to a bus have a small runtime; nothing that carries a load has
+        // one.
         ("tokio", everywhere_but("plimsoll-web").filter(|name| *name != "plimsoll-fleet").collect()),
-        // Numbers of errors are the operating system's: what they mean is said where they come from.
+        // Numbers of errors are the operating system's: what they mean is said where they come
+        // from.
         ("raw_os_error", ["plimsoll-model", "plimsoll-wire", "plimsoll-analysis"].to_vec()),
     ];
     for (name, _) in ARROWS {
@@ -136,8 +139,8 @@ fn each_crate_keeps_to_what_it_may_know() {
     }
 }
 
-/// The command line has its flags, and who computes does not know their names: what to do about a finding is a type, and its
-/// flag is named by the binary, or where findings become text.
+/// The command line has its flags, and who computes does not know their names: what to do about a
+/// finding is a type, and its flag is named by the binary, or where findings become text.
 #[test]
 fn flags_are_named_where_they_are_understood() {
     let names_a_flag = |text: &str| {
@@ -208,7 +211,8 @@ fn no_circle_of_files() {
     assert!(found.is_empty(), "files that use each other:\n{}", found.join("\n"));
 }
 
-/// The first command of the README: with several programs in the workspace, `cargo run` runs the one that is named so.
+/// The first command of the README: with several programs in the workspace, `cargo run` runs the
+/// one that is named so.
 #[test]
 fn a_bare_cargo_run_is_this_program() {
     let named = |manifest: PathBuf| {

@@ -1,5 +1,5 @@
-//! Rust source as far as the rules of this test need it: what of a file is code and what is a string, without comments and
-//! without the parts that only tests see.
+//! Rust source as far as the rules of this test need it: what of a file is code and what is a
+//! string, without comments and without the parts that only tests see.
 //!
 //! Not a parser: strings, comments, braces and attributes are told apart, and nothing else.
 
@@ -10,7 +10,8 @@ pub struct File {
     pub path: PathBuf,
     /// The modules from the crate's root down to it.
     pub module: Vec<String>,
-    /// Its code, character for character: comments, the content of strings and what only tests see are blanks.
+    /// Its code, character for character: comments, the content of strings and what only tests see
+    /// are blanks.
     pub code: String,
     /// Strings outside tests: line and content.
     pub strings: Vec<(usize, String)>,
@@ -59,7 +60,8 @@ impl File {
     }
 }
 
-/// Words and single signs of code, each with the place (in characters) where it begins; `::` is one sign.
+/// Words and single signs of code, each with the place (in characters) where it begins; `::` is one
+/// sign.
 pub fn words(code: &[char]) -> Vec<(usize, String)> {
     let of_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut out, mut at) = (Vec::new(), 0);
@@ -155,7 +157,8 @@ fn split(text: &str) -> Split {
     split
 }
 
-/// Blanks each item under an attribute that asks for a test: up to its end, which is the brace that closes it or a semicolon.
+/// Blanks each item under an attribute that asks for a test: up to its end, which is the brace that
+/// closes it or a semicolon.
 fn blank_tests(split: &mut Split) {
     let words = words(&split.code);
     let sign = |at: usize| words.get(at).map_or("", |word| &*word.1);

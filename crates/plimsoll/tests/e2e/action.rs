@@ -39,8 +39,8 @@ fn reports_are_written_and_the_exit_code_is_kept() {
     assert!(read("out/summary.md").contains("Compared with the baseline"), "{}", read("out/summary.md"));
 }
 
-/// A gate passes, fails, or cannot tell, also on a machine on which every load is void: errors decide all the same, and
-/// CPU time that no probe read decides nothing.
+/// A gate passes, fails, or cannot tell, also on a machine on which every load is void: errors
+/// decide all the same, and CPU time that no probe read decides nothing.
 #[test]
 fn each_outcome_has_its_code_and_one_comment() {
     let server = baseline(1);
@@ -88,7 +88,8 @@ fn nothing_in_its_words_is_run() {
     assert_eq!(done.status.code(), Some(2));
 }
 
-/// The comment of an earlier run is updated. `gh` is replaced by a program that writes down how it is called.
+/// The comment of an earlier run is updated. `gh` is replaced by a program that writes down how it
+/// is called.
 #[test]
 fn a_pull_request_has_one_comment() {
     let out = folder("action-comment");

@@ -1,4 +1,5 @@
-//! Every kind of address: IPv6 alone, elsewhere than the URL says, unix sockets, local addresses, closing by reset.
+//! Every kind of address: IPv6 alone, elsewhere than the URL says, unix sockets, local addresses,
+//! closing by reset.
 
 use crate::rig::{assert_ledger_closes, baseline, baseline_at, finish, folder, json, nginx_unix, number, plimsoll};
 use serde_json::Value;
@@ -162,7 +163,8 @@ fn short_lived_connections_spread_over_loopback_by_themselves() {
     assert!(seen.lock().expect("no poison").0.len() > 50);
 }
 
-/// What the binary says where names have the addresses of `hosts`; `None` where this user may make no such place.
+/// What the binary says where names have the addresses of `hosts`; `None` where this user may make
+/// no such place.
 fn where_names_are(hosts: &str, arguments: &[&str]) -> Option<Value> {
     let allowed = Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status();
     if !allowed.is_ok_and(|status| status.success()) {

@@ -1,4 +1,5 @@
-//! What a file asks once a load (`[[setup]]`, `[[cleanup]]`), and the load that it carries along (`[load]`).
+//! What a file asks once a load (`[[setup]]`, `[[cleanup]]`), and the load that it carries along
+//! (`[load]`).
 
 use crate::rig::{Heard, command, finish, folder, json, number, plimsoll, signal};
 use std::io::{BufReader, Write};
@@ -8,7 +9,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A server whose items are there between `POST /seed` and `DELETE /seed`, and what it was asked but for items.
+/// A server whose items are there between `POST /seed` and `DELETE /seed`, and what it was asked
+/// but for items.
 struct Store {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,

@@ -1,7 +1,8 @@
-//! What an attacker tried: each test is one way in which plimsoll could be made to fail, to lie, to hang, to write where it must not,
-//! or to tell a secret.
+//! What an attacker tried: each test is one way in which plimsoll could be made to fail, to lie, to
+//! hang, to write where it must not, or to tell a secret.
 //!
-//! Not here: readers alone (`plimsoll-traffic/tests/bounds.rs`), and what servers may do to a load (`hostile`, `floods`).
+//! Not here: readers alone (`plimsoll-traffic/tests/bounds.rs`), and what servers may do to a load
+//! (`hostile`, `floods`).
 
 use crate::rig::{Done, baseline, command, finish, folder, place, plimsoll, signal};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -121,7 +122,8 @@ fn a_script_does_not_pass_a_gate_by_ending_the_program() {
     }
 }
 
-/// Sends signals to a command once it has begun, and waits for its end; its code, or the signal that ended it, and how long that took.
+/// Sends signals to a command once it has begun, and waits for its end; its code, or the signal
+/// that ended it, and how long that took.
 fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) -> (i32, Duration) {
     use std::os::unix::process::ExitStatusExt;
     begun(&mut child);

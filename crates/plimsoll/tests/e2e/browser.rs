@@ -1,5 +1,5 @@
-//! A real Chromium without a window, driven over its pipe of the DevTools protocol: commands go to descriptor 3, answers
-//! and events come from descriptor 4, each ended by a zero byte.
+//! A real Chromium without a window, driven over its pipe of the DevTools protocol: commands go to
+//! descriptor 3, answers and events come from descriptor 4, each ended by a zero byte.
 //!
 //! Not here: what is tested with it.
 
@@ -156,7 +156,8 @@ impl Browser {
         result["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true. A page that is about to be left has no answer: it is asked again.
+    /// Waits until an expression is true. A page that is about to be left has no answer: it is
+    /// asked again.
     pub fn wait(&mut self, what: &str, expression: &str) {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -1,5 +1,5 @@
-//! Builds that `prove` starts, and the demo's server: none is left behind, however plimsoll ends, and none is blamed for the
-//! port that the one before it had not let go of.
+//! Builds that `prove` starts, and the demo's server: none is left behind, however plimsoll ends,
+//! and none is blamed for the port that the one before it had not let go of.
 
 use crate::prove::{build, free_port, left_over, wait_for};
 use crate::rig::{command, finish, folder, number, plimsoll, signal};
@@ -28,7 +28,8 @@ fn comparison(port: u16) -> Child {
         .expect("starts")
 }
 
-/// Whether this process, and whatever it starts, ignores SIGHUP: it was started by `nohup`, which plimsoll respects.
+/// Whether this process, and whatever it starts, ignores SIGHUP: it was started by `nohup`, which
+/// plimsoll respects.
 fn ignores_hup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("SigIgn");
@@ -95,8 +96,9 @@ fn a_keeper_that_is_killed_leaves_nothing_either() {
     assert!(!left_over(port) && !listens(port));
 }
 
-/// A process whose first thread has ended looks ended, and holds its port for as long as the others take to end; another
-/// one leaves children in sessions of their own that hold it; a third shares it with whoever asks.
+/// A process whose first thread has ended looks ended, and holds its port for as long as the others
+/// take to end; another one leaves children in sessions of their own that hold it; a third shares
+/// it with whoever asks.
 #[test]
 fn a_port_is_silent_before_the_next_build_begins() {
     let folder = folder("silent");

@@ -1,4 +1,5 @@
-//! `run --pprof` and `find --pprof`: profiles of a real Go server at two loads, kept beside the run file.
+//! `run --pprof` and `find --pprof`: profiles of a real Go server at two loads, kept beside the run
+//! file.
 
 use crate::profile::{answer, server};
 use crate::rig::{folder, go_server, number, plimsoll};
@@ -115,7 +116,8 @@ fn a_server_that_refuses_is_told_before_the_load() {
     assert!(nowhere.stderr.contains("--pprof: 'ftp://x'"), "{}", nowhere.stderr);
 }
 
-/// An endpoint that takes requests and never answers; from the second on, it floods if it is told to.
+/// An endpoint that takes requests and never answers; from the second on, it floods if it is told
+/// to.
 fn misbehaving(floods: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -135,8 +137,8 @@ fn misbehaving(floods: bool) -> String {
     format!("http://{address}")
 }
 
-/// The profiles of another run into the same file are not this one's, and an endpoint that never answers costs no more than
-/// what was asked for and five seconds, in all.
+/// The profiles of another run into the same file are not this one's, and an endpoint that never
+/// answers costs no more than what was asked for and five seconds, in all.
 #[test]
 fn profiles_of_another_run_are_not_taken_for_this_ones() {
     let go = go_server();

@@ -1,4 +1,5 @@
-//! `--curl` and `plimsoll curl`: what a command line of curl asks arrives at the server as curl itself would send it.
+//! `--curl` and `plimsoll curl`: what a command line of curl asks arrives at the server as curl
+//! itself would send it.
 
 use crate::rig::{baseline, folder, json, number, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,5 +1,5 @@
-//! `plimsoll ab` and `plimsoll hey`: what they ask and print is what ab and hey ask and print. The server is one of the test's own, which
-//! writes down every byte that comes.
+//! `plimsoll ab` and `plimsoll hey`: what they ask and print is what ab and hey ask and print. The
+//! server is one of the test's own, which writes down every byte that comes.
 
 use crate::rig::{baseline_tls, command, finish, folder, plimsoll, signal};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,5 +1,6 @@
-//! What `plimsoll explain` changes to tell causes apart, where more than plimsoll itself takes part in it: another body, a second
-//! process of plimsoll's, a process behind the server that is stopped for moments.
+//! What `plimsoll explain` changes to tell causes apart, where more than plimsoll itself takes part
+//! in it: another body, a second process of plimsoll's, a process behind the server that is stopped
+//! for moments.
 
 use crate::rig::{baseline, command, finish, folder, plimsoll, serve, signal};
 use plimsoll_model::codec::{self, Frame, MAGIC};
@@ -10,7 +11,8 @@ use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process that makes a part of a load, as plimsoll starts it, told what to do; and what it says, from its second word on.
+/// A process that makes a part of a load, as plimsoll starts it, told what to do; and what it says,
+/// from its second word on.
 fn part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     let mut child =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
@@ -101,7 +103,8 @@ fn finish_quietly(mut child: Child) -> Vec<u8> {
     said
 }
 
-/// Another body is put in the place of the first; half of a load comes from a second process: both are told, with what was predicted.
+/// Another body is put in the place of the first; half of a load comes from a second process: both
+/// are told, with what was predicted.
 #[test]
 fn another_body_and_a_second_process_are_tried() {
     let server = baseline(1);
@@ -148,10 +151,12 @@ fn state(pid: u32) -> u8 {
     look_at(pid, &mut Vec::new()).map_or(b'Z', |(stat, _)| stat.state)
 }
 
-/// What is behind the server is stopped with leave of the user, and goes on whatever becomes of plimsoll.
+/// What is behind the server is stopped with leave of the user, and goes on whatever becomes of
+/// plimsoll.
 #[test]
 fn what_is_stopped_goes_on() {
-    // A server whose threads share their open files, as those of other makers do: so the kernel tells whose a connection is.
+    // A server whose threads share their open files, as those of other makers do: so the kernel
+    // tells whose a connection is.
     let pooled = |behind: &str| {
         serve(&mut command(&["baseline", "--listen", "127.0.0.1:0", "--behind", behind, "--pool", "2"]), "plimsoll")
     };

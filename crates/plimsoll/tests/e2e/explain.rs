@@ -1,11 +1,12 @@
-//! `plimsoll explain`: one real server of a known limit from end to end; what it tells of studies that were recorded (scripts/record).
+//! `plimsoll explain`: one real server of a known limit from end to end; what it tells of studies
+//! that were recorded (scripts/record).
 
 use crate::rig::{Server, baseline, folder, json, number, plimsoll, recorded, serve};
 use serde_json::Value;
 use std::process::Command;
 
-/// Answers 300 requests a second and bursts of 60, and refuses the rest. A process of its own: in that of the tests the work of other
-/// tests would be the server's.
+/// Answers 300 requests a second and bursts of 60, and refuses the rest. A process of its own: in
+/// that of the tests the work of other tests would be the server's.
 fn limited() -> Server {
     const SOURCE: &str = r#"
 import asyncio, time
@@ -38,8 +39,8 @@ fn was_hindered(document: &Value) -> bool {
     disturbed || document["cause"] == "client"
 }
 
-/// Explains a live server up to three times, until `cause` is named. No wrong cause is ever named meanwhile: only that others were in
-/// the way, or that nothing is known.
+/// Explains a live server up to three times, until `cause` is named. No wrong cause is ever named
+/// meanwhile: only that others were in the way, or that nothing is known.
 fn explained(url: &str, file: &str, cause: &str) -> Value {
     let explain = || json(&["explain", url, "--budget", "15s", "-o", file]);
     let mut document = explain();
@@ -54,7 +55,8 @@ fn explained(url: &str, file: &str, cause: &str) -> Value {
     document
 }
 
-/// The one live test of a cause: from a server to its name, in the file and on the page. The others read recorded studies.
+/// The one live test of a cause: from a server to its name, in the file and on the page. The others
+/// read recorded studies.
 #[test]
 fn what_holds_a_server_is_named() {
     let limited = limited();
@@ -109,8 +111,8 @@ fn a_recorded_study_is_told_alike_everywhere() {
     }
 }
 
-/// Nobody asked the server which functions cost what: the kernel's samples show it. Half a millisecond of each request is burnt in one
-/// function of ours.
+/// Nobody asked the server which functions cost what: the kernel's samples show it. Half a
+/// millisecond of each request is burnt in one function of ours.
 #[test]
 fn functions_are_seen_in_a_recorded_study() {
     let document = plimsoll(&["explain", "--json", &recorded("one-thread")]).json();
@@ -122,7 +124,8 @@ fn functions_are_seen_in_a_recorded_study() {
     assert!((300e3..900e3).contains(&dearest), "{dearest} ns: {profiles:#}");
 }
 
-/// With time for it one thing after the other is changed; what was predicted and what came of it is told and recorded.
+/// With time for it one thing after the other is changed; what was predicted and what came of it is
+/// told and recorded.
 #[test]
 fn what_is_changed_is_told_with_what_was_predicted() {
     let path = recorded("one-thread");

@@ -1,5 +1,6 @@
-//! Files that ask for too much: run files whose frames are whole and whose numbers are not to be believed, and files
-//! without an end. Every command shows what can be shown or says what is wrong, in little memory and time.
+//! Files that ask for too much: run files whose frames are whole and whose numbers are not to be
+//! believed, and files without an end. Every command shows what can be shown or says what is wrong,
+//! in little memory and time.
 
 use crate::rig::{Done, PATIENCE, baseline, finish, folder, plimsoll};
 use serde_json::Value;
@@ -142,7 +143,8 @@ fn packed_number(mut number: u64) -> Vec<u8> {
     out
 }
 
-/// Strains a number of one field; of a field of a tick, one of a figure of the load (2) or of a route (3). Lengths stay right.
+/// Strains a number of one field; of a field of a tick, one of a figure of the load (2) or of a
+/// route (3). Lengths stay right.
 fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
     let all = fields(bytes);
     if all.is_empty() {

@@ -52,7 +52,8 @@ fn the_ledger_closes_under_every_fault() {
     }
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        // Most of these wait for timeouts: several at once take no more CPU and a fraction of the time.
+        // Most of these wait for timeouts: several at once take no more CPU and a fraction of the
+        // time.
         for _ in 0..6 {
             scope.spawn(|| {
                 while let Some((fault, every, load)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -1,5 +1,6 @@
-//! One figure has one spelling and one value, wherever it is said: the live result, `show` and `report` of its file agree,
-//! the columns of the CSV fit their headings, and every example of a help text works.
+//! One figure has one spelling and one value, wherever it is said: the live result, `show` and
+//! `report` of its file agree, the columns of the CSV fit their headings, and every example of a
+//! help text works.
 
 use crate::rig::{Done, baseline, folder, number, place, plimsoll, recorded, serve};
 use serde_json::Value;
@@ -13,7 +14,8 @@ fn done(arguments: &[&str]) -> Done {
     done
 }
 
-/// A server of two workers that answers slowly for a while now and then: searches against it end trials early.
+/// A server of two workers that answers slowly for a while now and then: searches against it end
+/// trials early.
 fn uneven() -> crate::rig::Server {
     const SOURCE: &str = r#"
 import http.server, socketserver, sys, time
@@ -226,7 +228,8 @@ fn stuck_unit(line: &str) -> bool {
     }) || line.split_whitespace().any(|word| word.ends_with('%') && word.len() > 1 && !word.contains('='))
 }
 
-/// Examples of a help text that need what is not there: they must be understood, and fail for that alone.
+/// Examples of a help text that need what is not there: they must be understood, and fail for that
+/// alone.
 const NEEDS: [(&str, &str); 4] = [
     ("https://api.test/", "api.test"),
     ("/run/api.sock", "/run/api.sock"),

@@ -34,7 +34,8 @@ fn a_killed_run_loses_at_most_the_interval_under_way() {
         .stderr(Stdio::null())
         .spawn()
         .expect("starts");
-    // A second and a half of it, from when there is something of it: on a busy machine it begins late.
+    // A second and a half of it, from when there is something of it: on a busy machine it begins
+    // late.
     while std::fs::metadata(file).map_or(0, |metadata| metadata.len()) == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,4 +1,5 @@
-//! `plimsoll find` and `demo`: short searches that end inside their budget with a document that makes sense.
+//! `plimsoll find` and `demo`: short searches that end inside their budget with a document that
+//! makes sense.
 
 use crate::rig::{Server, baseline, command, finish, folder, json, number, plimsoll, serve, signal};
 use plimsoll_bench::servers::{slots, token_bucket};
@@ -37,9 +38,10 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
         let path = file.to_str().expect("text");
         let search = || json(&["find", &server.url("/"), "--budget", "12s", "-o", path]);
         let mut document = search();
-        // What is said holds the truth however busy the machine is. How narrow it is depends on that, and on chance: of two searches
-        // one is narrow, unless others were there; a single refusal of a few hundred requests breaks 99.9 %, so that of a limiter so
-        // few tell only a wide range.
+        // What is said holds the truth however busy the machine is. How narrow it is depends on
+        // that, and on chance: of two searches one is narrow, unless others were there; a single
+        // refusal of a few hundred requests breaks 99.9 %, so that of a limiter so few tell only a
+        // wide range.
         for left in (0..2).rev() {
             check(&document, 12.0);
             let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
@@ -61,7 +63,8 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
     }
 }
 
-/// 300 requests in 3 s, by the clock, and nothing beyond: the line is what that comes to, and not what a moment showed.
+/// 300 requests in 3 s, by the clock, and nothing beyond: the line is what that comes to, and not
+/// what a moment showed.
 #[test]
 fn an_allowance_by_the_clock_is_waited_out() {
     const SOURCE: &str = r#"
@@ -152,7 +155,8 @@ fn an_interrupted_search_reports_what_it_has() {
     assert!(number(&document, "peak.rps") > 0.0);
 }
 
-/// Who is asked after that is nobody: what was seen before is told, and the rest of the budget is not used.
+/// Who is asked after that is nobody: what was seen before is told, and the rest of the budget is
+/// not used.
 #[test]
 fn a_server_that_ends_under_a_search_ends_it() {
     let mut server = baseline(1);

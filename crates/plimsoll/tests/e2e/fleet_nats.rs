@@ -34,7 +34,8 @@ struct Nats {
 }
 
 impl Nats {
-    /// `None` where there is no `nats-server`, which is said. `more` are lines of its configuration.
+    /// `None` where there is no `nats-server`, which is said. `more` are lines of its
+    /// configuration.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start(more: &str) -> Option<Nats> {
         if Command::new("nats-server").arg("--version").output().is_err() {

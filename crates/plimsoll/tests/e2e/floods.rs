@@ -1,5 +1,5 @@
-//! Servers that never stop sending: the load ends when it is to end all the same, requests time out when they are to, and ^C
-//! is obeyed; and bytes that belong to no answer are told of.
+//! Servers that never stop sending: the load ends when it is to end all the same, requests time out
+//! when they are to, and ^C is obeyed; and bytes that belong to no answer are told of.
 
 use crate::rig::{assert_ledger_closes, command, finish, json, number, plimsoll, signal};
 use plimsoll_bench::Fault;
@@ -11,7 +11,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a busy machine may add to what is asked for. A loop that a flood keeps busy is late by tens of seconds.
+/// What a busy machine may add to what is asked for. A loop that a flood keeps busy is late by tens
+/// of seconds.
 const SLACK: Duration = Duration::from_secs(3);
 
 /// What is sent, again and again.

@@ -42,7 +42,8 @@ fn a_server_that_dies_crosses_every_bound() {
         ("mean>20s", "some requests failed"),
         ("errors>5%", "it was "),
     ] {
-        // On a busy machine the load may be the generator's to answer for; then nothing was measured, and that fails the gate, too.
+        // On a busy machine the load may be the generator's to answer for; then nothing was
+        // measured, and that fails the gate, too.
         let mut server = baseline(1);
         let url = format!("{}/healthz", server.url);
         let ender = std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! gRPC against a server of frames written by hand: how calls end, and what is said of bodies, methods and descriptions that do not fit.
+//! gRPC against a server of frames written by hand: how calls end, and what is said of bodies,
+//! methods and descriptions that do not fit.
 
 use crate::h2::{HeardFrame, frame, frames_peer, peer};
 use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll, unhindered};
@@ -208,7 +209,8 @@ fn messages_of_a_stream_have_times_of_their_own() {
     assert_eq!((number(&document, "first_message_ns.count"), number(&document, "grpc_messages")), (0.0, 6.0));
 }
 
-/// A server that answers each message of a call with itself, as soon as it has come, and counts in how many frames they came.
+/// A server that answers each message of a call with itself, as soon as it has come, and counts in
+/// how many frames they came.
 fn chat(frames: Arc<AtomicU64>) -> String {
     let url = frames_peer(move |heard| match heard.kind {
         1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
@@ -318,7 +320,8 @@ fn a_file_has_several_calls() {
     }
 }
 
-/// A server that gives each call the messages back that it has brought; it leaves those whose content is not gRPC's.
+/// A server that gives each call the messages back that it has brought; it leaves those whose
+/// content is not gRPC's.
 fn echo() -> String {
     let url = frames_peer(|heard| {
         let mut is_json = false;

@@ -170,7 +170,8 @@ fn the_end_of_connections_costs_no_request() {
         let document = unhindered(&[&["run", &server.url, "--http", "2", "-n", "5000"], load].concat());
         assert_ledger_closes(&document, "GOAWAY");
         assert_eq!(number(&document, "ledger.succeeded"), 5000.0, "{load:?}: {:#}", document["ledger"]);
-        // A slow moment of an open load spreads it over so many connections that none has its thousand.
+        // A slow moment of an open load spreads it over so many connections that none has its
+        // thousand.
         if number(&document, "connections_opened") <= 16.0 {
             assert!(number(&document, "goaways.no_error") >= 2.0, "{load:?}: {:#}", document["goaways"]);
         }
@@ -194,12 +195,14 @@ pub struct HeardFrame<'a> {
     pub out: &'a std::net::TcpStream,
 }
 
-/// A server that answers each head with what `answer` makes of the number of its connection, from 0, and of its stream.
+/// A server that answers each head with what `answer` makes of the number of its connection, from
+/// 0, and of its stream.
 pub fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
     frames_peer(move |heard| (heard.kind == 1).then(|| answer(heard.connection, heard.stream)))
 }
 
-/// A server that says what `answer` makes of each frame; nothing at all ends the connection. Its threads end with the process.
+/// A server that says what `answer` makes of each frame; nothing at all ends the connection. Its
+/// threads end with the process.
 pub fn frames_peer(answer: impl Fn(HeardFrame) -> Option<Vec<u8>> + Send + Sync + Clone + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));

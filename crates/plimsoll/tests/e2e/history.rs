@@ -47,7 +47,8 @@ fn a_run_says_where_it_comes_from() {
     assert_eq!(revision["commit"].as_str().map(str::len), Some(40));
     assert_eq!(runs[1]["revision"]["dirty"], true);
     assert!(runs[0]["summary"]["goodput_rps"]["value"].as_f64().is_some_and(|rps| rps > 100.0), "{document}");
-    // On a busy machine a run may say nothing about the server; then this says why it does not count.
+    // On a busy machine a run may say nothing about the server; then this says why it does not
+    // count.
     let document = plimsoll(&["history", "--json", "--by", "commit", "--store", store_text]).json();
     assert!(document["lanes"][0]["runs"][1]["not_counted"].is_string(), "{document}");
     let text = plimsoll(&["history", "--store", store_text]);

@@ -1,11 +1,13 @@
-//! Text from outside: whatever a run file, a profile or a .dat file says, no output in any format steers a terminal.
+//! Text from outside: whatever a run file, a profile or a .dat file says, no output in any format
+//! steers a terminal.
 
 use crate::extremes::{file_of, frames, packed};
 use crate::rig::{baseline, folder, plimsoll};
 use plimsoll_report::visible::steers;
 use serde_json::Value;
 
-/// A sequence that clears, an 8-bit one, a turn of direction, a bell, a line of its own, and the way back in it.
+/// A sequence that clears, an 8-bit one, a turn of direction, a bell, a line of its own, and the
+/// way back in it.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{8}\r\nplimsoll: all is well\u{7f}";
 
 /// What of a run file is text from outside.

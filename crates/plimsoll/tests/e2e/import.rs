@@ -1,4 +1,5 @@
-//! `plimsoll import` from the outside: a file that was made is checked and asked, and what is none is refused.
+//! `plimsoll import` from the outside: a file that was made is checked and asked, and what is none
+//! is refused.
 
 use crate::rig::{baseline, folder, json, number, plimsoll};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What installs plimsoll beside the binary: completions, manual pages, the version, and the first words it says.
+//! What installs plimsoll beside the binary: completions, manual pages, the version, and the first
+//! words it says.
 
 use crate::rig::{folder, plimsoll};
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! What is shown while something runs: on a terminal (a pseudo terminal of `script`), and where there is none.
+//! What is shown while something runs: on a terminal (a pseudo terminal of `script`), and where
+//! there is none.
 
 use crate::rig::{Done, baseline, command, finish, folder, plimsoll, signal};
 use std::process::{Command, Stdio};

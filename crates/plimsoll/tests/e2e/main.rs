@@ -1,7 +1,8 @@
-//! End to end: the real binary against real servers on free loopback ports. Loads are short and bounded.
+//! End to end: the real binary against real servers on free loopback ports. Loads are short and
+//! bounded.
 //!
-//! Nothing here judges speed: machines differ. What is asserted is what must hold on any machine: ledgers close, clocks
-//! agree, errors are one sentence, files survive.
+//! Nothing here judges speed: machines differ. What is asserted is what must hold on any machine:
+//! ledgers close, clocks agree, errors are one sentence, files survive.
 
 #![forbid(unsafe_code)]
 

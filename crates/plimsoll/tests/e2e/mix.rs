@@ -1,4 +1,5 @@
-//! Files of traffic (`-f`): several requests by weight, under every command that loads, and what is said of files that are wrong.
+//! Files of traffic (`-f`): several requests by weight, under every command that loads, and what is
+//! said of files that are wrong.
 
 use crate::rig::{Heard, assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
 use std::io::{BufReader, Read, Write};
@@ -84,7 +85,8 @@ fn a_mix_is_asked_by_weight_under_every_command() {
         let sum: f64 = routes.iter().map(|rates| rates[level]).sum();
         assert!((sum - whole).abs() < 0.1, "{sum} of {whole}");
     }
-    // Where requests cost nothing plimsoll's worker is full, and blocks are rightly void: these cost the server something.
+    // Where requests cost nothing plimsoll's worker is full, and blocks are rightly void: these
+    // cost the server something.
     let path = file("mix-burning.toml", &MIX.replace("/bytes/20", "/burn/500"));
     let proved = plimsoll(&["prove", "--budget", "3s", "-f", text(&path), &server.url, &server.url]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
@@ -271,7 +273,8 @@ fn requests_are_filled_in_from_data_and_by_chance() {
     let open = ["--rate", "3k", "-n", "600", "--seed", "5", "-o", text(&record), "-t"];
     let [one, two] = ["1", "2"].map(|threads| run(&[&open[..], &[threads]].concat()).json());
     assert_ledger_closes(&one, "filled in");
-    // Rows go with the numbers of requests: of each three one is a 404 where it is a row that is asked.
+    // Rows go with the numbers of requests: of each three one is a 404 where it is a row that is
+    // asked.
     let missing = number(&one, "statuses.404");
     assert!((100.0..=200.0).contains(&missing), "{missing}");
     assert_eq!(missing, number(&two, "statuses.404"));
@@ -390,7 +393,8 @@ fn builds_are_compared_by_request() {
     };
     let (list, order) = (p50(&routes[0]), p50(&routes[1]));
     assert_eq!((&order["verdict"], &order["primary"]), (&"worse".into(), &false.into()), "{order:#}");
-    // B's list is answered by cores that have gone to rest meanwhile: it may take twice as long, but not as many times as the order.
+    // B's list is answered by cores that have gone to rest meanwhile: it may take twice as long,
+    // but not as many times as the order.
     let (list_ratio, order_ratio) = (number(&list, "ratio"), number(&order, "ratio"));
     assert!(order_ratio > 2.0 && list_ratio < order_ratio / 2.0, "{routes:#?}");
     assert!(
@@ -400,8 +404,8 @@ fn builds_are_compared_by_request() {
     // The same of the record, in every form.
     let shown = plimsoll(&["show", "--json", text(&record)]).json();
     assert_eq!(shown["routes"], document["routes"]);
-    // Who is asked seldom by a slow build is answered by cores that have gone to rest: the other path may truly be slower, and stands
-    // first then.
+    // Who is asked seldom by a slow build is answered by cores that have gone to rest: the other
+    // path may truly be slower, and stands first then.
     let measures = routes[0]["measures"].as_array().expect("measures");
     let first = match measures.iter().any(|measure| measure["verdict"] == "worse") {
         true => "worse: list (p",

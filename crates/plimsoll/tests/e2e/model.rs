@@ -1,4 +1,5 @@
-//! `plimsoll model` from the outside: what it makes of a log is understood, asks as the log does, and says so.
+//! `plimsoll model` from the outside: what it makes of a log is understood, asks as the log does,
+//! and says so.
 
 use crate::rig::{baseline, folder, json, number, plimsoll};
 use serde_json::Value;
@@ -43,7 +44,8 @@ fn log() -> PathBuf {
     path
 }
 
-/// What `plimsoll model` says with `--json`; it ends with 1 where the model is too far from its log.
+/// What `plimsoll model` says with `--json`; it ends with 1 where the model is too far from its
+/// log.
 fn modelled(arguments: &[&str]) -> Value {
     let done = plimsoll(&[&["model"], arguments, &["--json"]].concat());
     assert!(done.code < 2, "{arguments:?}: {} {}", done.code, done.stderr);

@@ -1,4 +1,5 @@
-//! Others on the machine: burners are named, and the account agrees with the kernel's whoever is there.
+//! Others on the machine: burners are named, and the account agrees with the kernel's whoever is
+//! there.
 //!
 //! Machines that run tests are busy or not: what is asserted holds beside whatever else runs.
 
@@ -66,8 +67,8 @@ fn burners_are_named_above_the_figures() {
     assert!(markdown.contains("the machine was disturbed: other processes used "), "{markdown}");
 }
 
-/// Whoever else is there while this test runs: what is said to be theirs is what the kernel's accounts leave, so that on a
-/// quiet machine nobody is blamed.
+/// Whoever else is there while this test runs: what is said to be theirs is what the kernel's
+/// accounts leave, so that on a quiet machine nobody is blamed.
 #[test]
 fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
     let server = baseline(2);
@@ -77,7 +78,8 @@ fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
     let whole_s = machine_s() - before.0;
     let server_s = (clock.read_ns().expect("reads") - before.1) as f64 / 1e9;
     let others_s = number(&document, "others.cores") * 2.0;
-    // What is left beyond the server is plimsoll's, the others', and what the test itself did around the load.
+    // What is left beyond the server is plimsoll's, the others', and what the test itself did
+    // around the load.
     let left_s = whole_s - server_s - number(&document, "generator.cpu_s");
     assert!(server_s > 0.2, "the server worked for {server_s} s");
     assert!(others_s <= left_s + 0.1, "others are said to have used {others_s:.2} s, but {left_s:.2} s are left");
@@ -180,8 +182,9 @@ fn the_servers_own_database_is_no_stranger() {
             probes.iter().any(|probe| probe["name"].as_str().is_some_and(is_queue))
         };
         let mut document = json(&["run", &server.url, "-c", "1", "-d", "3s"]);
-        // A look is rationed by what it costs (a two-thousandth of a core), and networks elsewhere are found after the first:
-        // on a slow machine, or beside tests that have thousands of sockets, the second look comes after some ten seconds.
+        // A look is rationed by what it costs (a two-thousandth of a core), and networks elsewhere
+        // are found after the first: on a slow machine, or beside tests that have thousands of
+        // sockets, the second look comes after some ten seconds.
         for _ in 0..2 {
             if !tells_queues(&document) {
                 document = json(&["run", &server.url, "-c", "1", "-d", "15s"]);
@@ -194,8 +197,8 @@ fn the_servers_own_database_is_no_stranger() {
         let cores = number(&document, "ledger.succeeded") * 0.02 / number(&document, "duration_s");
         let seen = number(downstream.expect("there"), "mean");
         assert!(cores > 0.05 && seen > 0.5 * cores, "{over}: {seen:.2} cores seen, of {cores:.2}");
-        // Who waits to be taken there is counted where the store listens: in another network from the third look on, and on a slow
-        // machine there are fewer.
+        // Who waits to be taken there is counted where the store listens: in another network from
+        // the third look on, and on a slow machine there are fewer.
         let is_look = |name: &str| name.starts_with("peer.") && name.ends_with(".connections");
         let looks = probes.iter().find(|probe| probe["name"].as_str().is_some_and(is_look));
         let few = over == "elsewhere" && looks.is_none_or(|looks| number(looks, "samples") < 3.0);
@@ -203,7 +206,8 @@ fn the_servers_own_database_is_no_stranger() {
     }
 }
 
-/// Where control groups with a quota of CPU time can be made: the folder, and the file and the text that allow a fifth of a core.
+/// Where control groups with a quota of CPU time can be made: the folder, and the file and the text
+/// that allow a fifth of a core.
 fn room_for_groups() -> Option<[&'static str; 3]> {
     [["/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"], ["/sys/fs/cgroup", "cpu.max", "20000 100000"]]
         .into_iter()
@@ -236,7 +240,8 @@ fn the_quota_of_the_servers_own_database_is_read() {
     assert!(periods > 5.0 && held_back > 0.5 * periods, "{held_back} of {periods}");
 }
 
-/// The same where the server has started it itself, as its child, and it goes on taking connections.
+/// The same where the server has started it itself, as its child, and it goes on taking
+/// connections.
 const WITH_STORE: &str = "
 import http.server, socket, subprocess, sys, threading
 STORE = '''

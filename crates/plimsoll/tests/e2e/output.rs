@@ -1,5 +1,5 @@
-//! Places that cannot be written: standard output, full disks, files of somebody else. What was measured is kept, what went
-//! wrong is said, and the exit code is 2.
+//! Places that cannot be written: standard output, full disks, files of somebody else. What was
+//! measured is kept, what went wrong is said, and the exit code is 2.
 
 use crate::rig::{Done, baseline, command, finish, folder, place, plimsoll};
 use std::fs::File;
@@ -142,7 +142,8 @@ fn no_page_is_put_beside_what_is_no_file() {
     assert_eq!(plimsoll(&["show", page.to_str().expect("text")]).code, 0);
 }
 
-/// A program follows a study as it goes: loads, ticks and the finding, in order, and nothing else on standard output.
+/// A program follows a study as it goes: loads, ticks and the finding, in order, and nothing else
+/// on standard output.
 #[test]
 fn a_study_is_followed_by_lines_of_json() {
     let server = baseline(1);

@@ -87,7 +87,8 @@ fn a_line_is_a_rate() {
     }
 }
 
-/// Where nothing holds there is no line, and nothing beyond it: that is said, and not that a file was cut.
+/// Where nothing holds there is no line, and nothing beyond it: that is said, and not that a file
+/// was cut.
 #[test]
 fn a_server_without_a_line_is_told() {
     let server = baseline(1);

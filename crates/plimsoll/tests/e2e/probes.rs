@@ -1,5 +1,5 @@
-//! What is seen of real servers: three runtimes, one that forks, one that restarts, one that may not be looked at, one
-//! that is elsewhere.
+//! What is seen of real servers: three runtimes, one that forks, one that restarts, one that may
+//! not be looked at, one that is elsewhere.
 
 use crate::rig::{
     Server, baseline, command, finish, folder, go_server, json, nginx_with_workers, number, place, plimsoll, serve,
@@ -68,8 +68,8 @@ fn probe<'a>(document: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no series {name} in {:?}", probes.iter().map(|p| &p["name"]).collect::<Vec<_>>()))
 }
 
-/// Whether the figures of a server agree with each other and with what the kernel says of `pids`, whose CPU time before
-/// was `before_ns`.
+/// Whether the figures of a server agree with each other and with what the kernel says of `pids`,
+/// whose CPU time before was `before_ns`.
 fn assert_agrees(what: &str, document: &Value, before_ns: u64, pids: &[u32]) {
     let server = &document["server"];
     assert!(server["reason"].is_null(), "{what}: {}", server["reason"]);
@@ -119,7 +119,8 @@ fn the_servers_own_connections_are_counted_by_peer() {
     let address = database.local_addr().expect("an address");
     let script = format!("{PYTHON_DOWNSTREAM}{PYTHON}");
     let server = serve(Command::new("python3").args(["-c", &script, &address.port().to_string()]), "python3");
-    // All of this is read within the probes' budget: where others have left thousands of connections, that takes a while.
+    // All of this is read within the probes' budget: where others have left thousands of
+    // connections, that takes a while.
     let name = format!("peer.{address}.connections");
     let mut document = Value::Null;
     for length in ["2s", "6s", "15s"] {
@@ -141,13 +142,15 @@ fn the_servers_own_connections_are_counted_by_peer() {
     let whats =
         ["coming", "connections", "on_the_way", "queued", "received", "segments_sent", "unread", "unsent", "waiting"];
     assert_eq!(peers, whats.map(|what| format!("peer.{address}.{what}")), "{document:#}");
-    // One more while the question before the load is not quite closed; a single reading may be that before the load.
+    // One more while the question before the load is not quite closed; a single reading may be that
+    // before the load.
     let accepted = probe(&document, "accepted.connections");
     let most = number(accepted, "max");
     assert!((5.0..=6.0).contains(&most) || number(accepted, "samples") < 2.0 && most <= 1.0, "{document:#}");
 }
 
-/// The process that is named takes its connections on another port than the target's; it goes by a name of its own, too.
+/// The process that is named takes its connections on another port than the target's; it goes by a
+/// name of its own, too.
 #[test]
 fn a_server_behind_a_proxy_is_watched_where_it_takes_connections() {
     let named = folder("behind").join("shop");
@@ -241,8 +244,9 @@ fn a_target_elsewhere_is_said_to_be() {
     assert!(probe(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
 }
 
-/// A server in a network of its own, as in a container, that is reached through a pair of interfaces, by an address that is not ours. The
-/// pair ends with the network, and that with the server.
+/// A server in a network of its own, as in a container, that is reached through a pair of
+/// interfaces, by an address that is not ours. The pair ends with the network, and that with the
+/// server.
 const IN_A_NETWORK: &str = "
 import ctypes, http.server, os, subprocess, time
 us, libc = os.getppid(), ctypes.CDLL(None)
@@ -304,7 +308,8 @@ fn a_process_of_another_user_is_seen_as_far_as_may_be() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     if cpu_ns(&[1]) == 0 || std::fs::read_dir("/proc/1/fd").is_err() {
-        // Without the rights of root nobody else's server can be started. The greatest foreign process is there though.
+        // Without the rights of root nobody else's server can be started. The greatest foreign
+        // process is there though.
         eprintln!("not root: only --pid of a foreign process is tested");
         let document = json(&["run", &url, "-n", "50", "--pid", "1"]);
         assert!(document["server"]["reason"].is_null(), "{}", document["server"]["reason"]);
@@ -325,7 +330,8 @@ fn a_process_of_another_user_is_seen_as_far_as_may_be() {
     let named = run(&["--pid", &server.pid().to_string()]);
     assert!(number(&named, "server.cpu_us_per_request") > 0.0, "CPU time is open to everybody");
     let files = probe(&named, "server.files_open");
-    // Since Linux 6.2 the number of open files is open to everybody; before, it is a gap with its reason.
+    // Since Linux 6.2 the number of open files is open to everybody; before, it is a gap with its
+    // reason.
     let denied = files["gap_reasons"][0].as_str().is_some_and(|r| r.contains("another user"));
     assert!(denied || files["samples"].as_u64().is_some_and(|n| n >= 1), "{files}");
     let unseen = named["server"]["unseen"][0].as_str().expect("what is not seen");

@@ -1,5 +1,6 @@
-//! `plimsoll prove`: verdicts on servers whose difference leaves no doubt on any machine, builds that it starts and stops
-//! itself, and what happens to them and to the result when something goes wrong.
+//! `plimsoll prove`: verdicts on servers whose difference leaves no doubt on any machine, builds
+//! that it starts and stops itself, and what happens to them and to the result when something goes
+//! wrong.
 
 use crate::report::assert_works_in_a_browser;
 use crate::rig::{Server, baseline, command, finish, folder, json, number, place, plimsoll, signal};
@@ -20,7 +21,8 @@ fn check(document: &Value) {
     assert_eq!(document["readings"].as_array().expect("blocks").len() as f64, blocks, "{document:#}");
 }
 
-/// Servers that need next to no CPU and differ by a factor: certain at the first look, on any machine.
+/// Servers that need next to no CPU and differ by a factor: certain at the first look, on any
+/// machine.
 #[test]
 fn a_large_difference_is_certain_early() {
     let (slow, fast) = (slots(4, 10.0).expect("starts"), slots(8, 10.0).expect("starts"));
@@ -71,7 +73,8 @@ fn a_fixed_rate_compares_percentiles() {
     ]);
     assert_eq!(document["schema"], "plimsoll.prove/1");
     if document["stopped_by"] == "void" {
-        // On a machine so busy that requests leave late by a tenth of these times, nothing may be said.
+        // On a machine so busy that requests leave late by a tenth of these times, nothing may be
+        // said.
         assert_eq!((&document["verdict"], number(&document, "blocks") < 10.0), (&"inconclusive".into(), true));
         return;
     }
@@ -96,7 +99,8 @@ fn few_blocks_prove_nothing_and_say_so() {
     assert!(number(&document, "blocks_more") >= 7.0 && document["measures"][0]["ci95"].is_null(), "{document:#}");
 }
 
-/// Answers that break off are failures, and B is worse for them, whatever is measured and however quick they are.
+/// Answers that break off are failures, and B is worse for them, whatever is measured and however
+/// quick they are.
 #[test]
 fn a_build_that_fails_more_is_worse_whatever_is_measured() {
     let good = misbehave(Fault::CloseInBody, u64::MAX).expect("starts");
@@ -117,7 +121,8 @@ fn a_build_that_fails_more_is_worse_whatever_is_measured() {
     }
 }
 
-/// A verdict that could not be had has an exit code of its own, and the way out; of two URLs it is said what was compared.
+/// A verdict that could not be had has an exit code of its own, and the way out; of two URLs it is
+/// said what was compared.
 #[test]
 fn what_could_not_be_told_is_said() {
     let server = baseline(1);
@@ -163,7 +168,8 @@ fn a_ladder_states_shares_and_costs() {
 #[test]
 fn each_rung_has_the_load_that_fills_it() {
     let server = baseline(1);
-    // The fast one burns, too: one that costs nothing would show how fast plimsoll is, and its blocks would be void.
+    // The fast one burns, too: one that costs nothing would show how fast plimsoll is, and its
+    // blocks would be void.
     let (fast, slow) = (format!("{}/burn/150", server.url), format!("{}/burn/150000", server.url));
     let document = json(&["prove", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
     let rung = |at: usize| &document["rungs"][at];
@@ -184,12 +190,14 @@ fn slow_answers_lengthen_blocks() {
     assert!(!["better", "worse"].contains(&document["verdict"].as_str().expect("a verdict")), "{document:#}");
 }
 
-/// A free port, for a server that cannot be asked to choose one. Should somebody take it in between, the test fails.
+/// A free port, for a server that cannot be asked to choose one. Should somebody take it in
+/// between, the test fails.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
 
-/// `plimsoll baseline` on `port`, as a shell command; with a child beside it that would outlive a careless end.
+/// `plimsoll baseline` on `port`, as a shell command; with a child beside it that would outlive a
+/// careless end.
 pub fn build(port: u16, mark: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     format!("echo {mark}; sleep 10{port} & exec {binary} baseline --threads 1 --listen 127.0.0.1:{port}")
@@ -222,7 +230,8 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     let path = folder("builds").join("builds.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let before = format!("echo reset >> {}", path.with_extension("resets").display());
-    // One that leaves the session and the group of its build, and has lost its parent; and a secret.
+    // One that leaves the session and the group of its build, and has lost its parent; and a
+    // secret.
     let astray = format!("TOKEN=s3cret sh -c '(setsid sleep 10{port} &)'; {}", build(port, "this-is-a"));
     let document = json(&[
         "prove",
@@ -261,7 +270,8 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     }
 }
 
-/// The same server, and the same with a process beside it that does nothing but work: all processes of a build count.
+/// The same server, and the same with a process beside it that does nothing but work: all processes
+/// of a build count.
 #[test]
 fn the_cpu_time_of_builds_is_compared() {
     let port = free_port();
@@ -298,7 +308,8 @@ fn the_cpu_time_of_builds_is_compared() {
     assert!(!left_over(port), "whole groups are ended");
 }
 
-/// Servers that run already: whose process listens here is found, and its CPU time a request compared.
+/// Servers that run already: whose process listens here is found, and its CPU time a request
+/// compared.
 #[test]
 fn the_cpu_time_of_running_servers_is_compared() {
     let (a, b) = (baseline(1), baseline(1));

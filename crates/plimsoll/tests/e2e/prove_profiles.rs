@@ -52,14 +52,15 @@ fn what_cannot_be_profiled_is_one_sentence() {
     }
 }
 
-/// A build that fails to start at its first turn leaves the profiles of all others with their sides: what costs B is found
-/// in B.
+/// A build that fails to start at its first turn leaves the profiles of all others with their
+/// sides: what costs B is found in B.
 #[test]
 fn a_profile_that_is_missing_shifts_no_other() {
     let file = folder("prove-turns").join("prove.plimsoll");
     let (port, folder) = (free_port(), file.parent().expect("a folder").display().to_string());
     let go = format!("ADDRESS=127.0.0.1:{port} exec {}", go_binary().display());
-    // The first start that finds no block announced, after that which finds the load, is that of the first profile.
+    // The first start that finds no block announced, after that which finds the load, is that of
+    // the first profile.
     let a = format!(
         "cd {folder}; if [ -e climbed ] && [ ! -e block ] && [ ! -e failed ]; then touch failed; exit 3; fi; \
          touch climbed; rm -f block; {go}"
@@ -71,7 +72,8 @@ fn a_profile_that_is_missing_shifts_no_other() {
     let load = ["--blocks", "2", "--for", "200ms", "--warmup", "50ms", "-c", "2", "--pprof-seconds", "1", "--pprof"];
     let sides = ["prove", "--a", &a, "--b", &b, &url, "--before-block", &announce, "--json", "-q", "-o", path];
     let done = plimsoll(&[&sides[..], &load[..]].concat());
-    // A busy machine may void both blocks; the profiles are taken all the same where they give a rate.
+    // A busy machine may void both blocks; the profiles are taken all the same where they give a
+    // rate.
     let document = done.json();
     let profiles = &document["profiles"];
     if profiles["rate_rps"].as_f64().is_none_or(|rate| rate <= 0.0) {

@@ -1,5 +1,5 @@
-//! `plimsoll prove` of two revisions of a repository: each is built and started in a worktree of its own, and nothing of
-//! that is left.
+//! `plimsoll prove` of two revisions of a repository: each is built and started in a worktree of
+//! its own, and nothing of that is left.
 //!
 //! Not here: builds that are started by a command (`prove`, `builds`).
 

@@ -1,7 +1,8 @@
-//! Files and command lines of people, each the smallest of a kind that went wrong once: what arrives at the server, or is said, is
-//! what the tool itself would have sent or said.
+//! Files and command lines of people, each the smallest of a kind that went wrong once: what
+//! arrives at the server, or is said, is what the tool itself would have sent or said.
 //!
-//! Not here: cases that only a library or a protocol shows (`plimsoll-wire`: a lowered limit of streams; `plimsoll-traffic`: formats).
+//! Not here: cases that only a library or a protocol shows (`plimsoll-wire`: a lowered limit of
+//! streams; `plimsoll-traffic`: formats).
 
 use crate::rig::{Done, Heard, folder, plimsoll};
 use std::io::{BufReader, Read, Write};
@@ -321,7 +322,8 @@ fn a_status_beyond_599_is_a_failure_by_its_number() {
 
 const FOUR: [&str; 4] = ["203.0.113.0", "203.0.113.1", "203.0.113.2", "203.0.113.3"];
 
-/// Four lines of the combined log format, each of another visitor, with something before and after each.
+/// Four lines of the combined log format, each of another visitor, with something before and after
+/// each.
 fn four(before: &str, after: &str) -> String {
     let line = |(number, client): (usize, &&str)| {
         format!("{before}{client} - - [10/Oct/2025:13:55:3{number} +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"x\"{after}")

@@ -1,4 +1,5 @@
-//! `plimsoll replay` from the outside: a log is asked again as it came, its statuses are compared, and what cannot be is refused.
+//! `plimsoll replay` from the outside: a log is asked again as it came, its statuses are compared,
+//! and what cannot be is refused.
 
 use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
 use plimsoll_bench::servers::slots;
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
 
-/// A log of two seconds: a hundred requests a second, of twenty visitors; every tenth was no success, every twentieth is no GET.
+/// A log of two seconds: a hundred requests a second, of twenty visitors; every tenth was no
+/// success, every twentieth is no GET.
 fn log() -> PathBuf {
     let mut text = String::new();
     for n in 0..200u64 {

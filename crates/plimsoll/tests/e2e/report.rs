@@ -1,11 +1,12 @@
-//! `plimsoll report` and `plimsoll rerun`: pages in a real browser, the other formats, and what cannot be reported.
+//! `plimsoll report` and `plimsoll rerun`: pages in a real browser, the other formats, and what
+//! cannot be reported.
 
 use crate::rig::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Loads a page in headless Chromium; standard output is the document after its scripts ran, standard error the log with
-/// what went to the console.
+/// Loads a page in headless Chromium; standard output is the document after its scripts ran,
+/// standard error the log with what went to the console.
 fn browse(page: &Path) -> Done {
     let profile = folder("browser");
     let child = Command::new("chromium")
@@ -26,7 +27,8 @@ fn browse(page: &Path) -> Done {
     finish(child)
 }
 
-/// Moves a pointer over every chart, zooms in and out again, and leaves what it saw in an element of its own.
+/// Moves a pointer over every chart, zooms in and out again, and leaves what it saw in an element
+/// of its own.
 const PROBE: &str = r#"<script>
 const seen = [];
 try {
@@ -111,7 +113,8 @@ fn a_page_works_in_a_real_browser() {
     }
 }
 
-/// What commands write themselves is the page that `report` makes of their file: `screens.rs` and `sweep.rs` see that it is there.
+/// What commands write themselves is the page that `report` makes of their file: `screens.rs` and
+/// `sweep.rs` see that it is there.
 #[test]
 fn pages_of_searches_and_sweeps_work_in_a_real_browser() {
     for (name, charts) in [("find", 1..), ("sweep-a", 2..)] {

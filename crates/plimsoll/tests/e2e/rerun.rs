@@ -1,4 +1,5 @@
-//! `plimsoll rerun`: the same again, or a refusal. What both run files say was asked is compared as a whole.
+//! `plimsoll rerun`: the same again, or a refusal. What both run files say was asked is compared as
+//! a whole.
 
 use crate::rig::{Server, baseline, folder, number, plimsoll};
 use plimsoll_model::terms::OutputTerms;
@@ -6,7 +7,8 @@ use plimsoll_model::{Asked, Redacted, Terms, codec};
 use serde_json::Value;
 use std::convert::Infallible;
 
-/// What a run file says was asked, but for what belongs to the machine and the moment, and for where results go.
+/// What a run file says was asked, but for what belongs to the machine and the moment, and for
+/// where results go.
 fn asked(file: &str) -> (Asked, Terms<Redacted>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
     let mut asked = experiment.asked.with_plans(|mut plan| {
@@ -22,7 +24,8 @@ fn asked(file: &str) -> (Asked, Terms<Redacted>) {
     (asked, Terms { output, ..terms })
 }
 
-/// What a command line with these words records, and what its repetition says; `again` is given to `rerun`.
+/// What a command line with these words records, and what its repetition says; `again` is given to
+/// `rerun`.
 fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
     let folder = folder("again");
     let (first, second) = (folder.join("first.plimsoll"), folder.join("second.plimsoll"));

@@ -17,7 +17,8 @@ pub struct Done {
     pub stderr: String,
 }
 
-/// The document of a load that the generator did not limit: on a busy machine it may, says so, and is asked again.
+/// The document of a load that the generator did not limit: on a busy machine it may, says so, and
+/// is asked again.
 pub fn unhindered(args: &[&str]) -> Value {
     let mut document = json(args);
     for _ in 0..5 {
@@ -37,8 +38,8 @@ impl Done {
     }
 }
 
-/// The binary with arguments, in a folder of its own. ^C has its usual effect: a suite that a shell starts in its background ignores
-/// it, and so would everything that the suite starts.
+/// The binary with arguments, in a folder of its own. ^C has its usual effect: a suite that a shell
+/// starts in its background ignores it, and so would everything that the suite starts.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_plimsoll")]);
@@ -46,7 +47,8 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// One search, comparison or explanation at a time: two that measure beside each other disturb each other, and say so.
+/// One search, comparison or explanation at a time: two that measure beside each other disturb each
+/// other, and say so.
 static MEASURING: Mutex<()> = Mutex::new(());
 
 /// Runs the binary to its end; a command that measures waits until no other does.
@@ -97,8 +99,8 @@ pub fn signal(pid: u32, name: &str) {
     assert!(status.is_ok_and(|s| s.success()), "kill -{name} {pid}");
 }
 
-/// Runs with `--json --quiet` and returns the document; the command must give a result, if only that nothing succeeded, or that there is no verdict
-/// (`gates.rs` looks at these codes).
+/// Runs with `--json --quiet` and returns the document; the command must give a result, if only
+/// that nothing succeeded, or that there is no verdict (`gates.rs` looks at these codes).
 pub fn json(arguments: &[&str]) -> Value {
     let done = plimsoll(&[arguments, &["--json", "--quiet"]].concat());
     assert!(done.code < 2 || done.code == 3, "{arguments:?}: {} {}", done.code, done.stderr);
@@ -113,7 +115,8 @@ pub fn number(document: &Value, path: &str) -> f64 {
         .unwrap_or_else(|| panic!("no number at {path} in {document:#}"))
 }
 
-/// Asserts that scheduled = succeeded + failed + unsent + in flight, and that the totals beside it agree.
+/// Asserts that scheduled = succeeded + failed + unsent + in flight, and that the totals beside it
+/// agree.
 pub fn assert_ledger_closes(document: &Value, what: &str) {
     let failed: f64 = document["ledger"]["failed"]
         .as_object()
@@ -127,8 +130,8 @@ pub fn assert_ledger_closes(document: &Value, what: &str) {
     assert_eq!(number(document, "requests"), succeeded + failed, "{what}");
 }
 
-/// A copy of a run file that `scripts/record` made, in a fresh folder, as the command line has it. For tests of what is made of a run;
-/// how it is made is the matter of others.
+/// A copy of a run file that `scripts/record` made, in a fresh folder, as the command line has it.
+/// For tests of what is made of a run; how it is made is the matter of others.
 pub fn recorded(name: &str) -> String {
     let file = format!("{name}.plimsoll");
     let copy = place("recorded", &file);
@@ -294,8 +297,8 @@ pub fn nginx_unix(path: &Path) -> Server {
 fn nginx_with(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> Server {
     let folder = folder("nginx");
     let shown = folder.display();
-    // nginx cannot say which free port it took, so one is found first; should somebody else take it in between, nginx
-    // ends and another is tried.
+    // nginx cannot say which free port it took, so one is found first; should somebody else take it
+    // in between, nginx ends and another is tried.
     for _ in 0..5 {
         let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
         let text = format!(

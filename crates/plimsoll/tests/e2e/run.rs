@@ -168,8 +168,8 @@ fn an_interruption_ends_in_a_report() {
 #[test]
 fn a_stalling_server_shows_in_response_times() {
     let server = plimsoll_bench::servers::stall(200, 1000).expect("starts");
-    // A fifth of the arrivals waits for up to 200 ms, evenly: p95 150 ms, p99 190 ms. A busy machine only adds to that, so
-    // the least of a few runs counts.
+    // A fifth of the arrivals waits for up to 200 ms, evenly: p95 150 ms, p99 190 ms. A busy
+    // machine only adds to that, so the least of a few runs counts.
     let mut least = [f64::INFINITY; 2];
     for _ in 0..4 {
         let document = json(&["run", &server.url("/"), "--rate", "500", "-d", "3s"]);
@@ -193,8 +193,8 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
         &["-c", "4", "--warmup", "333ms", "-d", "1500ms"],
         &["--rate", "300", "--warmup", "1s", "-d", "1s"],
     ] {
-        // A busy machine takes from the server: the nearest of a few runs counts. Each place of the pool may be in the midst of a
-        // request at either end.
+        // A busy machine takes from the server: the nearest of a few runs counts. Each place of the
+        // pool may be in the midst of a request at either end.
         let off = (0..4).map(|_| {
             let document = unhindered(&[&["run", &server.url("/")], load].concat());
             assert_ledger_closes(&document, &format!("{load:?}"));
@@ -208,7 +208,8 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
 
 #[test]
 fn what_a_run_says_does_not_contradict_itself() {
-    // Answers come after the window: the rate is of the window, the share of all that was scheduled in it.
+    // Answers come after the window: the rate is of the window, the share of all that was scheduled
+    // in it.
     let server = plimsoll_bench::servers::slots(64, 700.0).expect("starts");
     let late = plimsoll(&["run", &server.url("/"), "--rate", "40", "-d", "1s", "-qv"]);
     let answer =

@@ -1,4 +1,5 @@
-//! More connections than the limit of open files allows a process: threads with a table each, for client and server.
+//! More connections than the limit of open files allows a process: threads with a table each, for
+//! client and server.
 
 use crate::rig::{assert_ledger_closes, number};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Scenarios (`-f`): users who log in, carry what they were given, and do one thing after the other, under every command that loads.
+//! Scenarios (`-f`): users who log in, carry what they were given, and do one thing after the
+//! other, under every command that loads.
 
 use crate::rig::{Heard, assert_ledger_closes, folder, json, number, plimsoll};
 use std::io::{BufReader, Write};

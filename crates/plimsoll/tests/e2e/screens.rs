@@ -1,4 +1,5 @@
-//! What terminals of several widths show: no line is wider than they are, no word is broken, nothing is cut.
+//! What terminals of several widths show: no line is wider than they are, no word is broken,
+//! nothing is cut.
 
 use crate::rig::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::collections::BTreeSet;
@@ -47,7 +48,8 @@ fn words(text: &str) -> BTreeSet<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Shows the same at several widths. `whole`: what is shown holds no other words than it does on a very wide terminal.
+/// Shows the same at several widths. `whole`: what is shown holds no other words than it does on a
+/// very wide terminal.
 fn check(folder: &Path, arguments: &str, whole: bool) {
     let wide = lines(&at_width(folder, 5000, arguments).stdout).join("\n");
     for columns in WIDTHS {

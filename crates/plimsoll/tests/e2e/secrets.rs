@@ -1,5 +1,6 @@
-//! Secrets in every place of a command line, and in none of what comes of it: output, messages, run files, pages, charts.
-//! The ways of writing a flag are tried beside the table of flags; here is where the record goes.
+//! Secrets in every place of a command line, and in none of what comes of it: output, messages, run
+//! files, pages, charts. The ways of writing a flag are tried beside the table of flags; here is
+//! where the record goes.
 
 use crate::rig::{baseline, command, finish, folder, plimsoll};
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// As tokens are.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
-/// A server that gives one answer to everything, and how often it was asked. It ends with the test's process.
+/// A server that gives one answer to everything, and how often it was asked. It ends with the
+/// test's process.
 fn answering(answer: String) -> (String, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();

@@ -1,5 +1,6 @@
-//! The pages of `plimsoll serve` in a real browser: a study is started, followed, stopped, compared and shared from the
-//! page alone, on a phone and on a wide screen, light and dark. `PLIMSOLL_PICTURES=DIR` keeps a picture of each page.
+//! The pages of `plimsoll serve` in a real browser: a study is started, followed, stopped, compared
+//! and shared from the page alone, on a phone and on a wide screen, light and dark.
+//! `PLIMSOLL_PICTURES=DIR` keeps a picture of each page.
 //!
 //! Not here: who may act, and what a program reads (`serve`).
 
@@ -8,7 +9,8 @@ use crate::rig::{baseline, folder, recorded};
 use crate::serve::Pages;
 use std::path::PathBuf;
 
-/// Takes a picture of a page in each width and scheme, and looks whether all of it is on the screen.
+/// Takes a picture of a page in each width and scheme, and looks whether all of it is on the
+/// screen.
 fn look(browser: &mut Browser, name: &str) {
     for (width, is_dark) in [(390, false), (1400, false), (390, true), (1400, true)] {
         browser.show(width, is_dark);

@@ -1,4 +1,5 @@
-//! HTTPS: servers in use, certificates of each kind of badness, and servers that do not carry the handshake through.
+//! HTTPS: servers in use, certificates of each kind of badness, and servers that do not carry the
+//! handshake through.
 
 use crate::rig::{assert_ledger_closes, folder, go_server_tls, json, nginx_tls, number, plimsoll};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
@@ -69,8 +70,8 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// A small HTTPS server with rustls: `hello` to every request. Its thread ends with the process. With a client authority it
-/// demands a certificate.
+/// A small HTTPS server with rustls: `hello` to every request. Its thread ends with the process.
+/// With a client authority it demands a certificate.
 fn rustls_server(pair: &Pair, clients_by: Option<&Path>) -> String {
     let chain = CertificateDer::pem_file_iter(&pair.certificate).expect("a file").map(|c| c.expect("PEM")).collect();
     let key = PrivateKeyDer::from_pem_file(&pair.key).expect("a key");
@@ -198,7 +199,8 @@ fn bad_certificates_are_told_apart() {
         // Whoever does not want to know is not told.
         let document = json(&["run", &url, "--insecure", "-n", "4"]);
         assert_eq!(number(&document, "ledger.succeeded"), 4.0, "{reason}");
-        // A certificate that is its own issuer can be trusted as such; another one's needs its issuer.
+        // A certificate that is its own issuer can be trusted as such; another one's needs its
+        // issuer.
         let own = plimsoll(&["run", &url, "--cacert", text(&pair.certificate), "-n", "2", "--quiet"]);
         let expect = if said == "--cacert" { 0 } else { 2 };
         assert_eq!(own.code, expect, "{reason}: {}", own.stderr);

@@ -1,4 +1,5 @@
-//! `plimsoll traffic` from the outside: logs plain, packed, piped and merged, the page, and bad input.
+//! `plimsoll traffic` from the outside: logs plain, packed, piped and merged, the page, and bad
+//! input.
 
 use crate::rig::{command, finish, folder, number, plimsoll};
 use serde_json::Value;
@@ -7,7 +8,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// A log in the combined format with times of answers: ten requests a second, three of four for an item, from five clients.
+/// A log in the combined format with times of answers: ten requests a second, three of four for an
+/// item, from five clients.
 fn lines(from_s: u64, seconds: u64) -> String {
     let mut text = String::new();
     for n in 0..seconds * 10 {
@@ -178,7 +180,8 @@ fn bad_input_is_one_sentence() {
         assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
         assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
     }
-    // Without --strict it is counted, and the first is shown, without what would steer the terminal.
+    // Without --strict it is counted, and the first is shown, without what would steer the
+    // terminal.
     let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
     let done = plimsoll(&["traffic", text(&odd)]);
     assert!(done.code == 0 && done.stdout.contains("1 of 31 lines could not be parsed"), "{}", done.stdout);

@@ -93,7 +93,8 @@ fn bad_use_is_one_sentence() {
     }
 }
 
-/// Whatever is given: exit code 2, one sentence with one way out, little of the input again, nothing that steers a terminal.
+/// Whatever is given: exit code 2, one sentence with one way out, little of the input again,
+/// nothing that steers a terminal.
 #[test]
 fn no_sentence_is_long_or_doubled() {
     let url = "http://127.0.0.1:9/";

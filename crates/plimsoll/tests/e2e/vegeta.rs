@@ -1,4 +1,5 @@
-//! `plimsoll vegeta`: what the real vegeta has written is read to the same figures, and shown in the shape of its own reports.
+//! `plimsoll vegeta`: what the real vegeta has written is read to the same figures, and shown in
+//! the shape of its own reports.
 
 use crate::rig::{command, finish, folder, plimsoll};
 use std::io::Write;
@@ -49,7 +50,8 @@ fn results_go_through_pipes_and_encodings() {
     assert_eq!(csv, text_of("results.csv"));
     let json = piped(&["vegeta", "encode"], csv.into_bytes());
     assert_eq!(piped(&["vegeta", "report"], json.into_bytes()), text_of("report.txt"));
-    // As vegeta itself writes it, byte for byte, but for the order of fields, which is nobody's there.
+    // As vegeta itself writes it, byte for byte, but for the order of fields, which is nobody's
+    // there.
     let dir = folder("vegeta-encodings");
     let again = dir.join("again.gob");
     let again = again.to_str().expect("a name in UTF-8");

@@ -1,5 +1,5 @@
-//! `plimsoll wrk`: scripts ask what they ask under wrk, and the output is wrk's, line for line. The server is one of the test's own,
-//! which writes down every message that comes.
+//! `plimsoll wrk`: scripts ask what they ask under wrk, and the output is wrk's, line for line. The
+//! server is one of the test's own, which writes down every message that comes.
 
 use crate::rig::{folder, place, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -29,7 +29,8 @@ impl Logging {
         Logging { url, log }
     }
 
-    /// What was asked since the last time: of each message its lines, those of the head in order, and its content.
+    /// What was asked since the last time: of each message its lines, those of the head in order,
+    /// and its content.
     fn taken(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
@@ -260,7 +261,8 @@ fn what_is_wrong_is_said() {
     assert!(missing.stdout.contains("  Non-2xx or 3xx responses: "), "{}", missing.stdout);
 }
 
-/// What a program prints, without its figures: each number with its unit is `#`, and blanks are one.
+/// What a program prints, without its figures: each number with its unit is `#`, and blanks are
+/// one.
 fn shape(text: &str) -> String {
     // A mean of no sample, as wrk has it where a run ends at once.
     let text = text.replace("-nan", "0.00").replace("nan", "0.00");
@@ -286,7 +288,8 @@ fn shape(text: &str) -> String {
     shape
 }
 
-/// Runs a script under wrk and under plimsoll, on a server each: the same requests in the same order, and the same lines printed.
+/// Runs a script under wrk and under plimsoll, on a server each: the same requests in the same
+/// order, and the same lines printed.
 fn beside_wrk(name: &str, path: &str, words: &[&str]) {
     let (server, other) = (Logging::start(), Logging::start());
     let line = |url: &str| {
@@ -451,7 +454,8 @@ fn a_connection_that_breaks_in_sending_is_found_in_reading() {
     let theirs = String::from_utf8_lossy(&theirs.stdout).into_owned();
     assert!(ours.stdout.contains(", write 0, timeout 0\n"), "{}", ours.stdout);
     for told in [&ours.stdout, &theirs] {
-        // One of thousands meets the reset in its very first piece: wrk counts that as a write, now and then.
+        // One of thousands meets the reset in its very first piece: wrk counts that as a write, now
+        // and then.
         let rare = ["0", "1", "2", "3"].iter().any(|write| told.ends_with(&format!("true\t{write}\t0\t0\n")));
         assert!(rare, "{told}");
     }

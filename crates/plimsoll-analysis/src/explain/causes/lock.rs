@@ -99,7 +99,8 @@ pub(super) static CARD: CauseCard = CauseCard {
         stopped: OPEN,
         other_clients: STAYS,
         bursts: MOSTLY_STAYS,
-        // Where work before the lock takes now longer, now shorter, requests sent at once do not meet at it.
+        // Where work before the lock takes now longer, now shorter, requests sent at once do not
+        // meet at it.
         together: MOSTLY_FALLS,
         abreast: FALLS,
     },

@@ -1,5 +1,5 @@
-//! The causes that can limit a load line, one file each ([`card::CauseCard`]): how each shows, what it
-//! predicts of interventions, how it is told, and what takes its place once it is gone.
+//! The causes that can limit a load line, one file each ([`card::CauseCard`]): how each shows, what
+//! it predicts of interventions, how it is told, and what takes its place once it is gone.
 //!
 //! A new cause is a file here, its line in [`cards`], its name in `Cause`, a page under
 //! `docs/causes`, and three cases of the corpus. Not here: what the features are (`features`).

@@ -835,7 +835,8 @@ const OPEN_MAX: f64 = 0.3;
 /// One in sixteen answers takes a second, of a low load so small that it has none of them.
 #[test]
 fn a_part_of_the_answers_is_late_at_any_load_or_waits() {
-    // Response time p99 and p50 at half of the line, at it and past it; variance over mean of the answers; seconds of the low load.
+    // Response time p99 and p50 at half of the line, at it and past it; variance over mean of the
+    // answers; seconds of the low load.
     type Seen = ([f64; 3], [f64; 3], f64, f64);
     const LATE: [f64; 3] = [1.002e9, 1.002e9, 1.003e9];
     const SOON: [f64; 3] = [0.6e6, 0.6e6, 0.6e6];

@@ -1,6 +1,7 @@
 //! A server made up, whose signals are changed one law at a time, and what is said of it.
 //!
-//! Not here: the tests themselves (each cause by its law; laws by themselves; where nothing is named; what is told).
+//! Not here: the tests themselves (each cause by its law; laws by themselves; where nothing is
+//! named; what is told).
 
 mod laws;
 mod made_up;
@@ -12,7 +13,8 @@ use crate::find::StoppedBy;
 use crate::slo::Slo;
 use Signal::*;
 
-/// A server with cores to spare that answers 1 000/s at most, each request in 10 ms when alone: ten at a time.
+/// A server with cores to spare that answers 1 000/s at most, each request in 10 ms when alone: ten
+/// at a time.
 pub(super) fn usual() -> Contrast {
     let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {
         values: [

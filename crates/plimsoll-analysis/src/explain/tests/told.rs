@@ -1,4 +1,5 @@
-//! What is said: the sentence, what would follow, why nothing is known, and functions held against each other.
+//! What is said: the sentence, what would follow, why nothing is known, and functions held against
+//! each other.
 
 use super::*;
 use crate::find::{self, Failing, FailingHow, Settings};
@@ -170,7 +171,8 @@ fn without_a_collector_its_cores_are_left_for_requests() {
     assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stands still for it 30")));
 }
 
-/// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody looked.
+/// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody
+/// looked.
 fn sampled(count: Option<u32>) -> plimsoll_model::Run {
     use plimsoll_model::{Curve, LoadShape, Plan, Run, SampledStack, SampledStretch};
     let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());

@@ -1,4 +1,5 @@
-//! Nothing is named where signs are missing or speak against each other; what the load alone tells is.
+//! Nothing is named where signs are missing or speak against each other; what the load alone tells
+//! is.
 
 use super::*;
 use crate::find::StoppedBy;
@@ -98,7 +99,8 @@ fn the_load_alone_tells_some() {
     }
 }
 
-/// A search that ended with the server has made none of the loads that tell: what the kernel says of its end is told.
+/// A search that ended with the server has made none of the loads that tell: what the kernel says
+/// of its end is told.
 #[test]
 fn of_a_server_that_is_gone_its_end_is_told() {
     let nothing = LoadSignals::default();

@@ -32,7 +32,8 @@ fn repetitions_that_differ_widen_the_error() {
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
     eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
     let mut rng = Rng::new(seed);
-    // Forty functions; in each profile each is up or down by as much as a machine with others on it does.
+    // Forty functions; in each profile each is up or down by as much as a machine with others on it
+    // does.
     let mut take = |costs: &[f64]| {
         let line = |(number, cost): (usize, &f64)| {
             let sum: f64 = (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
@@ -136,7 +137,8 @@ fn heap_estimates_are_turned_back_into_what_was_caught() {
     let types = types.iter().map(|t| t.split_once('/').expect("two words"));
     let mut builder = ProfileBuilder::new(types.map(|(kind, unit)| ValueType::new(kind, unit)).collect());
     builder.period(Some(ValueType::new("space", "bytes")), 524_288);
-    // 10 objects of 1 KiB caught, scaled as the runtime does; and 3 of 64 MiB, which are always caught.
+    // 10 objects of 1 KiB caught, scaled as the runtime does; and 3 of 64 MiB, which are always
+    // caught.
     let scale = 1.0 / (1.0 - (-1024.0 / 524_288.0_f64).exp());
     let estimated = (10.0 * scale) as i64;
     builder.sample(&[estimated, estimated * 1024, 0, 0]);
@@ -154,7 +156,8 @@ fn heap_estimates_are_turned_back_into_what_was_caught() {
     }
 }
 
-/// Two profiles of one program: in at most about 5 % of such pairs may anything be called a finding.
+/// Two profiles of one program: in at most about 5 % of such pairs may anything be called a
+/// finding.
 #[test]
 fn noise_is_no_finding() {
     let mut rng = Rng::new(6);

@@ -1,4 +1,5 @@
-//! The server's side of the simulated network: it reads what has arrived, works on it, and answers, or does what a fault makes it do.
+//! The server's side of the simulated network: it reads what has arrived, works on it, and answers,
+//! or does what a fault makes it do.
 
 use super::{BytesUnderWay, What, World};
 use crate::sim::server::{Cut, Fault, reply};

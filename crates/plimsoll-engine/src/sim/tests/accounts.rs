@@ -1,5 +1,6 @@
-//! Two accounts: throughput is what completes in the window, whenever it was scheduled; the ledger is what was scheduled in it,
-//! whenever it ends. Together with the number in flight they obey Little's law.
+//! Two accounts: throughput is what completes in the window, whenever it was scheduled; the ledger
+//! is what was scheduled in it, whenever it ends. Together with the number in flight they obey
+//! Little's law.
 
 use super::*;
 use plimsoll_model::Stop;
@@ -73,7 +74,8 @@ fn throughput_past_capacity_is_capacity() {
     }
 }
 
-/// The rate of completions times their mean response time is the mean number in flight, but for what is under way at the ends.
+/// The rate of completions times their mean response time is the mean number in flight, but for
+/// what is under way at the ends.
 #[test]
 fn rate_response_time_and_number_in_flight_agree() {
     for seed in first_seed()..first_seed() + 150 {

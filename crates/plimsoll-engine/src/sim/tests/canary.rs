@@ -33,11 +33,12 @@ fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
 
 #[test]
 fn a_server_that_answers_twice_is_caught() {
-    // HTTP/1.1 has no numbers: a second answer that arrives while the next request is under way passes for its answer.
-    // Nobody on the wire can tell, but here it came sooner than light.
+    // HTTP/1.1 has no numbers: a second answer that arrives while the next request is under way
+    // passes for its answer. Nobody on the wire can tell, but here it came sooner than light.
     let server = SimServer::new(MS).with(Fault::AnswersTwice(60_000), 1.0);
     assert!(caught(&simulate(&closed("1@300ms"), &server, 1), &server));
-    // One that comes while the connection rests is no answer to anything: the connection goes, the requests stand.
+    // One that comes while the connection rests is no answer to anything: the connection goes, the
+    // requests stand.
     let server = SimServer::new(MS).with(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
     assert!(!caught(&sim, &server));
@@ -50,7 +51,8 @@ fn a_lost_event_is_caught() {
     let (plan, server) = (closed("4@300ms"), SimServer::new(MS));
     let sim = Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine, seed: 1 }
         .run(&mut |_| ControlFlow::Continue(()));
-    // The books balance all the same, but requests that were answered in time are said to have timed out.
+    // The books balance all the same, but requests that were answered in time are said to have
+    // timed out.
     assert!(failed(&sim, RequestFailure::Timeout) > 0);
     assert_eq!(failed(&run(&plan, &server, 1), RequestFailure::Timeout), 0);
 }

@@ -30,7 +30,8 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
     }
 }
 
-/// Threads of some servers wait for the first request of what they have accepted, first come, first served.
+/// Threads of some servers wait for the first request of what they have accepted, first come, first
+/// served.
 #[test]
 fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again() {
     for service_ns in [MS, 200 * MS] {
@@ -68,7 +69,8 @@ fn users_find_their_connections_ready() {
 
 #[test]
 fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
-    // Nothing is accepted until the schedule begins: the load opens its own, and none is held by what never opened.
+    // Nothing is accepted until the schedule begins: the load opens its own, and none is held by
+    // what never opened.
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with(Fault::NeverAccepts, 1.0);
@@ -137,7 +139,8 @@ fn what_cannot_be_trusted_is_replaced() {
             let sim = run(&closed("1@300ms"), &SimServer::new(MS).with(fault, 0.3), seed);
             let ledger = sim.run.totals().whole.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
-            // Every fault costs one connection, but the last one's successor may come after the end.
+            // Every fault costs one connection, but the last one's successor may come after the
+            // end.
             let faults = sim.account.faults;
             assert!(
                 (faults..=faults + 1).contains(&sim.account.connects),
@@ -201,9 +204,11 @@ fn big_bodies_wait_for_room() {
     let sim = run(&plan, &server, first_seed());
     assert_eq!(sim.run.totals().whole.ledger.succeeded, 20);
     assert!(sim.account.blocked > 20, "{}", sim.account.blocked);
-    // The service clock runs from the first byte sent: 17 readings of the server, a millisecond apart.
+    // The service clock runs from the first byte sent: 17 readings of the server, a millisecond
+    // apart.
     assert!(sim.run.totals().whole.service.min_ns() > 16 * MS);
-    // A connection that breaks while a body is on its way is a reset, or the answer that came before.
+    // A connection that breaks while a body is on its way is a reset, or the answer that came
+    // before.
     for seed in first_seed()..first_seed() + 3 {
         for (fault, failure) in [
             (Fault::ResetsBeforeReading, RequestFailure::Reset),

@@ -1,6 +1,7 @@
-//! What the engine itself does for a request, on a network that costs nothing: every answer is there at once. Here a few
-//! thousand requests, which must all succeed; with `PLIMSOLL_REQUESTS=N` as many as that, for a count of user instructions:
-//! the difference of two counts under `valgrind --tool=callgrind`, by the difference in requests, is the cost of one.
+//! What the engine itself does for a request, on a network that costs nothing: every answer is
+//! there at once. Here a few thousand requests, which must all succeed; with `PLIMSOLL_REQUESTS=N`
+//! as many as that, for a count of user instructions: the difference of two counts under
+//! `valgrind --tool=callgrind`, by the difference in requests, is the cost of one.
 
 use super::*;
 use crate::collect::Reported;

@@ -20,7 +20,8 @@ fn a_generator_that_is_too_slow_says_so() {
         assert!(lag_ns > 300 * MS, "lag p99 {lag_ns}");
         let share = totals.load.workers[0].work_share();
         assert!(share >= 0.95, "work share {share}");
-        // The response clock shows what the users of such a generator would have seen, the service clock the server.
+        // The response clock shows what the users of such a generator would have seen, the service
+        // clock the server.
         assert!(totals.whole.response.quantile_ns(0.99) > 300 * MS);
         assert!(totals.whole.service.quantile_ns(0.99) < 50 * MS, "{}", totals.whole.service.quantile_ns(0.99));
     }
@@ -53,8 +54,8 @@ fn a_generator_with_time_to_spare_says_so() {
     }
 }
 
-/// How long replies wait before they are read is counted: it is little where the worker is idle, and what the others before them cost
-/// where it is busy. Those of the warm-up do not count.
+/// How long replies wait before they are read is counted: it is little where the worker is idle,
+/// and what the others before them cost where it is busy. Those of the warm-up do not count.
 #[test]
 fn replies_that_wait_to_be_read_are_counted() {
     let machine = SimMachine { receive_ns: 5_000, send_ns: 4_000, ..SimMachine::default() };

@@ -108,8 +108,8 @@ fn closes_for_every_shape_under_every_fault() {
                 let (succeeds, failures) = fault.may_end();
                 let ledger = sim.run.totals().whole.ledger;
                 let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
-                // An answer that comes byte by byte or in pieces may take longer than a warm-up or stage lasts, but not
-                // longer than the timeout.
+                // An answer that comes byte by byte or in pieces may take longer than a warm-up or
+                // stage lasts, but not longer than the timeout.
                 for failure in RequestFailure::ALL {
                     let count = ledger.failed[failure as usize];
                     assert!(count == 0 || failures.contains(&failure), "{what}");
@@ -194,7 +194,8 @@ fn closes_when_stopped() {
     }
 }
 
-/// A stop is heard of when the next arrival is due, where nothing happens before: it is the load's end that kept that from being sent.
+/// A stop is heard of when the next arrival is due, where nothing happens before: it is the load's
+/// end that kept that from being sent.
 #[test]
 fn nothing_is_unsent_for_a_stop() {
     for (rate, seed) in ["7@2s", "31@2s", "1000@2s"].into_iter().zip(first_seed()..) {
@@ -224,7 +225,8 @@ fn a_run_ends_when_the_grace_period_does() {
         assert!(ledger.in_flight > 0 && ledger.in_flight == ledger.scheduled, "{ledger:?}");
         assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
         assert_eq!(sim.run.window_ns, (0, end_ns));
-        // Answered late, but within the grace period: nothing is in flight, and the run ends with the last answer.
+        // Answered late, but within the grace period: nothing is in flight, and the run ends with
+        // the last answer.
         let sim = run(&plan, &SimServer::new(70 * MS), first_seed());
         let (ledger, totals) = (sim.run.totals().whole.ledger, sim.run.totals());
         assert_eq!((ledger.in_flight, ledger.failed_total(), ledger.unsent), (0, 0, 0), "{ledger:?}");

@@ -1,4 +1,5 @@
-//! Tests of the engine in simulation. Every random one prints its seed when it fails; `PLIMSOLL_SEED` sets the first.
+//! Tests of the engine in simulation. Every random one prints its seed when it fails;
+//! `PLIMSOLL_SEED` sets the first.
 
 mod accounts;
 mod answers;

@@ -1,4 +1,5 @@
-//! Users who ask more than one thing: what a source says is done, and each request has the timeout of its route.
+//! Users who ask more than one thing: what a source says is done, and each request has the timeout
+//! of its route.
 
 use super::*;
 use crate::source::Source;
@@ -314,7 +315,8 @@ fn a_session_in_which_nothing_is_asked_does_not_hold_the_worker() {
     }
 }
 
-/// A plan of `requests` of a log, one each millisecond; every fourth asks the second route, every tenth had the status 404.
+/// A plan of `requests` of a log, one each millisecond; every fourth asks the second route, every
+/// tenth had the status 404.
 fn replayed(requests: u64) -> Setup {
     let arrivals = GivenArrivals::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
     plan(LoadShape::Given { arrivals }).with(|it| {
@@ -351,7 +353,8 @@ fn what_a_log_lists_is_asked_once_each_and_held_against_it() {
                 changed[route] += figures.status_changed;
             }
         }
-        // All answers are 200: those that were 404 have changed, the even ones of them half on the second route.
+        // All answers are 200: those that were 404 have changed, the even ones of them half on the
+        // second route.
         assert_eq!((scheduled, changed), ([300, 100], [20, 20]), "{machines}");
     }
 }

@@ -1,4 +1,5 @@
-//! Loads over HTTP/2: several exchanges on a connection, servers that take fewer streams, refuse some, and go away.
+//! Loads over HTTP/2: several exchanges on a connection, servers that take fewer streams, refuse
+//! some, and go away.
 
 use super::*;
 use crate::sim::server::SimH2;
@@ -110,7 +111,8 @@ fn nobody_waits_for_a_slow_answer_on_a_connection_that_is_left() {
     let server = h2_server(MS, SimH2 { leaves_after: Some(20), ..SimH2::new(100) });
     let sim = run(&plan, &SimServer { service, ..server }, first_seed());
     let totals = sim.run.totals();
-    // Each of six users answers to 200 requests in 200 times 1.1 ms and a second; with the others it would be 200 together.
+    // Each of six users answers to 200 requests in 200 times 1.1 ms and a second; with the others
+    // it would be 200 together.
     assert!(totals.whole.ledger.succeeded > 1_500, "{:?}", totals.whole.ledger);
     let response_ns = totals.whole.response.quantile_ns(0.98);
     assert!(response_ns < 2 * MS, "{response_ns}");

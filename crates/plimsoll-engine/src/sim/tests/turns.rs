@@ -1,4 +1,5 @@
-//! The loop's time is shared: no connection keeps it from the others, from deadlines, from arrivals or from its end.
+//! The loop's time is shared: no connection keeps it from the others, from deadlines, from arrivals
+//! or from its end.
 
 use super::*;
 use plimsoll_model::{Ending, Stop};
@@ -41,7 +42,8 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
 
 #[test]
 fn beside_floods_others_get_their_turn() {
-    // Three of ten answers never end; the others come as fast as they do without them, but for the turns.
+    // Three of ten answers never end; the others come as fast as they do without them, but for the
+    // turns.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
         let sim = run(&plan, &SimServer::new(MS).with(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
@@ -96,7 +98,8 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
 
 #[test]
 fn many_who_join_or_try_again_at_once_hold_nobody_up() {
-    // 2 000 users join at once, which takes 40 ms of the generator's time: the first answers are read meanwhile.
+    // 2 000 users join at once, which takes 40 ms of the generator's time: the first answers are
+    // read meanwhile.
     let machine = SimMachine { send_ns: 20_000, ..SimMachine::default() };
     let plan = closed("2000@60ms").with(|it| {
         it.load.connections_ready = 2_000;

@@ -30,7 +30,8 @@ fn with_length(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], body].concat()
 }
 
-/// A table of one function of 0x100 bytes with these instructions, behind those that functions share.
+/// A table of one function of 0x100 bytes with these instructions, behind those that functions
+/// share.
 fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
     let mut memory = Memory(Vec::new());
     let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
@@ -58,7 +59,8 @@ fn told(rule: Option<FrameRule>) -> String {
 
 #[test]
 fn where_a_frame_lies_is_told_of_each_instruction() {
-    // Pushes the frame pointer, makes it its own, and gives both back at its end, behind which a part that is seldom run has them.
+    // Pushes the frame pointer, makes it its own, and gives both back at its end, behind which a
+    // part that is seldom run has them.
     let kept: &[u8] = &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x02, 0x40, 0x0a, 0x0c, 7, 8, 0xc6, 0x41, 0x0b];
     // Makes room of 8 bytes and of 300, and gives it back.
     let bare: &[u8] = &[0x44, 0x0e, 16, 0x44, 0x0e, 0xac, 0x02, 0x03, 0x10, 0x00, 0x0e, 8];
@@ -92,7 +94,8 @@ fn where_a_frame_lies_is_told_of_each_instruction() {
         (&[0x05, 6, 3, 0x12, 7, 0x7d, 0x2e, 4, 0x83, 5, 0x16, 3, 1, 0x50], &[(9, "stack+24 -8 At(-24)")]),
         (&[0x11, 6, 2, 0x13, 0x7e, 0x41, 0x06, 6], &[(0, "stack+16 -8 At(-16)"), (1, "stack+16 -8 Same")]),
         (&[0x07, 6], &[(0, "stack+8 -8 Unknown")]),
-        // By an expression, or another register; nobody called it; more is taken back than was remembered; what nobody knows; cut.
+        // By an expression, or another register; nobody called it; more is taken back than was
+        // remembered; what nobody knows; cut.
         (&[0x0f, 1, 0x77], &[(0, none)]),
         (&[0x0d, 10], &[(0, none)]),
         (&[0x07, 16], &[(0, none)]),
@@ -136,8 +139,9 @@ const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: WhereKept
 
 #[test]
 fn callers_are_walked_to_as_far_as_the_stack_is_known() {
-    // A reader of clocks with a frame (100) is called by a library without one (200), that by a function (300) that uses the frame
-    // pointer's register for a number of its own, and that by one (400) of which nothing is known.
+    // A reader of clocks with a frame (100) is called by a library without one (200), that by a
+    // function (300) that uses the frame pointer's register for a number of its own, and that by
+    // one (400) of which nothing is known.
     let stack = [1u64, 7, 200, 2, 300, 3, 400, 4];
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
     let rules = |place, is_caller: bool| {

@@ -1,6 +1,7 @@
 //! What is wrong with a command line of curl, in words. Not here: who finds it.
 
-/// Why a command line of curl is not understood. Values are never repeated: there may be secrets among them.
+/// Why a command line of curl is not understood. Values are never repeated: there may be secrets
+/// among them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CurlError {
     /// A quotation mark has no other.

@@ -1,8 +1,9 @@
-//! The words of a command line of curl: of the first command, as a POSIX shell (and bash, for `$'...'`) takes it apart, or as cmd.exe
-//! and a program of Windows do, in whose writing browsers copy there.
+//! The words of a command line of curl: of the first command, as a POSIX shell (and bash, for
+//! `$'...'`) takes it apart, or as cmd.exe and a program of Windows do, in whose writing browsers
+//! copy there.
 //!
-//! Where its output goes is nothing of the request, and passed over. What only a shell knows is refused: variables, other commands. Not
-//! here: what the words mean.
+//! Where its output goes is nothing of the request, and passed over. What only a shell knows is
+//! refused: variables, other commands. Not here: what the words mean.
 
 use super::error::CurlError;
 
@@ -145,7 +146,8 @@ fn refuse_more(rest: Chars) -> Result<(), CurlError> {
     if is_more { Err(CurlError::Commands) } else { Ok(()) }
 }
 
-/// A variable or command that a shell would put in. Names of small letters are not: `$filter` of a URL is one that was not quoted.
+/// A variable or command that a shell would put in. Names of small letters are not: `$filter` of a
+/// URL is one that was not quoted.
 fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
     let text: String = rest.clone().take(40).collect();
     let name = text.strip_prefix('{').unwrap_or(&text);
@@ -224,7 +226,8 @@ fn digits(rest: &mut Chars, most: usize) -> u32 {
     value
 }
 
-/// Whether a line is written for cmd.exe: its lines go on after `^`, or its first word is quoted so.
+/// Whether a line is written for cmd.exe: its lines go on after `^`, or its first word is quoted
+/// so.
 fn is_of_windows(line: &str) -> bool {
     let goes_on = [" ^\n", " ^\r\n"].iter().any(|end| line.contains(end)) && !line.contains(" \\\n");
     let first = line.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
@@ -273,7 +276,8 @@ fn of_windows(line: &str) -> Vec<String> {
     words
 }
 
-/// A line after cmd.exe has taken its own signs away: outside of quotation marks `^` makes the next character plain.
+/// A line after cmd.exe has taken its own signs away: outside of quotation marks `^` makes the next
+/// character plain.
 fn without_carets(line: &str) -> String {
     let line = line.replace("\r\n", "\n");
     let (mut out, mut in_quotes) = (String::new(), false);

@@ -1,5 +1,6 @@
-//! What a recording sent that was made for one user, or for one moment: tokens, keys, passwords. It is sent again as it was, which a
-//! server may refuse by then, so it is told, with the answer that it came in where one of the recording has it.
+//! What a recording sent that was made for one user, or for one moment: tokens, keys, passwords. It
+//! is sent again as it was, which a server may refuse by then, so it is told, with the answer that
+//! it came in where one of the recording has it.
 //!
 //! Not here: the requests themselves, and putting captures in the place of what was recorded.
 
@@ -41,7 +42,8 @@ impl<'a> AsRecorded<'a> {
         self.answers.push((step.to_owned(), response));
     }
 
-    /// What is to be told of a request, and where in the recording; `is_sent`: which header fields are.
+    /// What is to be told of a request, and where in the recording; `is_sent`: which header fields
+    /// are.
     pub fn of(&mut self, request: &TreeNode, step: &str, is_sent: impl Fn(&str) -> bool) -> Vec<(TextPlace, String)> {
         let mut sent = Vec::new();
         in_headers(request, is_sent, &mut sent);
@@ -94,7 +96,8 @@ impl<'a> AsRecorded<'a> {
         format!("{step}: {what} is sent as it was recorded: {way_out}")
     }
 
-    /// The step with whose answer a value came, the last of them, and how it is captured there, if that is plain.
+    /// The step with whose answer a value came, the last of them, and how it is captured there, if
+    /// that is plain.
     fn source(&self, value: &str) -> Option<(&str, Option<String>)> {
         // `Bearer` and the like are the request's own.
         let bare = value.split_whitespace().last()?;

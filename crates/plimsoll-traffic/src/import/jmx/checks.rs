@@ -13,7 +13,8 @@ const EQUALS: u64 = 8;
 const SUBSTRING: u64 = 16;
 const OR: u64 = 32;
 
-/// Adds what an element expects or takes; the error says why it cannot be carried over. `None`: it is neither.
+/// Adds what an element expects or takes; the error says why it cannot be carried over. `None`: it
+/// is neither.
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
@@ -53,7 +54,8 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
     })
 }
 
-/// What stands for a name where an extractor finds nothing: then no sample fails, and what is not set is sent as it stands.
+/// What stands for a name where an extractor finds nothing: then no sample fails, and what is not
+/// set is sent as it stands.
 fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Option<String> {
     // A condition asks whether anything was found.
     if values.asked.contains(name) {
@@ -233,7 +235,8 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     Err("it takes all matches: here it takes the first".to_owned())
 }
 
-/// A pattern with the group of this number alone: others group without taking anything. 0: none at all.
+/// A pattern with the group of this number alone: others group without taking anything. 0: none at
+/// all.
 fn without_groups(pattern: &str, kept: usize) -> String {
     let (mut out, mut number, mut in_class) = (String::new(), 0, false);
     let mut chars = pattern.chars().peekable();

@@ -1,4 +1,5 @@
-//! What holds for the requests beside an element and below it: defaults, header fields, users, timers, assertions.
+//! What holds for the requests beside an element and below it: defaults, header fields, users,
+//! timers, assertions.
 
 use super::super::draft::DraftText;
 use super::super::nodes::base64;

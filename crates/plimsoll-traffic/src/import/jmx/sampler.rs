@@ -1,4 +1,5 @@
-//! A sampler of HTTP as a request: where, with what, what is expected of the answer, and what is waited before.
+//! A sampler of HTTP as a request: where, with what, what is expected of the answer, and what is
+//! waited before.
 
 use super::super::draft::{DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat};
 use super::super::nodes::{self, encoded};
@@ -127,7 +128,8 @@ impl JmxReader {
         request.target = asked.target.clone();
         self.body(element, &defaults, &mut request, name);
         for level in levels {
-            // Those of a nearer level take the place of those of farther ones; of one level there may be several of one name.
+            // Those of a nearer level take the place of those of farther ones; of one level there
+            // may be several of one name.
             let lower = |name: &str| name.to_ascii_lowercase();
             let nearer: HashSet<String> = level.headers.iter().map(|(name, _)| lower(name)).collect();
             request.headers.retain(|(own, _)| !nearer.contains(&lower(own)));
@@ -297,7 +299,8 @@ impl JmxReader {
         let is_one_of = |methods: &[&str]| methods.contains(&method.as_str());
         let is_raw = element.flag("HTTPSampler.postBodyRaw");
         let is_nameless = !arguments.is_empty() && arguments.iter().all(|argument| argument.name.is_empty());
-        // As the tool sends them: GET has a body only where it is one text, or one file without a name; these three have none.
+        // As the tool sends them: GET has a body only where it is one text, or one file without a
+        // name; these three have none.
         let has_none = is_one_of(&["HEAD", "OPTIONS", "TRACE"]);
         let is_get = is_one_of(&["GET"]);
         let mut dropped: Option<&str> = None;

@@ -1,4 +1,5 @@
-//! The steps of a thread group: controllers become groups with conditions and repetitions, samplers requests.
+//! The steps of a thread group: controllers become groups with conditions and repetitions, samplers
+//! requests.
 
 use super::super::draft::{DraftStep, DraftWhat};
 use super::super::nodes::plain_name;

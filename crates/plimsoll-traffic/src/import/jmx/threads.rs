@@ -1,5 +1,5 @@
-//! Thread groups of a test plan as the load that a file carries along: how many users over time, or how many sessions a second, and
-//! how it ends.
+//! Thread groups of a test plan as the load that a file carries along: how many users over time, or
+//! how many sessions a second, and how it ends.
 //!
 //! Not here: what a thread does.
 
@@ -59,7 +59,8 @@ struct Ramp {
 enum Coming {
     /// Threads over time, to a known end.
     Over(Vec<ThreadSpan>),
-    /// Threads that start within so many s, and how often each does its steps; for ever where that is not said.
+    /// Threads that start within so many s, and how often each does its steps; for ever where that
+    /// is not said.
     Loops { ramp_s: f64, loops: Option<f64> },
     /// Each session at a time of its own, a second so many.
     Rate(Vec<Ramp>),
@@ -99,7 +100,8 @@ pub struct JmxLoad {
 }
 
 impl JmxLoad {
-    /// A group begins. Returns how many threads it has, if that is known; the rest of what is said of it is kept.
+    /// A group begins. Returns how many threads it has, if that is known; the rest of what is said
+    /// of it is kept.
     pub fn begin(&mut self, element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> Option<f64> {
         let number = |property: &str| {
             element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
@@ -139,7 +141,8 @@ impl JmxLoad {
         }
     }
 
-    /// A timer of so many requests a minute, of one thread or of all. `false`: there is one already.
+    /// A timer of so many requests a minute, of one thread or of all. `false`: there is one
+    /// already.
     pub fn paced(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
         let group = self.is_inside.then(|| self.groups.len() - 1);
         let is_first = self.pace.is_none();
@@ -423,7 +426,8 @@ fn time(seconds: f64) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
-/// The rates of a schedule: `rate(1/s) random_arrivals(2 min) rate(5/s)`. A rate after arrivals is reached at their end.
+/// The rates of a schedule: `rate(1/s) random_arrivals(2 min) rate(5/s)`. A rate after arrivals is
+/// reached at their end.
 fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     let (mut ramps, mut rate, mut rest) = (Vec::<Ramp>::new(), 0.0, text);
     // Arrivals that a rate may follow.

@@ -1,4 +1,5 @@
-//! Texts of a test plan with `${name}` and `${__function(...)}` in them, as texts that are filled in.
+//! Texts of a test plan with `${name}` and `${__function(...)}` in them, as texts that are filled
+//! in.
 
 use super::super::draft::{DraftData, DraftText};
 use super::super::nodes::{plain_name, variable_name};
@@ -40,7 +41,8 @@ pub struct Values {
     pub beyond: Cell<Option<(TextPlace, &'static str)>>,
 }
 
-/// The names that extractors set, by how they are written in a file of traffic, and those of them that are seen.
+/// The names that extractors set, by how they are written in a file of traffic, and those of them
+/// that are seen.
 #[derive(Debug, Default)]
 pub struct SeenNames {
     /// Whether a thread group is read: above them every name is seen, and judged in each of them.
@@ -140,7 +142,8 @@ impl Values {
         self.fixed(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
-    /// The name under which something is captured: before and after the load not one of the load's own.
+    /// The name under which something is captured: before and after the load not one of the load's
+    /// own.
     pub fn captured_name(&self, plain: &str) -> String {
         match self.around {
             Some(around) if self.captured_in_load.contains(plain) => format!("{around}_{plain}"),
@@ -370,7 +373,8 @@ fn reference(text: &str) -> Option<usize> {
     }
 }
 
-/// Plain text of one with references: there, and only there, backslashes before `$`, `,` and `\` are taken away.
+/// Plain text of one with references: there, and only there, backslashes before `$`, `,` and `\`
+/// are taken away.
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

@@ -1,4 +1,5 @@
-//! The elements of a test plan: each is followed by a `hashTree` of those below it, and has properties by name.
+//! The elements of a test plan: each is followed by a `hashTree` of those below it, and has
+//! properties by name.
 
 use crate::file::TextPlace;
 use crate::file::tree::Lines;
@@ -7,7 +8,8 @@ use roxmltree::Node;
 /// Attributes of one element, at most: parsers compare each with all others.
 pub const ATTRIBUTES_MAX: usize = 100;
 
-/// Where an element has more attributes than any test plan's, if one does. Told from the text alone, before it is parsed.
+/// Where an element has more attributes than any test plan's, if one does. Told from the text
+/// alone, before it is parsed.
 pub fn beyond_attributes(source: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = source[at..].find('<').map(|found| at + found) {
@@ -120,7 +122,8 @@ pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Where a node begins: its byte, as the column of no line. [`counted`] makes a place of it, once for all.
+/// Where a node begins: its byte, as the column of no line. [`counted`] makes a place of it, once
+/// for all.
 pub fn place(node: Node) -> TextPlace {
     TextPlace { line: 0, column: node.range().start }
 }

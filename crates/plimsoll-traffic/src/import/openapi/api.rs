@@ -156,7 +156,8 @@ impl<'a> Api<'a> {
     }
 }
 
-/// A text with `{name}` in it, each replaced once: what stands in for a name is not looked into again.
+/// A text with `{name}` in it, each replaced once: what stands in for a name is not looked into
+/// again.
 fn with_variables<'a>(source: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), source);
     while let Some((before, after)) = rest.split_once('{') {

@@ -70,7 +70,8 @@ impl<'a> Operation<'a, '_> {
         ParameterStyle::of(node, place, self.api.is_2, self.api.is_3_0)
     }
 
-    /// What stands before its path where it has a server of its own; `None`: that is another host, which is not asked.
+    /// What stands before its path where it has a server of its own; `None`: that is another host,
+    /// which is not asked.
     fn own_prefix(&self, shown: &str, draft: &mut Draft) -> Option<String> {
         let holder = [self.node, self.item].into_iter().find(|holder| !items(holder, "servers").is_empty());
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
@@ -96,8 +97,8 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    /// Those of the operation, and those of the path that it does not have itself; without what need not be there and has no
-    /// example.
+    /// Those of the operation, and those of the path that it does not have itself; without what
+    /// need not be there and has no example.
     fn parameters(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();

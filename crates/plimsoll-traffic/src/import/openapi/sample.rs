@@ -1,4 +1,5 @@
-//! An example of what a schema describes: the one that stands there, else one that is drawn anew for each request.
+//! An example of what a schema describes: the one that stands there, else one that is drawn anew
+//! for each request.
 
 use super::super::draft::DraftText;
 use super::super::nodes::{at, entries, field, items, number, own_text, text};
@@ -307,7 +308,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out.push("}");
     }
 
-    /// The properties of an object with those of all that it is made of, and whether each must be there.
+    /// The properties of an object with those of all that it is made of, and whether each must be
+    /// there.
     fn properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
         if depth > DEPTH_MAX || !self.has_room(0) {
@@ -404,8 +406,8 @@ fn least_items(schema: &TreeNode) -> usize {
     number(schema, "minItems").unwrap_or(1.0).clamp(1.0, 20.0) as usize
 }
 
-/// The property that tells the schemas of `schema` apart, and its value for the one with this reference: as its mapping says, else
-/// the schema's name.
+/// The property that tells the schemas of `schema` apart, and its value for the one with this
+/// reference: as its mapping says, else the schema's name.
 fn discriminated(schema: &TreeNode, reference: &str) -> Option<(String, String)> {
     let discriminator = field(schema, "discriminator")?;
     // Version 2 has the name of the property alone.

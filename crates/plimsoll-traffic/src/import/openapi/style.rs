@@ -1,5 +1,5 @@
-//! Parameters and fields of forms as they are written: the styles of OpenAPI 3 (3.0.3, Style Values) and the collection formats of
-//! version 2.
+//! Parameters and fields of forms as they are written: the styles of OpenAPI 3 (3.0.3, Style
+//! Values) and the collection formats of version 2.
 //!
 //! Not here: where a value comes from.
 

@@ -1,5 +1,5 @@
-//! What is understood of a script of Postman: values that it takes out of an answer, and the status that it expects. It is looked
-//! for by its usual words; nothing is run.
+//! What is understood of a script of Postman: values that it takes out of an answer, and the status
+//! that it expects. It is looked for by its usual words; nothing is run.
 
 use std::collections::HashMap;
 

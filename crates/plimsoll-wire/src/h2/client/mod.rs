@@ -1,15 +1,18 @@
-//! The client's side of a connection that speaks HTTP/2: several exchanges at a time, each a stream.
+//! The client's side of a connection that speaks HTTP/2: several exchanges at a time, each a
+//! stream.
 //!
-//! The server is told to compress without a table of its own, so that the head of an answer means the same whatever came before
-//! it: one that is byte for byte the last one is not read again. Windows are as large as no answer needs, and topped up when half
-//! is used: the client is not to be what a server waits for, and says so where it was. Requests are written once and
-//! copied from there, with the number of their stream.
+//! The server is told to compress without a table of its own, so that the head of an answer means
+//! the same whatever came before it: one that is byte for byte the last one is not read again.
+//! Windows are as large as no answer needs, and topped up when half is used: the client is not to
+//! be what a server waits for, and says so where it was. Requests are written once and copied from
+//! there, with the number of their stream.
 //!
-//! A server that breaks a rule of a stream costs that exchange, one that breaks a rule of the connection all of them; what it can
-//! make this side keep or do without sending answers is bounded.
+//! A server that breaks a rule of a stream costs that exchange, one that breaks a rule of the
+//! connection all of them; what it can make this side keep or do without sending answers is
+//! bounded.
 //!
-//! Here is what is started and written; what the server's frames mean is in `reading.rs`. Not here: sockets, deadlines, where a
-//! request that the server has not taken is sent again.
+//! Here is what is started and written; what the server's frames mean is in `reading.rs`. Not here:
+//! sockets, deadlines, where a request that the server has not taken is sent again.
 
 mod reading;
 
@@ -58,7 +61,8 @@ struct H2Stream {
     messages: MessageCount,
     encoding: MessageEncoding,
     is_of_other_type: bool,
-    /// How much of the content may be sent before more of the answer comes, as far as that is worked out, and how many messages more.
+    /// How much of the content may be sent before more of the answer comes, as far as that is
+    /// worked out, and how many messages more.
     turn_bytes: usize,
     turns: u32,
 }
@@ -131,7 +135,8 @@ pub struct H2 {
     payload_bytes_max: usize,
     /// What the server has used of our window for all of the connection.
     our_window: OurWindow,
-    /// Of which streams it is to be told that our window is full again; 0: of the connection. None twice.
+    /// Of which streams it is to be told that our window is full again; 0: of the connection. None
+    /// twice.
     to_fill: Vec<u32>,
     /// The server has used a window up since facts were asked for last.
     starved: bool,
@@ -206,7 +211,8 @@ impl H2 {
         }
     }
 
-    /// The fields of the head of an answer that was read last, a line each, where content is asked for.
+    /// The fields of the head of an answer that was read last, a line each, where content is asked
+    /// for.
     pub fn fields(&self) -> &[u8] {
         &self.kept_heads[0].fields
     }
@@ -220,7 +226,8 @@ impl H2 {
         self.wanted.min(self.allowed).saturating_sub((self.streams.len() + self.queued.len()) as u32)
     }
 
-    /// How many streams the server takes at a time, as far as it has said by now; `None`: any number.
+    /// How many streams the server takes at a time, as far as it has said by now; `None`: any
+    /// number.
     pub fn streams_allowed(&self) -> Option<u32> {
         Some(self.allowed).filter(|allowed| *allowed < u32::MAX)
     }
@@ -251,7 +258,8 @@ impl H2 {
         self.streams.iter().map(|stream| stream.exchange).chain(self.queued.iter().copied()).any(&mut is_wanted)
     }
 
-    /// Begins an exchange. Returns whether something is to be sent now; else it goes with what is sent next.
+    /// Begins an exchange. Returns whether something is to be sent now; else it goes with what is
+    /// sent next.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, keep_alive: bool) -> bool {
         debug_assert!(self.room() > 0, "no more exchanges than there is room for");
@@ -262,8 +270,8 @@ impl H2 {
         !self.reading && self.unsent.is_empty()
     }
 
-    /// Whether a stream may be opened: a limit that the server has lowered counts from its acknowledgement on (RFC 9113, 5.1.2), which
-    /// is written before any stream that waits.
+    /// Whether a stream may be opened: a limit that the server has lowered counts from its
+    /// acknowledgement on (RFC 9113, 5.1.2), which is written before any stream that waits.
     #[inline]
     fn may_open(&self) -> bool {
         (self.streams.len() as u64) < u64::from(self.allowed)
@@ -350,8 +358,8 @@ impl H2 {
         }
     }
 
-    /// Tells the server that windows are full again. Only what is written here counts as told: while the network takes nothing from
-    /// us, a window may run empty, and that is said.
+    /// Tells the server that windows are full again. Only what is written here counts as told:
+    /// while the network takes nothing from us, a window may run empty, and that is said.
     fn fill_windows(&mut self, out: &mut Vec<u8>) {
         let mut to_fill = std::mem::take(&mut self.to_fill);
         for id in to_fill.drain(..) {
@@ -423,18 +431,21 @@ impl H2 {
         self.reading = true;
     }
 
-    /// What was said with gRPC's status of the call that was answered last, as it stands on the wire.
+    /// What was said with gRPC's status of the call that was answered last, as it stands on the
+    /// wire.
     pub fn call_message(&self) -> &[u8] {
         &self.kept_heads[self.ended_by].call_message
     }
 
-    /// What is wrong with the messages of the call that was answered last, although its server says `OK`.
+    /// What is wrong with the messages of the call that was answered last, although its server says
+    /// `OK`.
     #[inline]
     pub fn call_fault(&self) -> Option<CallFault> {
         self.call_fault
     }
 
-    /// Whether the call that was answered last has a message that usual clients refuse for its length.
+    /// Whether the call that was answered last has a message that usual clients refuse for its
+    /// length.
     #[inline]
     pub fn call_is_large(&self) -> bool {
         self.call_large

@@ -1,4 +1,5 @@
-//! What the server's frames mean to its client: facts, answers to what must be answered, and what breaks a rule.
+//! What the server's frames mean to its client: facts, answers to what must be answered, and what
+//! breaks a rule.
 
 use super::{H2, KeptHead, Leaving, OUT_BYTES, WINDOW_BYTES};
 use crate::error::{ExchangeError, ProtocolError};
@@ -10,7 +11,8 @@ use crate::h2::hpack::{HpackDecoder, HpackError};
 use crate::h2::window::{WindowUse, resize};
 use plimsoll_model::{CallFault, GrpcStatus, H2Error};
 
-/// Frames in a row that bring no answer forward: a server that keeps a connection alive sends one now and then.
+/// Frames in a row that bring no answer forward: a server that keeps a connection alive sends one
+/// now and then.
 const IDLE_FRAMES_MAX: u32 = 10_000;
 /// What may be owed to a server that does not read: acknowledgements, mostly.
 const OWED_BYTES_MAX: usize = 256 << 10;
@@ -20,7 +22,8 @@ const HEAD_KEPT_BYTES: usize = 1024;
 const CALL_MESSAGE_BYTES: usize = 1024;
 
 impl KeptHead {
-    /// Reads a block; its fields are put down as lines if they are to be kept. What was kept before is not of this one.
+    /// Reads a block; its fields are put down as lines if they are to be kept. What was kept before
+    /// is not of this one.
     fn read(&mut self, decoder: &mut HpackDecoder, block: &[u8], keeps_fields: bool) -> Result<(), ProtocolError> {
         let KeptHead { block: kept, head, fields, call_message } = self;
         kept.clear();
@@ -200,7 +203,8 @@ impl H2 {
         Ok(Some(Fact::Piece { exchange, status: Some(head.status), piece: Piece::default() }))
     }
 
-    /// What a head says; `None`: the one that came in pieces. Trailers are compared with the last trailers.
+    /// What a head says; `None`: the one that came in pieces. Trailers are compared with the last
+    /// trailers.
     #[inline]
     fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
         let block = block.unwrap_or(self.reader.block());

@@ -1,4 +1,5 @@
-//! `plimsoll prove`: whether a change helped, by blocks of paired loads; with `--ladder`, what each step costs.
+//! `plimsoll prove`: whether a change helped, by blocks of paired loads; with `--ladder`, what each
+//! step costs.
 
 mod question;
 
@@ -85,9 +86,8 @@ pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
 }
 
-/// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be warned of and where the run file
-/// goes; `record`: what is
-/// recorded of the question.
+/// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be
+/// warned of and where the run file goes; `record`: what is recorded of the question.
 fn compare(
     blocks: BlocksAsked<Plan>,
     criterion: Option<Criterion>,
@@ -143,7 +143,8 @@ fn compare(
     let setup = std::mem::take(&mut study_loop.fitted);
     let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(broken.as_deref());
-    // What was driven, and never answered with success, is a result; what could not be driven is none.
+    // What was driven, and never answered with success, is a result; what could not be driven is
+    // none.
     let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.whole().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);
     if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {

@@ -1,4 +1,5 @@
-//! What a comparison is asked to do: flags become arms, a criterion and limits, checked before anything is looked up.
+//! What a comparison is asked to do: flags become arms, a criterion and limits, checked before
+//! anything is looked up.
 
 use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
@@ -44,7 +45,8 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     }
 }
 
-/// Whether sides are revisions. Each flag of a revision needs one, and a revision needs to be started.
+/// Whether sides are revisions. Each flag of a revision needs one, and a revision needs to be
+/// started.
 fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
     let sides = [("--a", &args.a), ("--b", &args.b)];
     let named = sides.iter().filter_map(|(flag, side)| Some((*flag, side.as_deref()?)));

@@ -166,7 +166,7 @@ impl AroundLoad {
             }
             return Ok(OnceHeard { status: reply.status, answer, kept });
         }
-        Err(format!("got no answer: {}", reasons.join("; ")))
+        Err(format!("got no response: {}", reasons.join("; ")))
     }
 }
 

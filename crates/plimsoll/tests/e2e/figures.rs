@@ -352,7 +352,11 @@ fn two_searches_are_compared_with_their_caveat() {
     assert!(text.contains("the SLOs differ"), "{text}");
     let mixed = plimsoll(&["diff", &a, &at("sweep.plimsoll"), "--dir", &dir]);
     assert!(mixed.code == 2 && mixed.stderr.lines().count() == 1, "{}", mixed.stderr);
-    assert!(mixed.stderr.contains("a search for the load line, the other loads of users"), "{}", mixed.stderr);
+    assert!(
+        mixed.stderr.contains("a search for the load line, the other loads of concurrent users"),
+        "{}",
+        mixed.stderr
+    );
 }
 
 #[test]

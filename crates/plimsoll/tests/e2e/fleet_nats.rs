@@ -110,8 +110,9 @@ impl JoinedAgent {
 
     fn join_with(url: &str, name: &str, spool: PathBuf, more: &[&str]) -> JoinedAgent {
         let place = spool.to_str().expect("text").to_owned();
-        let words = ["agent", "--join", url, "--name", name, "--allow", "127.0.0.1", "--spool", &place];
-        let mut command = command(&[&words[..], more].concat());
+        let words = ["agent", "--join", url, "--name", name, "--spool", &place];
+        let allow: &[&str] = if more.contains(&"--allow") { &[] } else { &["--allow", "127.0.0.1"] };
+        let mut command = command(&[&words[..], allow, more].concat());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary starts");
         let mut errors = BufReader::new(child.stderr.take().expect("piped"));
         let mut line = String::new();

@@ -108,9 +108,13 @@ fn a_gate_knows_worse_better_same_and_not_known() {
     let few = store("gate-few", &[(2000.0, "main"), (1000.0, "feature")]);
     let done = plimsoll(&["gate", "--against", "main", "--store", few.to_str().expect("text")]);
     assert_eq!(done.code, 3, "{}{}", done.stdout, done.stderr);
-    assert!(done.stdout.contains("main has 1 run") && done.stdout.contains("plimsoll prove"), "{}", done.stdout);
+    assert!(
+        done.stdout.contains("main has 1 comparable run") && done.stdout.contains("plimsoll prove"),
+        "{}",
+        done.stdout
+    );
     for (words, expect) in [
-        (&["gate", "@9", "--against", "main"][..], "holds 2 runs"),
+        (&["gate", "@9", "--against", "main"][..], "has 2 finished runs"),
         (&["gate", "@other", "--against", "main"], "no run of the store"),
         (&["gate", "nowhere.plimsoll", "--against", "main"], "cannot be read"),
     ] {
@@ -137,5 +141,5 @@ fn a_planted_change_is_named_with_its_commit() {
     // Runs by name, in a store.
     let done = plimsoll(&["diff", "@2", "@999", "--store", store]);
     assert_eq!(done.code, 2, "{}", done.stderr);
-    assert!(done.stderr.contains("holds 30 runs"), "{}", done.stderr);
+    assert!(done.stderr.contains("has 30 finished runs"), "{}", done.stderr);
 }

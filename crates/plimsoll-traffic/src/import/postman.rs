@@ -329,7 +329,7 @@ impl PostmanReader {
         }
         if origin.starts_with('{') && self.requests == 0 {
             let variable = origin.trim_matches(['{', '}']).trim_start_matches("env.");
-            let text = format!("the variable {variable} names the host: give it with --target");
+            let text = format!("the variable {variable} names the host: give it as the target");
             self.draft.leave_out_again(at, text);
         }
         let mut target = DraftText::fixed(if rest.beginning().starts_with('/') { "" } else { "/" });

@@ -6,11 +6,11 @@ use clap::Command;
 
 /// The flags that `-h` shows of a command, by their long names; a command that is not here shows
 /// all.
-const IMPORTANT: [(&str, &[&str]); 10] = [
+const IMPORTANT: [(&str, &[&str]); 11] = [
     ("run", &["file", "method", "header", "body", "concurrency", "rate", "requests", "duration", "fail-if", "json"]),
     ("find", &["file", "header", "body", "soak", "need", "budget", "slo", "fail-if", "json"]),
     ("explain", &["file", "header", "body", "budget", "slo", "may-signal", "no-intervene", "pid", "metrics"]),
-    ("prove", &["a", "b", "build", "start", "measure", "margin", "budget", "rate", "fail-if", "json"]),
+    ("prove", &["a", "b", "build", "start", "measure", "margin", "budget", "fail-if", "json"]),
     ("sweep", &["file", "header", "body", "concurrency", "for", "budget", "full", "fail-if", "dir", "json"]),
     ("overload", &["file", "header", "body", "line", "slo", "budget", "retries", "against", "verbose", "json"]),
     ("replay", &["target", "speed", "scale", "only", "skip", "allow-unsafe", "duration", "header", "fail-if", "json"]),
@@ -19,6 +19,20 @@ const IMPORTANT: [(&str, &[&str]); 10] = [
         &["seconds", "diff", "requests-a", "requests-b", "sample-index", "focus", "by", "top", "output", "json"],
     ),
     ("model", &["output", "target", "verify", "only", "skip", "seed", "log-format", "field", "session", "json"]),
+    (
+        "grpc",
+        &[
+            "header",
+            "proto",
+            "proto-path",
+            "descriptor-set",
+            "connect-to",
+            "http",
+            "insecure",
+            "cacert",
+            "allow-public",
+        ],
+    ),
     ("rerun", &["yes", "print", "output", "url", "target", "file", "log", "header", "body", "pprof"]),
 ];
 /// Lines of examples that `-h` shows, with their heading.

@@ -61,7 +61,7 @@ impl<'a> Api<'a> {
             Some(host) => self.base = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
             None => {
                 let prefix = if path.is_empty() { String::new() } else { format!(", with the path {path}") };
-                self.no_base = Some(format!("it names no host: give it with --target, with the path {prefix}"));
+                self.no_base = Some(format!("it names no host: give it as the target, with the path {prefix}"));
             }
         }
     }
@@ -69,7 +69,7 @@ impl<'a> Api<'a> {
     fn base_of_3(&mut self) {
         let servers = items(self.tree, "servers");
         let Some(server) = servers.first() else {
-            self.no_base = Some("it names no server: give it with --target".to_owned());
+            self.no_base = Some("it names no server: give it as the target".to_owned());
             return;
         };
         self.base_at = server.at;
@@ -77,12 +77,12 @@ impl<'a> Api<'a> {
         let url = url.trim_end_matches('/');
         match nodes::url(url) {
             Some(_) if !url.contains('{') => self.base = Some(url.to_owned()),
-            _ if url.is_empty() => self.no_base = Some("it names no host: give it with --target".to_owned()),
-            _ => self.no_base = Some(format!("it names no host: give it with --target, with the path {url}")),
+            _ if url.is_empty() => self.no_base = Some("it names no host: give it as the target".to_owned()),
+            _ => self.no_base = Some(format!("it names no host: give it as the target, with the path {url}")),
         }
         if servers.len() > 1 {
             let others: Vec<&str> = servers[1..].iter().filter_map(|server| text(server, "url")).collect();
-            let text = format!("other servers get no requests ({}): --target chooses one of them", others.join(", "));
+            let text = format!("other servers get no requests ({}): the target chooses one of them", others.join(", "));
             self.no_base.get_or_insert(text);
         }
     }

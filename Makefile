@@ -7,7 +7,7 @@ export CARGO_BUILD_JOBS ?= 2
 # others (make unit PROPTEST_RNG_SEED=2).
 export PROPTEST_RNG_SEED ?= 1
 
-test: needs lint unit lab-test casebook-short
+test: needs lint unit lab-test
 
 # Prose of the documentation and of all messages, format and clippy, warnings as errors.
 lint:

@@ -30,9 +30,15 @@ fn listed<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     chosen.into_iter().filter_map(|at| all.get(at)).collect()
 }
 
+/// So much of the remark tells that it begins, however narrow the terminal is.
+const REMARK_BEGINNING: usize = 15;
+
 /// A row without what disturbed its level: a warning says that.
 fn without_remark(row: &str) -> String {
-    row.lines().filter(|line| !line.contains(REMARK)).collect::<Vec<_>>().join("\n")
+    // It is the end of the row, in several lines on a narrow terminal.
+    let beginning: String = REMARK.chars().take(REMARK_BEGINNING).collect();
+    let is_row = |line: &&str| !line.trim_start().starts_with(&beginning);
+    row.lines().take_while(is_row).collect::<Vec<_>>().join("\n")
 }
 
 /// The screen of a sweep.

@@ -81,7 +81,7 @@ pub struct RunArgs {
     plimsoll find http://localhost:8080/ --pprof      the cost of each function\n  \
     plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
     plimsoll find --soak 30m http://localhost:8080/   does the line last?\n  \
-    plimsoll find --replay access.log http://localhost:8080/   as a multiple of this log\n  \
+    plimsoll find --replay access.log http://localhost:8080/   a multiple of it\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]

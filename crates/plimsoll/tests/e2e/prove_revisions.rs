@@ -86,7 +86,7 @@ fn a_slower_revision_is_worse() {
     assert_eq!(document["verdict"], "worse", "{document:#}");
     let short = &git(&repository, &["rev-parse", "slow"])[..10];
     assert_eq!(document["sides"][1], format!("git:HEAD ({short})"), "{document:#}");
-    assert!(document["warnings"].to_string().contains("not committed: notes"), "{document:#}");
+    assert!(document["warnings"].to_string().contains("without the uncommitted changes: notes"), "{document:#}");
     assert!(is_clean(&repository));
 }
 

@@ -95,7 +95,7 @@ fn a_status_that_is_not_that_of_the_log_is_counted() {
     assert_eq!(number(&document, "replay.status_changed"), 20.0);
     let said = plimsoll(&["replay", text(&log), "--log-format", FORMAT, "--target", &server.url, "--speed", "4", "-v"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
-    for part in ["20 answers", "have another status than in the log", "POST 10"] {
+    for part in ["20 responses", "have another status than in the log", "POST 10"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
     assert!(said.stderr.contains("replays 190 requests to 1 endpoint in"), "{}", said.stderr);

@@ -158,7 +158,7 @@ fn bad_input_is_one_sentence() {
         (vec!["nowhere.log"], "'nowhere.log' cannot be read: no such file"),
         (vec![text(&file("empty.log", b"\n\n"))], "holds no line"),
         (vec![text(&file("other.log", b"hello\nworld\n"))], "it begins with \"hello\""),
-        (vec![text(&file("x.log.xz", b"\xfd7zXZ\0..."))], "packed with xz"),
+        (vec![text(&file("x.log.xz", b"\xfd7zXZ\0..."))], "compressed with xz"),
         (vec![text(&file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
         (vec![text(&folder("logs"))], "is a folder"),
         (vec![text(&log), "--strict"], ":31 cannot be parsed: \"what is this\""),

@@ -7,6 +7,7 @@
 
 use crate::event_loop::{Counts, LoopThread, Request, Service, Stats, Step, Steps, reply};
 use crate::faults::{Fault, Misbehaviour};
+use plimsoll_model::rng::Rng;
 use plimsoll_sys::clock;
 use plimsoll_sys::tcp::ReservedPort;
 use std::cmp::Reverse;
@@ -112,7 +113,7 @@ pub fn deep_queue(us: u64) -> io::Result<Running> {
 /// same seed draws the same times.
 pub fn random(count: usize, us: u64, seed: u64) -> io::Result<Running> {
     let mut queue = Queue::new(count, us * 1000);
-    queue.draw = Some(Draw(seed));
+    queue.draw = Some(Rng::new(seed));
     Running::start(format!("{count} slots of {us} us on average, at random"), queue)
 }
 
@@ -132,7 +133,7 @@ pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
 pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) -> io::Result<Running> {
     let between = if random { "at random after a mean of" } else { "after every" };
     let description = format!("stands still for {from_ms} to {to_ms} ms {between} {gap_ms} ms");
-    let mut stalls = Stalls { from_ms, to_ms: to_ms.max(from_ms), gap_ms, random, draw: Draw(seed), next_ns: 0 };
+    let mut stalls = Stalls { from_ms, to_ms: to_ms.max(from_ms), gap_ms, random, draw: Rng::new(seed), next_ns: 0 };
     stalls.next_ns = clock::monotonic_ns() + stalls.gap_ns();
     Running::start(description, stalls)
 }
@@ -251,7 +252,7 @@ impl Service for TokenBucket {
 struct Queue {
     service_ns: u64,
     /// Service times are exponential, or all the same (`None`).
-    draw: Option<Draw>,
+    draw: Option<Rng>,
     /// When each slot is free.
     free_ns: BinaryHeap<Reverse<u64>>,
 }
@@ -263,7 +264,7 @@ impl Queue {
 
     fn done_ns(&mut self, now_ns: u64) -> u64 {
         let Reverse(free_ns) = self.free_ns.pop().unwrap_or(Reverse(0));
-        let times = self.draw.as_mut().map_or(1.0, Draw::exponential);
+        let times = self.draw.as_mut().map_or(1.0, Rng::exponential);
         let done_ns = free_ns.max(now_ns) + (self.service_ns as f64 * times) as u64;
         self.free_ns.push(Reverse(done_ns));
         done_ns
@@ -274,25 +275,6 @@ impl Service for Queue {
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
         steps.push_back(Step::Until(self.done_ns(clock::monotonic_ns())));
         steps.extend(reply(request, "200 OK", OK));
-    }
-}
-
-/// Random numbers by seed (splitmix64).
-struct Draw(u64);
-
-impl Draw {
-    /// From 0 to 1.
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// With a mean of 1.
-    fn exponential(&mut self) -> f64 {
-        -(1.0 - self.uniform()).ln()
     }
 }
 
@@ -320,7 +302,7 @@ struct Stalls {
     to_ms: u64,
     gap_ms: u64,
     random: bool,
-    draw: Draw,
+    draw: Rng,
     next_ns: u64,
 }
 
@@ -339,7 +321,7 @@ impl Service for Stalls {
             if now_ns < self.next_ns {
                 return;
             }
-            let length_ms = self.from_ms as f64 + (self.to_ms - self.from_ms) as f64 * self.draw.uniform();
+            let length_ms = self.from_ms as f64 + (self.to_ms - self.from_ms) as f64 * self.draw.next_f64();
             let end_ns = self.next_ns + (length_ms * 1e6) as u64;
             self.next_ns = end_ns + self.gap_ns();
             std::thread::sleep(Duration::from_nanos(end_ns.saturating_sub(now_ns)));

@@ -325,13 +325,7 @@ impl MadeChange {
                 let word = match (effect, self.intervention) {
                     (Effect::Falls, Intervention::Bursts) => "part is rejected",
                     (Effect::Stays, Intervention::Bursts) => "no more is rejected",
-                    (Effect::Rises, Intervention::Together | Intervention::Abreast) => "each takes as long as alone",
-                    (Effect::Stays, Intervention::Together) => "two groups, one after the other",
-                    (Effect::Falls, Intervention::Together) => "one request after the other",
-                    (Effect::Falls, Intervention::Abreast) => "requests wait in a queue",
-                    (Effect::Rises, _) => "rises",
-                    (Effect::Stays, _) => "unchanged",
-                    (Effect::Falls, _) => "falls",
+                    (effect, intervention) => effect.word(intervention),
                 };
                 format!("{word}: {rates}")
             }

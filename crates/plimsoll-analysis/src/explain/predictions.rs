@@ -20,6 +20,19 @@ pub enum Effect {
 impl Effect {
     /// All of them.
     pub const ALL: [Effect; 3] = [Effect::Rises, Effect::Stays, Effect::Falls];
+
+    /// The word for what becomes of throughput, or of requests that are sent at once.
+    pub(super) fn word(self, intervention: Intervention) -> &'static str {
+        match (intervention, self) {
+            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each takes as long as alone",
+            (Intervention::Together, Effect::Stays) => "two groups, one after the other",
+            (Intervention::Together, Effect::Falls) => "one request after the other",
+            (Intervention::Abreast, Effect::Falls) => "requests wait in a queue",
+            (_, Effect::Rises) => "rises",
+            (_, Effect::Stays) => "unchanged",
+            (_, Effect::Falls) => "falls",
+        }
+    }
 }
 
 /// What a cause predicts of an intervention: the probability of each effect, in the order of
@@ -69,17 +82,8 @@ impl Prediction {
 
     /// As a sentence without a subject, of what succeeds with `intervention`.
     pub fn text(&self, intervention: Intervention) -> String {
-        let word = |effect: &Effect| match (intervention, effect) {
-            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each takes as long as alone",
-            (Intervention::Together, Effect::Stays) => "two groups, one after the other",
-            (Intervention::Together, Effect::Falls) => "one request after the other",
-            (Intervention::Abreast, Effect::Falls) => "requests wait in a queue",
-            (_, Effect::Rises) => "rises",
-            (_, Effect::Stays) => "unchanged",
-            (_, Effect::Falls) => "falls",
-        };
         let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED);
-        predicted.map(word).collect::<Vec<_>>().join(" or ")
+        predicted.map(|effect| effect.word(intervention)).collect::<Vec<_>>().join(" or ")
     }
 }
 

@@ -9,7 +9,7 @@ use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
 use crate::load_record::LoadRecord;
 use crate::message::{Seal, ToAgent, ToCoordinator};
 use crate::nats_bus::{replay, run_store};
-use crate::nats_client::{BusAccess, connect, frames_stream, start};
+use crate::nats_client::{BusAccess, connect, ended_alone, frames_stream, start};
 use crate::pieces::{Assembly, cut};
 use crate::presence::{self, agent_of, is_run};
 use async_nats::Client;
@@ -58,7 +58,7 @@ pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, F
     start(move || async move {
         let _ = sender.send(fetch_run(&access, &run, &path).await);
     })?;
-    fetched.recv().map_err(|_| Failure::start("the connection to the bus ended by itself"))?
+    fetched.recv().map_err(|_| ended_alone())?
 }
 
 async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {

@@ -46,6 +46,7 @@ mod sim_tests;
 pub mod spool;
 pub mod ssh;
 mod ssh_login;
+mod stdio_link;
 pub mod task_key;
 pub mod watch_agent;
 mod watch_link;

@@ -8,7 +8,7 @@
 use crate::allow::AllowList;
 use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
 use crate::message::{ToAgent, ToCoordinator};
-use crate::nats_client::{BusAccess, connect, fatal, jetstream, piece_bytes, start};
+use crate::nats_client::{BusAccess, connect, ended_alone, fatal, jetstream, piece_bytes, start, subscribe};
 use crate::pieces::{Assembly, cut};
 use crate::presence::{self, Claim, Presence, WHO, is_run, run_of};
 use crate::service::{AgentCarrier, Permissions, ServiceEvent, SessionEnd, own_hello, serve_session};
@@ -108,13 +108,14 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let boot = hex(&random::<16>()?);
     let worker = JoinWorker { terms, boot, sender: sender.clone(), spool: spool.clone() };
     start(move || worker.serve(queue, stored, ready))?;
-    is_ready.recv().map_err(|_| Failure::start("the connection to the bus ended by itself"))??;
+    is_ready.recv().map_err(|_| ended_alone())??;
     joined();
+    let closed = |why: Option<String>| why.map_or(Ok(()), |why| Err(Failure::start(why)));
     loop {
         let run = match events.recv() {
             Ok(ServiceEvent::Claimed(run)) => run,
-            Ok(ServiceEvent::Closed(why)) => return why.map_or(Ok(()), |why| Err(Failure::start(why))),
-            Err(_) => return Err(Failure::start("the connection to the bus ended by itself")),
+            Ok(ServiceEvent::Closed(why)) => return closed(why),
+            Err(_) => return Err(ended_alone()),
             // Of a session that is over.
             Ok(_) => continue,
         };
@@ -124,11 +125,11 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
         // What of its load is still said is of no session.
         while let Ok(event) = events.try_recv() {
             if let ServiceEvent::Closed(why) = event {
-                return why.map_or(Ok(()), |why| Err(Failure::start(why)));
+                return closed(why);
             }
         }
         if let SessionEnd::Closed(why) = end {
-            return why.map_or(Ok(()), |why| Err(Failure::start(why)));
+            return closed(why);
         }
         let _ = orders.send(JoinOrder::Release);
     }
@@ -180,15 +181,11 @@ impl JoinWorker {
 
     async fn subscribe(&self, client: &Client) -> Result<Subscriptions, Failure> {
         let JoinTerms { access, name, .. } = &self.terms;
-        let subscribe = async |subject: String| {
-            let heard = client.subscribe(subject).await;
-            heard.map_err(|error| Failure::start(format!("the bus at {} is not heard: {error}", access.address.url)))
-        };
         Ok(Subscriptions {
-            who: subscribe(WHO.to_owned()).await?,
-            claims: subscribe(presence::claim(name)).await?,
-            messages: subscribe(presence::to_agent("*", name)).await?,
-            namesakes: subscribe(presence::here(name)).await?,
+            who: subscribe(client, access, WHO.to_owned()).await?,
+            claims: subscribe(client, access, presence::claim(name)).await?,
+            messages: subscribe(client, access, presence::to_agent("*", name)).await?,
+            namesakes: subscribe(client, access, presence::here(name)).await?,
         })
     }
 

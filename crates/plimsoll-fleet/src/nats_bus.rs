@@ -9,7 +9,7 @@ use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
 use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};
 use crate::nats_client::{
-    BusAccess, PLAN_BYTES_MAX, connect, duration_text, fatal, frames_stream, jetstream, piece_bytes, start,
+    BusAccess, PLAN_BYTES_MAX, connect, ended_alone, fatal, frames_stream, jetstream, piece_bytes, start, subscribe,
 };
 use crate::pieces::{Assembly, cut};
 use crate::presence::{self, Claim, HERE_ALL, Presence, WHO, agent_of};
@@ -20,6 +20,7 @@ use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use async_nats::{Client, Event, Message, Subscriber};
 use futures_util::StreamExt;
 use plimsoll_model::failure::Failure;
+use plimsoll_model::units::exact_duration;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{signal, system_text};
 use std::path::{Path, PathBuf};
@@ -100,7 +101,7 @@ impl NatsBus {
             echo_ns: Arc::clone(&echo_ns),
         };
         let thread = start(move || worker.serve(queue, ready))?;
-        let names = is_ready.recv().map_err(|_| Failure::start("the connection to the bus ended by itself"))??;
+        let names = is_ready.recv().map_err(|_| ended_alone())??;
         Ok((NatsBus { access: access.clone(), run, orders, arrived, echo_ns, thread: Some(thread) }, names))
     }
 }
@@ -214,10 +215,10 @@ impl BusWorker {
 
     async fn open_over(&self, client: Client) -> Result<OpenBus, Failure> {
         let stream = frames_stream(&client, &self.access).await?;
-        let messages = self.subscribe(&client, presence::from_agent(&self.run, "*")).await?;
-        let frames = self.subscribe(&client, presence::frames(&self.run, "*")).await?;
-        let echoes = self.subscribe(&client, presence::echo(&self.run)).await?;
-        let mut heard = self.subscribe(&client, HERE_ALL.to_owned()).await?;
+        let messages = subscribe(&client, &self.access, presence::from_agent(&self.run, "*")).await?;
+        let frames = subscribe(&client, &self.access, presence::frames(&self.run, "*")).await?;
+        let echoes = subscribe(&client, &self.access, presence::echo(&self.run)).await?;
+        let mut heard = subscribe(&client, &self.access, HERE_ALL.to_owned()).await?;
         let agents = self.choose(&client, &mut heard).await?;
         let claimed = self.claim(&client, &mut heard, &agents).await;
         let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
@@ -232,14 +233,6 @@ impl BusWorker {
         self.echo_ns.store(monotonic_ns(), Ordering::Relaxed);
         let (_, events) = unbounded_channel();
         Ok(OpenBus { client, stream, names, messages, frames, echoes, events })
-    }
-
-    async fn subscribe(&self, client: &Client, subject: String) -> Result<Subscriber, Failure> {
-        let url = &self.access.address.url;
-        client
-            .subscribe(subject)
-            .await
-            .map_err(|error| Failure::start(format!("the bus at {url} is not heard: {error}")))
     }
 
     /// The agents that are to make the loads: name and start of each.
@@ -304,7 +297,7 @@ impl BusWorker {
             {
                 return Err(Failure::start(format!(
                     "agent {name} did not accept this run within {}: see its output, or name further agents with --agents",
-                    duration_text(CLAIM_PATIENCE)
+                    exact_duration(CLAIM_PATIENCE.as_nanos() as u64)
                 )));
             }
             if signal::interrupted() {

@@ -9,9 +9,8 @@ use crate::place::BusAddress;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, Subscriber};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::units::exact_duration;
 use plimsoll_sys::system_text;
 use std::error::Error;
 use std::future::Future;
@@ -189,6 +188,17 @@ fn unverified(url: &str, detail: &str) -> String {
     )
 }
 
+/// The thread of a connection ended without a reason.
+pub fn ended_alone() -> Failure {
+    Failure::start("the connection to the bus ended by itself")
+}
+
+/// Hears what is published under a subject.
+pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> Result<Subscriber, Failure> {
+    let heard = client.subscribe(subject).await;
+    heard.map_err(|error| Failure::start(format!("the bus at {} is not heard: {error}", access.address.url)))
+}
+
 /// What stores intervals, over this connection.
 pub fn jetstream(client: &Client) -> Context {
     let mut context = async_nats::jetstream::new(client.clone());
@@ -274,9 +284,4 @@ pub fn fatal(event: &Event, access: &BusAccess) -> Option<String> {
         return Some(format!("the bus at {url} does not permit this: {said}; ask its owner for the right"));
     }
     None
-}
-
-/// A time as it is shown.
-pub fn duration_text(time: Duration) -> String {
-    exact_duration(time.as_nanos() as u64)
 }

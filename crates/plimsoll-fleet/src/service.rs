@@ -7,9 +7,8 @@
 
 use crate::agent::{Agent, AgentAct};
 use crate::allow::{AllowList, is_on_this_machine};
-use crate::frame::GREETING;
 use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
-use crate::message_stream::{StreamEnd, read_messages};
+use crate::stdio_link::{StdioEvent, StdioLink};
 use crate::task_key::TaskVerifier;
 use plimsoll_engine::{Aids, prepare_aided};
 use plimsoll_model::failure::Failure;
@@ -18,7 +17,6 @@ use plimsoll_study::capacity::{self, Fixed, Limits};
 use plimsoll_study::grpc;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{process, system_text};
-use std::io::{self, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -98,16 +96,18 @@ pub fn own_hello() -> Hello {
     }
 }
 
-/// Standard output as the way to the coordinator.
-struct StdoutCarrier {
-    outgoing: Sender<Vec<u8>>,
+impl From<StdioEvent> for ServiceEvent {
+    fn from(event: StdioEvent) -> ServiceEvent {
+        match event {
+            StdioEvent::Message(came_ns, message) => ServiceEvent::Message(came_ns, message),
+            StdioEvent::Closed(why) => ServiceEvent::Closed(why),
+        }
+    }
 }
 
-impl AgentCarrier for StdoutCarrier {
+impl AgentCarrier for StdioLink {
     fn send(&mut self, message: &ToCoordinator) {
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        let _ = self.outgoing.send(bytes);
+        StdioLink::send(self, message);
     }
 
     fn outlives_coordinator(&self) -> bool {
@@ -119,12 +119,8 @@ impl AgentCarrier for StdoutCarrier {
 /// its time.
 pub fn serve(permissions: Permissions) -> Result<(), Failure> {
     let (sender, events) = channel();
-    let events_of_input = sender.clone();
-    std::thread::spawn(move || listen(&events_of_input));
-    let (outgoing, queue) = channel::<Vec<u8>>();
-    std::thread::spawn(move || write_all(&mut io::stdout(), &queue));
-    let _ = outgoing.send(GREETING.to_vec());
-    match serve_session("", &events, &sender, &mut StdoutCarrier { outgoing }, &Arc::new(permissions)) {
+    let mut link = StdioLink::start(sender.clone());
+    match serve_session("", &events, &sender, &mut link, &Arc::new(permissions)) {
         SessionEnd::Left | SessionEnd::Deserted | SessionEnd::Closed(None) => Ok(()),
         SessionEnd::Closed(Some(why)) => Err(Failure::start(why)),
     }
@@ -192,25 +188,6 @@ pub fn system() -> String {
         (Ok(boot), Ok(processes)) => format!("{} {}", boot.trim(), processes.display()),
         _ => String::new(),
     }
-}
-
-/// Passes on what the coordinator says, until its end.
-fn listen(events: &Sender<ServiceEvent>) {
-    let mut pass_on = |came_ns, message| events.send(ServiceEvent::Message(came_ns, message)).is_ok();
-    let why = match read_messages::<ToAgent>(&mut io::stdin(), &mut pass_on) {
-        StreamEnd::Unwanted => return,
-        StreamEnd::Closed => None,
-        StreamEnd::Unreadable(why) => Some(why),
-        StreamEnd::Invalid(error) => Some(format!("the coordinator's message is not valid: {error}")),
-    };
-    let _ = events.send(ServiceEvent::Closed(why));
-}
-
-/// Writes what is queued, until nobody reads: then nobody says anything either.
-fn write_all(output: &mut impl Write, queue: &Receiver<Vec<u8>>) {
-    while let Ok(bytes) = queue.recv()
-        && output.write_all(&bytes).and_then(|()| output.flush()).is_ok()
-    {}
 }
 
 impl LoadHandle {

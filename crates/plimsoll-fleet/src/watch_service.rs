@@ -4,54 +4,35 @@
 //!
 //! Not here: what it does with a message (`watch_agent`), and what is read (`plimsoll-probe`).
 
-use crate::frame::GREETING;
-use crate::message::{Hello, ToAgent, ToCoordinator, WatchTask};
-use crate::message_stream::{StreamEnd, read_messages};
-use crate::service::system;
+use crate::message::{ToCoordinator, WatchTask};
+use crate::service::own_hello;
+use crate::stdio_link::{StdioEvent, StdioLink};
 use crate::watch_agent::{WatchAct, WatchAgent};
 use plimsoll_model::Probes;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_probe::{Effort, ReadingSource, Watcher};
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::process;
-use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// How often readings are sent: each tick of a load.
 const TICK_NS: u64 = 100_000_000;
 
-/// What happens to an agent that watches.
-enum WatchEvent {
-    /// Its coordinator says something; when that came.
-    Message(u64, ToAgent),
-    /// Nobody says anything any more, and why if not because all is over.
-    Closed(Option<String>),
-}
-
 /// Serves over standard input and output until the coordinator is gone. The error says why before
 /// its time.
 pub fn serve_watch() -> Result<(), Failure> {
-    let (sender, events) = channel();
-    std::thread::spawn(move || listen(&sender));
-    let (outgoing, queue) = channel::<Vec<u8>>();
-    std::thread::spawn(move || write_all(&mut io::stdout(), &queue));
-    let _ = outgoing.send(GREETING.to_vec());
-    let send = |message: &ToCoordinator| {
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        // One that is gone says so by its end.
-        let _ = outgoing.send(bytes);
-    };
+    let (sender, events) = channel::<StdioEvent>();
+    let link = StdioLink::start(sender);
+    let send = |message: &ToCoordinator| link.send(message);
     let mut agent = WatchAgent::new(own_hello(), monotonic_ns());
     let (mut watcher, mut next_ns) = (None::<Watcher>, monotonic_ns());
     loop {
         let (mut acts, mut sample) = (Vec::new(), None);
         let until_tick = Duration::from_nanos(next_ns.saturating_sub(monotonic_ns()));
         match events.recv_timeout(until_tick).ok() {
-            Some(WatchEvent::Message(came_ns, message)) => agent.take(came_ns, message, &mut acts),
-            Some(WatchEvent::Closed(why)) => return why.map_or(Ok(()), |why| Err(Failure::start(why))),
+            Some(StdioEvent::Message(came_ns, message)) => agent.take(came_ns, message, &mut acts),
+            Some(StdioEvent::Closed(why)) => return why.map_or(Ok(()), |why| Err(Failure::start(why))),
             None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
@@ -97,29 +78,4 @@ fn begin(task: &WatchTask) -> Result<Watcher, String> {
     let terms = ProbesTerms { none: false, pid, process, metrics: None, cgroup, watch: None };
     let effort = if task.thorough { Effort::Thorough } else { Effort::Little };
     Watcher::begin_for_others(&terms, &task.addresses, effort).map_err(|failure| failure.to_string())
-}
-
-/// Who this agent is.
-fn own_hello() -> Hello {
-    let (plimsoll, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
-    Hello { plimsoll, cores: process::cores(), pid, system: system() }
-}
-
-/// Passes on what the coordinator says, until its end.
-fn listen(events: &Sender<WatchEvent>) {
-    let mut pass_on = |came_ns, message| events.send(WatchEvent::Message(came_ns, message)).is_ok();
-    let why = match read_messages::<ToAgent>(&mut io::stdin(), &mut pass_on) {
-        StreamEnd::Unwanted => return,
-        StreamEnd::Closed => None,
-        StreamEnd::Unreadable(why) => Some(why),
-        StreamEnd::Invalid(error) => Some(format!("the coordinator's message is not valid: {error}")),
-    };
-    let _ = events.send(WatchEvent::Closed(why));
-}
-
-/// Writes what is queued, until nobody reads: then nobody says anything either.
-fn write_all(output: &mut impl Write, queue: &Receiver<Vec<u8>>) {
-    while let Ok(bytes) = queue.recv()
-        && output.write_all(&bytes).and_then(|()| output.flush()).is_ok()
-    {}
 }

@@ -17,7 +17,7 @@ const HELLO_NS_MAX: u64 = 60_000_000_000;
 const WATCHING_NS_MAX: u64 = 20_000_000_000;
 /// How soon the agent is asked again to watch.
 const WATCH_AGAIN_NS: u64 = 2_000_000_000;
-/// How often it is looked for what is due.
+/// The longest wait for a message before the link sends what is due.
 pub const LOOK: Duration = Duration::from_millis(20);
 /// Messages that are taken in one go.
 const MESSAGES_MAX: usize = 64;
@@ -25,7 +25,7 @@ const MESSAGES_MAX: usize = 64;
 /// Readings that came, on this machine's clock.
 #[derive(Debug)]
 pub struct ReadingBatch {
-    /// The last sample that was asked for and is among them; 0: none was.
+    /// The number of the newest requested sample among them; 0: they have none.
     pub sample: u32,
     /// Cores that the server used of late; `None`: it is not seen.
     pub live_cores: Option<f64>,
@@ -40,8 +40,8 @@ pub struct WatchLink<B: Bus> {
 }
 
 impl<B: Bus> WatchLink<B> {
-    /// Waits until the agent on the bus is there and its clock is known. The error is a sentence
-    /// about "it".
+    /// Waits until the agent on the bus is there and its clock is known. Errors of a link begin
+    /// with "it", the agent: the caller names it first.
     pub fn meet(bus: B, name: &str) -> Result<WatchLink<B>, String> {
         let begun_ns = bus.now_ns();
         let mut coordinator = Coordinator::default();
@@ -54,7 +54,7 @@ impl<B: Bus> WatchLink<B> {
         Ok(link)
     }
 
-    /// Has the agent watch. The error is a sentence about "it".
+    /// Has the agent watch.
     pub fn watch(&mut self, task: &WatchTask) -> Result<(), String> {
         let begun_ns = self.bus.now_ns();
         let mut asked_ns = None::<u64>;
@@ -84,14 +84,15 @@ impl<B: Bus> WatchLink<B> {
         self.bus.send(AGENT, &ToAgent::Sample { number });
     }
 
-    /// The readings that came, or come within `patience`. The error says why none come any more: a
-    /// sentence about "it".
+    /// The readings that came, or come within `patience`. The error says why none come any more;
+    /// readings that came with the loss are dropped.
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.pump(patience);
         if let Some(why) = self.coordinator.loss(AGENT) {
             return Err(why.to_owned());
         }
-        // Readings of one message lie within a tick: its clock does not drift meanwhile.
+        // All readings of a message are of one tick: the agent's clock hardly drifts in it, and one
+        // offset fits all.
         let offset_ns = self.coordinator.clock(AGENT).offset_ns();
         let came = said.into_iter().filter_map(|message| match message {
             ToCoordinator::Readings { sample, live_milli, probes } => {
@@ -114,7 +115,8 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// What the agent says of watching; `what`: what it did not do, where that is not by then.
+    /// Takes messages once and gives those about watching. From `until_ns` on it fails; `what` says
+    /// what the agent did not do.
     fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.pump(LOOK);
         if let Some(why) = self.coordinator.loss(AGENT) {
@@ -140,7 +142,7 @@ impl<B: Bus> WatchLink<B> {
                     | ToCoordinator::Refused { .. }),
                 ) => said.push(message),
                 Arrived::Message(message) => self.coordinator.take(AGENT, came_ns, message, &mut events),
-                // It makes no load that could end by that.
+                // Its events are for agents that make a load, and this one makes none.
                 Arrived::Gone(why) => drop(self.coordinator.lose(AGENT, why)),
             }
             patience = Duration::ZERO;

@@ -27,7 +27,7 @@ use std::path::PathBuf;
     plimsoll run -f mix.toml --rate 500 -d 30s            several requests\n  \
     plimsoll run --lua post.lua -c 64 http://localhost:8080/ -- 7   wrk's scripts\n  \
     plimsoll run -b @order.json --fail-if 'p99>200ms' http://localhost:8080/orders\n  \
-    plimsoll run http://localhost:8080/ --metrics         with the server's own metrics")]
+    plimsoll run http://localhost:8080/ --metrics         the server's own metrics")]
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -136,7 +136,7 @@ pub struct FindArgs {
 #[command(after_help = "Examples:\n  \
     plimsoll explain http://localhost:8080/items         in three minutes at most\n  \
     plimsoll explain --budget 1m --slo 'p99<=50ms' http://localhost:8080/\n  \
-    plimsoll explain --pprof http://localhost:8080/      with the server's own profiles\n  \
+    plimsoll explain --pprof http://localhost:8080/      the server's own profiles\n  \
     plimsoll explain --identity 'X-Client: two' http://localhost:8080/\n  \
     plimsoll explain -b one --other-body @big.json http://localhost:8080/orders\n  \
     plimsoll explain --may-signal redis-server http://localhost:8080/items\n  \

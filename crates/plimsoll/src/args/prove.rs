@@ -19,7 +19,7 @@ use std::path::PathBuf;
     plimsoll prove -f mix.toml URL_A URL_B              several requests by weight\n  \
     plimsoll prove --measure p99 --rate 2k URL_A URL_B  decide by p99 at 2 000/s\n  \
     plimsoll prove --fail-if worse --json URL_A URL_B   for a pipeline\n  \
-    plimsoll prove --pprof URL_A URL_B                  show which functions differ\n  \
+    plimsoll prove --pprof URL_A URL_B                  which functions differ\n  \
     plimsoll prove --ladder URL/a URL/b URL/c           what does each step cost?\n\n\
     Verdicts on B:\n  \
     better        B is better by more than the margin\n  \

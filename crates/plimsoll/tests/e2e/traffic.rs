@@ -164,15 +164,15 @@ fn bad_input_is_one_sentence() {
         (vec![text(&log), "--strict"], ":31 cannot be parsed: \"what is this\""),
         (vec![text(&file("back.log", backwards.as_bytes()))], "the log is not in order"),
         (vec![text(&log), "--log-format", "$nothing"], "--log-format has no time"),
-        (vec![text(&log), "--log-format", "$msec $request"], "none of the 31 lines is understood"),
+        (vec![text(&log), "--log-format", "$msec $request"], "none of the 31 lines can be parsed"),
         (vec![text(&log), "--field", "time=.t"], "--field has no path"),
         (
             vec![text(&log), "--field", "time=.t,path=.p", "--log-format", "x"],
-            "either --log-format (for text) or --field",
+            "give either --log-format (for text) or --field",
         ),
         (vec![text(&log), "--session", ".user"], "--session '.user' is not in the format"),
-        (vec![text(&log), "--fold", "("], "--fold '(' is not a regular expression"),
-        (vec![text(&log), "-o", "a.pdf"], "must end with .html"),
+        (vec![text(&log), "--fold", "("], "--fold '(' is no regular expression"),
+        (vec![text(&log), "-o", "a.pdf"], "the name must end with .html"),
         (vec!["-", "-"], "only once"),
     ] {
         let done = plimsoll(&[&["traffic"], arguments.as_slice()].concat());

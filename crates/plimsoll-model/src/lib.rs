@@ -68,16 +68,16 @@ pub mod units;
 pub use addresses::AddressRange;
 pub use agent_account::AgentAccount;
 pub use asked::{
-    Arm, Asked, BlocksAsked, Criterion, ExplainAsked, FindAsked, LadderAsked, Lengths, OverloadAsked, Planning,
-    ProfilesAsked, ProveAsked, RunAsked, SweepAsked,
+    Arm, ExperimentSpec, BlocksSpec, Criterion, ExplainSpec, FindSpec, LadderSpec, Lengths, OverloadSpec, Planning,
+    ProfilesSpec, ProveSpec, RunSpec, SweepSpec,
 };
-pub use budget::{Budget, Unfolded};
-pub use carriage::{Carriage, HttpChoice, ResolveSpec};
+pub use budget::{Budget, BudgetError};
+pub use carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
 pub use curve::{Curve, CurveError, Stage};
 pub use drawn::{ListedSessions, SessionsFacts};
 pub use failed_answer::FailedAnswer;
 pub use failure::Failure;
-pub use given::GivenArrivals;
+pub use given::ArrivalTimes;
 pub use grpc::{CallFault, GrpcCall, GrpcStatus, GrpcStatusSet};
 pub use h2::H2Error;
 pub use histogram::{CountingHistogram, Histogram, SparseHistogram};
@@ -85,24 +85,24 @@ pub use injector::{Injector, Spin};
 pub use interval::{Interval, RouteNumber, Routes};
 pub use intervention::Intervention;
 pub use ledger::{Ledger, Outcome, RequestFailure};
-pub use listed::{Listed, ListedRecord, ListedRequest, ListedTargets, ReplayFacts};
+pub use listed::{RequestList, RequestListRecord, ListedRequest, ListedTargets, ReplayFacts};
 pub use load::{Arrivals, Load, LoadShape};
 pub use measures::{LoadFigures, RouteFigures, TimeMeasure, WorkerTime};
 pub use plan::{ArmIndex, Plan, Purpose, Tag};
-pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
-pub use record::{CarriageRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
+pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, WatchedServer};
+pub use record::{ConnectionPlanRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
 pub use redact::Redact;
 pub use run::{
-    Ending, Environment, Experiment, MachineLimits, Noted, ProfileTaken, Remark, Run, SourceRevision, Stop, Trial,
-    Unheld,
+    LoadEnd, Environment, Experiment, MachineLimits, StartNotes, ProfileRecord, Remark, Run, SourceRevision, Stop, Trial,
+    LoadSkipReason,
 };
-pub use sampled::{SampledFunctions, SampledStack, SampledStretch};
+pub use sampled::{SampledFunctions, SampledStack, SampleInterval};
 pub use schedule::{Schedule, Stripe};
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
 pub use terms::{
-    BodyFrom, ChangeTerms, FleetTerms, OnInconclusive, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind,
+    BodyFrom, ChangeTerms, FleetTerms, OnInconclusive, AgentLossPolicy, RedactedText, ScriptTerms, EndpointChoice, Terms, TextKind,
     WatchTerms,
 };
 pub use tls::{TlsFailure, TlsSpec};
-pub use traffic::{AskedAround, OnceAsked, Origin, Request, Route, StatusSet, Traffic};
+pub use traffic::{SetupTeardown, OneOffRoute, Origin, Request, Route, StatusSet, Traffic};

@@ -5,7 +5,7 @@
 //! the moments that follow ([`crate::schedule`]).
 
 use crate::curve::Curve;
-use crate::given::GivenArrivals;
+use crate::given::ArrivalTimes;
 use serde::{Deserialize, Serialize};
 
 /// How arrivals of an open load are spaced.
@@ -66,7 +66,7 @@ pub enum LoadShape {
     /// answered.
     Given {
         /// The moments, warm-up included.
-        arrivals: GivenArrivals,
+        arrivals: ArrivalTimes,
     },
 }
 

@@ -460,7 +460,7 @@ table! {
 
 /// What figures are added over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AddedOver {
+enum MergeAxis {
     /// Workers or machines, at the same time.
     Workers,
     /// Time: the others come later.
@@ -489,15 +489,15 @@ impl AddTimes<SparseHistogram> for Histogram {
 impl RouteFigures<Histogram> {
     /// Adds the figures of another route in the same interval.
     pub(crate) fn sum_beside(&mut self, other: &RouteFigures) {
-        self.add(other, AddedOver::Workers);
+        self.add(other, MergeAxis::Workers);
     }
 }
 
-fn add<H: AddTimes<G>, G>(figure: &Figure, mine: HeldMut<H>, theirs: Held<G>, over: AddedOver) {
+fn add<H: AddTimes<G>, G>(figure: &Figure, mine: HeldMut<H>, theirs: Held<G>, over: MergeAxis) {
     match (mine, theirs) {
         (HeldMut::Count(mine), Held::Count(theirs)) => match (figure.kind, over) {
-            (Kind::Gauge, AddedOver::Time) => *mine = theirs,
-            (Kind::Gauge, AddedOver::Run) => *mine = theirs.max(*mine),
+            (Kind::Gauge, MergeAxis::Time) => *mine = theirs,
+            (Kind::Gauge, MergeAxis::Run) => *mine = theirs.max(*mine),
             _ => *mine = mine.saturating_add(theirs),
         },
         (HeldMut::Times(mine), Held::Times(theirs)) => mine.add(theirs),

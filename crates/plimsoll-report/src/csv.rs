@@ -148,7 +148,7 @@ mod tests {
         run.plan.traffic.routes = names.iter().map(|_| first.clone()).collect();
         run.plan.traffic.routes.iter_mut().zip(names).for_each(|(route, name)| route.label = (*name).to_owned());
         run.intervals = (0..).zip(intervals).collect();
-        Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }
+        Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }
     }
 
     fn cells(line: &str) -> Vec<String> {

@@ -9,7 +9,7 @@ use crate::json::{LoadLineFields, TrialFields, tidy};
 use crate::run::load_text;
 use plimsoll_analysis::study::Study;
 use plimsoll_analysis::{Summary, TrialOutcome};
-use plimsoll_model::{Asked, Interval, LoadShape, PlanRecord, Tag, Trial};
+use plimsoll_model::{ExperimentSpec, Interval, LoadShape, PlanRecord, Tag, Trial};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ fn line(event: &impl Serialize) -> String {
 }
 
 /// The first line: which study.
-pub fn begin(asked: &Asked) -> String {
+pub fn begin(asked: &ExperimentSpec) -> String {
     let (command, plimsoll) = (asked.word(), env!("CARGO_PKG_VERSION"));
     line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
 }

@@ -5,7 +5,7 @@ use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};
 use plimsoll_analysis::server_view::SeriesReadings;
 use plimsoll_analysis::{ServerUse, ServerView};
-use plimsoll_model::{Run, ServerSeen};
+use plimsoll_model::{Run, WatchedServer};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,12 +126,12 @@ struct ProbeFields<'a> {
 
 impl<'a> ServerFields<'a> {
     /// What was seen.
-    pub(crate) fn of(view: &ServerView<'a>) -> ServerFields<'a> {
+    pub(crate) fn new(view: &ServerView<'a>) -> ServerFields<'a> {
         let around = view.around();
         let used = view.used.as_ref().ok();
         let met = view.servers();
         let present = used.and_then(|used| used.servers.last()).or(met.last().copied());
-        let process = |server: &&'a ServerSeen| ProcessFields {
+        let process = |server: &&'a WatchedServer| ProcessFields {
             pid: server.pid,
             name: &server.name,
             from_s: server.from_ns as f64 / 1e9,

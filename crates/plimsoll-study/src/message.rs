@@ -62,14 +62,14 @@ fn quotations(text: &str) -> Vec<&str> {
 
 /// What must not stand in a message, and what may in its place; the longest first.
 #[derive(Debug, Default)]
-pub struct Hidden(Vec<(String, String)>);
+pub struct SecretReplacements(Vec<(String, String)>);
 
-static HIDDEN: OnceLock<Hidden> = OnceLock::new();
+static HIDDEN: OnceLock<SecretReplacements> = OnceLock::new();
 
-impl Hidden {
+impl SecretReplacements {
     /// Texts, each with what may stand in its place.
-    pub fn new(hidden: Vec<(String, String)>) -> Hidden {
-        Hidden(hidden)
+    pub fn new(hidden: Vec<(String, String)>) -> SecretReplacements {
+        SecretReplacements(hidden)
     }
 
     /// A message without the secrets of this command line.

@@ -139,9 +139,9 @@ fn show(name: &str) -> Result<(), String> {
     let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != case.set).collect();
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
     let likelihoods = fit(&others, fitted.temperature, fitted.named_from);
-    let posterior = Posterior::with(&likelihoods, &Answers::of(&case.case), &case.changes.effects());
+    let posterior = Posterior::compute(&likelihoods, &Answers::from_contrast(&case.case), &case.changes.effects());
     println!("truth {:?}, said {}", case.truth, case.product_says());
-    for (feature, value) in Answers::of(&case.case).observed().filter(|(_, value)| *value > 0) {
+    for (feature, value) in Answers::from_contrast(&case.case).observed().filter(|(_, value)| *value > 0) {
         println!("  {}: {}", feature.card().word, feature.card().values[value].word);
     }
     println!("effects {:?}, served {:?}", case.changes.effects(), case.case.at_a_time());

@@ -23,12 +23,12 @@ mod top;
 mod tree;
 mod view;
 
-pub use by::{By, grouped, has_label, label_keys};
+pub use by::{SampleSplit, grouped, has_label, label_keys};
 pub use diff::{Basis, CostChange, DiffError, DiffRow, FINDING_Q, ProfileDiff, Repetition, diff, diff_repeated};
 pub use read::{READ_BYTES_MAX, read, read_up_to};
 pub use room::ReadError;
 pub use sampled::{SampledProfile, sampled_ns};
-pub use stretches::{Meanwhile, ProfiledTrial, Stretches, rates, steady_rps};
+pub use stretches::{PeriodFigures, ProfiledTrial, Stretches, rates, steady_rps};
 pub use top::{Row, Sort, Top, percent, top};
 pub use tree::{Node, Tree, diff_tree, tree};
 pub use view::View;

@@ -285,7 +285,7 @@ impl SimServer {
     }
 
     /// The same server with one fault.
-    pub fn with(self, fault: Fault, share: f64) -> SimServer {
+    pub fn with_fault(self, fault: Fault, share: f64) -> SimServer {
         SimServer { faults: vec![(fault, share)], ..self }
     }
 }

@@ -67,7 +67,7 @@ fn serve(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
                 None
             }
             RequestStep::End if !is_items => Some(NOT_FOUND),
-            RequestStep::End => Some(if pool.asked().is_ok() { OK } else { BAD_GATEWAY }),
+            RequestStep::End => Some(if pool.query_upstream().is_ok() { OK } else { BAD_GATEWAY }),
         };
         let waits = matches!(step, RequestStep::More);
         held.drain(..used);
@@ -106,7 +106,7 @@ impl LinkPool {
     }
 
     /// Asks the server behind once, when a connection is free.
-    fn asked(&self) -> io::Result<()> {
+    fn query_upstream(&self) -> io::Result<()> {
         let mut free = self.free();
         let taken = loop {
             match free.pop() {

@@ -170,7 +170,7 @@ impl Learner {
     /// The answer to the last question.
     pub fn answer(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
-        let message = Messages::of(content).next().ok_or(ReflectionError::Other)??;
+        let message = Messages::new(content).next().ok_or(ReflectionError::Other)??;
         let services = entries(message, &[6, 1]);
         if services > SERVICES_MAX {
             return Err(ReflectionError::TooMany(services));

@@ -28,7 +28,7 @@ pub struct ModelPace {
 
 impl ModelPace {
     /// Of visits that begin at these moments, in order, in `span_ns`; each counts for so many.
-    pub fn of(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
+    pub fn from_starts(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
         let counts = |width_ns: u64| {
             let mut counts = vec![0.0; (span_ns / width_ns) as usize];
             for (start_ns, weight) in starts {
@@ -102,7 +102,7 @@ mod tests {
 
     fn of(starts_ns: &[u64], span_ns: u64) -> ModelPace {
         let starts: Vec<(u64, f64)> = starts_ns.iter().map(|start_ns| (*start_ns, 1.0)).collect();
-        ModelPace::of(&starts, 0, span_ns)
+        ModelPace::from_starts(&starts, 0, span_ns)
     }
 
     fn by_chance(rates: &[f64]) -> Vec<u64> {

@@ -2,7 +2,7 @@
 //!
 //! Not here: what a condition is, and of a finished run ([`crate::condition`]).
 
-use crate::condition::{Amount, Condition, Conditions, Crossing, Metric, FigureInputs};
+use crate::condition::{Amount, Condition, Conditions, Crossing, FigureInputs, Metric};
 use crate::named;
 use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};

@@ -5,7 +5,7 @@
 
 use crate::sentence::{Remedy, Sentence};
 pub use plimsoll_model::calendar::date;
-use plimsoll_model::{Stop, LoadSkipReason};
+use plimsoll_model::{LoadSkipReason, Stop};
 
 /// Why a load was ended, in words.
 pub fn stop(stop: &Stop) -> &str {

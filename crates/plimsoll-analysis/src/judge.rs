@@ -6,7 +6,7 @@
 //! the server was silent towards requests that had left for so long that it broke a bound by that
 //! alone. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
 //!
-//! Others on the machine ([`Others`]) can only take from the server: a load that held in spite of
+//! Others on the machine ([`Interference`]) can only take from the server: a load that held in spite of
 //! them held, and one that did not says nothing. So a disturbed open trial is void unless it
 //! passes, and a disturbed closed one is void.
 //!
@@ -23,7 +23,7 @@
 
 use crate::format;
 use crate::held_back;
-use crate::others::Interference;
+use crate::interference::Interference;
 use crate::saturation::{Saturation, saturated, saturation};
 use crate::sentence::Sentence;
 use crate::slo::Slo;
@@ -31,7 +31,9 @@ use crate::stalls::{self, Stall};
 use crate::summary::Summary;
 use crate::watch::{TickFigures, Watch, broken, judged_window_ns};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{LoadEnd, Histogram, Interval, Ledger, LoadShape, Purpose, RequestFailure, Run, Stop, TimeMeasure};
+use plimsoll_model::{
+    Histogram, Interval, Ledger, LoadEnd, LoadShape, Purpose, RequestFailure, Run, Stop, TimeMeasure,
+};
 use std::fmt;
 use std::ops::ControlFlow;
 

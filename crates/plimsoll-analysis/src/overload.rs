@@ -1,4 +1,4 @@
-//! What a server does past its line ([`Overloaded`]): one load in steps of the line, from half of
+//! What a server does past its line ([`OverloadResult`]): one load in steps of the line, from half of
 //! it to three times, and back to half. What is kept of the line at each step, what becomes of the
 //! rest, and how long it takes after the load has fallen.
 //!
@@ -318,7 +318,7 @@ impl<'a> RunTimeline<'a> {
 mod tests {
     use super::*;
     use plimsoll_model::units::MS;
-    use plimsoll_model::{Curve, LoadEnd, GrpcStatusSet, Interval, LoadShape, Plan, Stage, Tally};
+    use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
     /// What a server with a line of 100/s does in a second, by the number of the second and what is
     /// offered.
@@ -372,7 +372,12 @@ mod tests {
     #[test]
     fn what_becomes_of_it_is_named() {
         for (what, server, verdict, recovery_s) in [
-            ("refuses what is too much", sheds as fn(u64, u64) -> SecondCounts, Some(OverloadVerdict::Sheds), Some(0.0)),
+            (
+                "refuses what is too much",
+                sheds as fn(u64, u64) -> SecondCounts,
+                Some(OverloadVerdict::Sheds),
+                Some(0.0),
+            ),
             (
                 "loses with each that is too much",
                 |_, offered| SecondCounts {

@@ -86,7 +86,7 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// Of times that are all there is to know.
-    pub fn of(times: &Histogram) -> Quantiles {
+    pub fn from_histogram(times: &Histogram) -> Quantiles {
         Quantiles::of_share(times, (times.count(), times.count()))
     }
 
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_is_not_stated_is_named() {
         for (count, expect) in [(10_000, vec![]), (1_000, vec!["p99.9"]), (100, vec!["p95", "p99", "p99.9"])] {
-            assert_eq!(Quantiles::of(&times(count, 0)).few().collect::<Vec<_>>(), expect);
+            assert_eq!(Quantiles::from_histogram(&times(count, 0)).few().collect::<Vec<_>>(), expect);
         }
     }
 }

@@ -6,12 +6,12 @@ use crate::doubts::{DoubtKind, Doubts};
 use crate::failed::FailedKind;
 use crate::fleet;
 use crate::format;
-use crate::others::Interference;
+use crate::interference::Interference;
 use crate::quantile::{Quantile, Quantiles};
 use crate::sentence::{Remedy, Sentence};
 use crate::stages::{StageFigures, stages};
 use plimsoll_model::units::MS;
-use plimsoll_model::{LoadEnd, Histogram, HttpChoice, LoadFigures, RouteFigures, Run, Tally};
+use plimsoll_model::{Histogram, HttpChoice, LoadEnd, LoadFigures, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
 /// A worker that works for this share of the time has no room left.
@@ -70,7 +70,7 @@ impl Latency {
             p99_ns,
             p999_ns,
             max_ns: histogram.max_ns(),
-            quantiles: Quantiles::of(histogram),
+            quantiles: Quantiles::from_histogram(histogram),
         }
     }
 
@@ -159,7 +159,7 @@ pub struct Summary {
 
 impl Summary {
     /// The figures of a run on its own: lag is held against 10 % of its own response p99.
-    pub fn of(run: &Run) -> Summary {
+    pub fn from_run(run: &Run) -> Summary {
         Summary::with_bound(run, None)
     }
 
@@ -240,7 +240,12 @@ impl Summary {
 }
 
 /// What speaks against the figures of a load, the gravest first.
-fn doubts(others: &Interference, generator: &Generator, load: &LoadFigures<Latency>, ending: Option<&LoadEnd>) -> Doubts {
+fn doubts(
+    others: &Interference,
+    generator: &Generator,
+    load: &LoadFigures<Latency>,
+    ending: Option<&LoadEnd>,
+) -> Doubts {
     let mut doubts: Doubts = others.doubt().into_iter().collect();
     match (&generator.reason, generator.limited) {
         (Some(reason), true) => {
@@ -467,7 +472,7 @@ mod tests {
             // An open load has its lag for that.
             (false, 5_000 * US, 600 * US, 0.94, false, None),
         ] {
-            let summary = Summary::of(&run(is_closed, response_ns, wait_ns, busy));
+            let summary = Summary::from_run(&run(is_closed, response_ns, wait_ns, busy));
             let doubts: Vec<String> = summary.doubts.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
             let what = format!("{is_closed}, {response_ns}, {wait_ns}, {busy}: {doubts:?}");
             assert_eq!(summary.generator.limited, limited, "{what}");
@@ -481,7 +486,7 @@ mod tests {
         let mut broken = run(true, 5 * MS, 0, 0.1);
         let figures = broken.intervals.get_mut(&0).expect("one").routes.of_mut(0);
         (figures.ledger.scheduled, figures.ledger.failed[0]) = (2_100, 100);
-        let response = Summary::of(&broken).whole.response;
+        let response = Summary::from_run(&broken).whole.response;
         assert_eq!(response.quantiles.p90.time_ns().map(|ns| ns / MS), Some(5));
         assert_eq!((response.quantiles.p99, response.quantiles.p999), (Quantile::Failed, Quantile::Few));
         assert_eq!((response.tail(), response.count), ("p99 failed".to_owned(), 2_000));

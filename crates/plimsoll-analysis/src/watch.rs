@@ -190,7 +190,7 @@ impl WatchedBound {
     }
 
     /// Nothing is known yet; `None`: it is of a request that is not asked.
-    fn of(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
+    fn for_plan(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
         let route = match &allowance.route {
             None => None,
             Some(name) => Some(named::number_of(&plan.traffic, name)? as RouteNumber),
@@ -224,7 +224,7 @@ impl Watch {
             tick_ns: plan.load.interval_ns.max(1),
             timeout_ns: plan.traffic.timeout_ns_max(),
             scheduled_max,
-            bounds: slo.allowances().into_iter().filter_map(|it| WatchedBound::of(it, plan)).collect(),
+            bounds: slo.allowances().into_iter().filter_map(|it| WatchedBound::for_plan(it, plan)).collect(),
             seen: Vec::new(),
             ended: 0,
             first_bad: None,

@@ -4,7 +4,7 @@
 use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
 use plimsoll_analysis::levels::measured;
 use plimsoll_analysis::series::visits_error;
-use plimsoll_analysis::study::{StudyFailure, History, Step, Study};
+use plimsoll_analysis::study::{History, Step, Study, StudyFailure};
 use plimsoll_analysis::{Finding, NoFinding, conclude};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
@@ -299,11 +299,14 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     let varied = found.explanation.varied.as_ref().expect("was tried");
     assert_eq!(varied.steps.iter().map(|step| step.value).collect::<Vec<_>>(), [2.0, 4.0]);
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
-    let last = recorded.trials.iter().rposition(|trial| Intervention::from_tag(&trial.tag).is_some()).expect("a change");
+    let last =
+        recorded.trials.iter().rposition(|trial| Intervention::from_tag(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
     // What somebody gave a flag for is tried in little time, too, with steady loads that are
     // shorter for it.
-    let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else { panic!("an explanation") };
+    let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else {
+        panic!("an explanation")
+    };
     short.varied.clear();
     let recorded = simulator::conduct(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
@@ -346,7 +349,8 @@ fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
     let search = search(20 * SECOND);
     let slo: plimsoll_analysis::Slo = search.slo.parse().expect("a promise");
     let (interventions, flagged, varied) = (Vec::new(), Vec::new(), Vec::new());
-    let asked = ExperimentSpec::Explain(ExplainSpec { search, budget_ns: 120 * SECOND, interventions, flagged, varied });
+    let asked =
+        ExperimentSpec::Explain(ExplainSpec { search, budget_ns: 120 * SECOND, interventions, flagged, varied });
     let recorded = simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, |_| 1.4);
     let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == HoldLevel::Low.tag()).collect();
     assert!(lows.len() > 1, "{} loads", recorded.trials.len());

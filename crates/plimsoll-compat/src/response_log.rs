@@ -10,7 +10,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_wire::tls::TlsParameters;
-use plimsoll_wire::{AnswerTimes, Author, AuthorFactory, WorkerAuthor, Batch, Halt, AuthorAnswer, LostAnswer};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

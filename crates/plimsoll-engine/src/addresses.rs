@@ -1,7 +1,7 @@
 //! Where a worker's next connection goes, and from which local address: every address in turn, from
 //! every source.
 //!
-//! Names may be resolved again while the load lasts ([`Resolved`]): a thread asks, workers look
+//! Names may be resolved again while the load lasts ([`ResolvedAddresses`]): a thread asks, workers look
 //! once a tick whether there is news. Addresses keep their number for the whole run, so that
 //! failures can be counted by it.
 

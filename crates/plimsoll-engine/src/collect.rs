@@ -7,7 +7,7 @@
 
 use plimsoll_model::failed_answer::merge_first;
 use plimsoll_model::{
-    LoadEnd, FailedAnswer, Injector, Interval, Ledger, Plan, PlanRecord, RouteNumber, Run, Schedule, Stop,
+    FailedAnswer, Injector, Interval, Ledger, LoadEnd, Plan, PlanRecord, RouteNumber, Run, Schedule, Stop,
 };
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -255,9 +255,17 @@ mod tests {
         for (after, window_ticks, ending) in [
             (vec![tick(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
             // Both are lost: the first reason counts.
-            (vec![PartReport::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }], 2, LoadEnd::Stopped(why())),
+            (
+                vec![PartReport::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }],
+                2,
+                LoadEnd::Stopped(why()),
+            ),
             // Lost after it was done is not lost.
-            (vec![tick(0, 2, 0, 1), done(0, 10), PartReport::Lost { part: 0, why: why() }], 10, LoadEnd::Stopped(why())),
+            (
+                vec![tick(0, 2, 0, 1), done(0, 10), PartReport::Lost { part: 0, why: why() }],
+                10,
+                LoadEnd::Stopped(why()),
+            ),
         ] {
             let mut collector = Collector::new(plan.record(), injectors.clone(), 2, &Schedule::compile(&plan.load));
             let mut shown = Vec::new();

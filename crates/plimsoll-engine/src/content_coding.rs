@@ -53,7 +53,8 @@ pub enum DecodeError {
 
 impl DecodeError {
     /// All of them, in the order of their numbers.
-    pub const ALL: [DecodeError; 4] = [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::Crowded];
+    pub const ALL: [DecodeError; 4] =
+        [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::Crowded];
 
     /// What is said of it. `bytes_max`: how much is looked at.
     pub fn reason(self, bytes_max: usize) -> String {

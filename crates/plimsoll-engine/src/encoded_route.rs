@@ -231,7 +231,11 @@ struct FilledRequest {
 
 impl FilledRequest {
     /// That of an exchange; there is room for it.
-    fn for_exchange<'a>(all: &'a mut Vec<FilledRequest>, exchange: u32, like: &EncodedRequest) -> &'a mut FilledRequest {
+    fn for_exchange<'a>(
+        all: &'a mut Vec<FilledRequest>,
+        exchange: u32,
+        like: &EncodedRequest,
+    ) -> &'a mut FilledRequest {
         while all.len() <= exchange as usize {
             all.push(FilledRequest { request: like.clone(), is_asked: false, hops: 0, as_get: false });
         }

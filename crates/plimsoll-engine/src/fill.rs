@@ -243,7 +243,14 @@ impl FormValues {
         self.write(&text.0, RequestSection::Body, turn, &mut rng, out);
     }
 
-    fn write(&mut self, pieces: &[FormPiece], within: RequestSection, turn: &FormTurn, rng: &mut Rng, out: &mut String) {
+    fn write(
+        &mut self,
+        pieces: &[FormPiece],
+        within: RequestSection,
+        turn: &FormTurn,
+        rng: &mut Rng,
+        out: &mut String,
+    ) {
         let mut scratch = std::mem::take(&mut self.scratch);
         for piece in pieces {
             match piece {

@@ -13,7 +13,7 @@
 
 mod addresses;
 mod answers;
-mod authored;
+mod author_source;
 mod collect;
 mod connection;
 mod content_coding;
@@ -25,12 +25,13 @@ mod failed;
 mod fill;
 mod job;
 mod json_find;
+mod mix_source;
 mod net;
 mod once;
 mod patterns;
 mod prepared;
 mod recorder;
-mod replayed;
+mod replay_source;
 mod session_source;
 mod sessions;
 #[cfg(test)]
@@ -38,11 +39,10 @@ mod sim;
 mod source;
 mod spin;
 mod users;
-mod weighted;
 mod worker;
 
 pub use answers::crowded_out;
-pub use collect::{Collector, Phase, PartReport, Tick, TickListener};
+pub use collect::{Collector, PartReport, Phase, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
 pub use once::{OneOffAnswer, OneOffRequest};
@@ -85,7 +85,7 @@ impl From<Error> for Failure {
 }
 
 /// The request of a route as the first session would send it. `texts`: of calls' messages, as in
-/// [`Aids`].
+/// [`LoadHelpers`].
 pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> Result<EncodedRequest, Error> {
     Ok(Source::compile(plan)?.translated(plan, texts)?.route(route).request.clone())
 }

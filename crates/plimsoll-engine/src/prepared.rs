@@ -1,5 +1,5 @@
 //! A load of this machine: made ready ([`prepare`]), then run from a given moment on
-//! ([`Prepared::run`]), so that several machines can begin together.
+//! ([`PreparedLoad::run`]), so that several machines can begin together.
 
 use crate::Error;
 use crate::addresses::{Addresses, ResolvedAddresses};

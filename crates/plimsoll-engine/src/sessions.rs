@@ -306,7 +306,10 @@ mod tests {
             UserSessions::new(vec![scenario(1, vec![SessionOp::Once { to: 2 }, ask(7), ask(0)])], 3, 1, false);
         for arrival in 0..3 {
             sessions.begin(arrival, arrival);
-            assert_eq!(sessions.active_session(arrival).map(|session| session.captured[0].clone()), Some(String::new()));
+            assert_eq!(
+                sessions.active_session(arrival).map(|session| session.captured[0].clone()),
+                Some(String::new())
+            );
             assert_eq!(route_sequence(&mut sessions, arrival, &[]).0, [7, 0]);
             sessions.end(arrival);
         }

@@ -7,14 +7,14 @@
 //! requests travel.
 
 use crate::answers::{AnswerText, Miss};
-use crate::authored::AuthorSource;
+use crate::author_source::AuthorSource;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::{FormNames, FormValues};
+use crate::mix_source::MixSource;
 use crate::patterns::PatternCache;
-use crate::replayed::ReplaySource;
+use crate::replay_source::ReplaySource;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
 use crate::users::{LastRequest, UserAction, UserNumbers};
-use crate::weighted::MixSource;
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
@@ -335,7 +335,9 @@ impl Source {
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         match self {
             Source::Single(_) if last.is_none() => UserAction::Send(0),
-            Source::Weighted(weighted) if last.is_none() => weighted.draw(user).map_or(UserAction::End, UserAction::Send),
+            Source::Weighted(weighted) if last.is_none() => {
+                weighted.draw(user).map_or(UserAction::End, UserAction::Send)
+            }
             Source::Sessions(sessions) => sessions.next(user, last),
             Source::Replayed { requests, .. } if last.is_none() => {
                 requests.begin(user);
@@ -395,7 +397,7 @@ impl Source {
 mod tests {
     use super::*;
     use plimsoll_model::data::{Data, Pick};
-    use plimsoll_model::{Curve, RequestList, ListedRequest, ListedTargets, LoadShape, Outcome, ReplayFacts, Request};
+    use plimsoll_model::{Curve, ListedRequest, ListedTargets, LoadShape, Outcome, ReplayFacts, Request, RequestList};
     use plimsoll_wire::h1;
     use std::sync::Arc;
 
@@ -530,8 +532,12 @@ mod tests {
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| ListedRequest { target, route, status };
         let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();
-        plan.traffic.listed =
-            Some(Arc::new(RequestList { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
+        plan.traffic.listed = Some(Arc::new(RequestList {
+            targets: targets.into(),
+            entries,
+            sessions: None,
+            facts: ReplayFacts::default(),
+        }));
         let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe { index: 1, of: 2 }, None);
         for (number, expect) in [(0, "GET /a "), (1, "HEAD /b?c=d "), (2, "GET /b?c=d ")] {
             let UserAction::Send(route) = source.next(number, None) else { panic!("{number}") };

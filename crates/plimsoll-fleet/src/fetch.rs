@@ -17,7 +17,8 @@ use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::bounds::INTERVALS_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    AgentAccount, ExperimentSpec, Experiment, Interval, StartNotes, Purpose, Remark, Run, RunSpec, Schedule, Stop, Tag, Trial, codec,
+    AgentAccount, Experiment, ExperimentSpec, Interval, Purpose, Remark, Run, RunSpec, Schedule, StartNotes, Stop, Tag,
+    Trial, codec,
 };
 use plimsoll_study::recording::environment;
 use plimsoll_sys::{output_file, system_text};

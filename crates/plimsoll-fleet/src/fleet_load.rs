@@ -4,7 +4,7 @@
 //! Not here: how agents were reached (`ssh`), what they say when (`coordinator`), and how parts are
 //! summed (`merge`).
 
-use crate::bus::{BusEvent, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
 use crate::load_record::LoadRecord;
 use crate::merge::Merge;
@@ -14,7 +14,7 @@ use plimsoll_engine::{Phase, Tick, TickListener};
 use plimsoll_model::addresses::reached;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::units::exact_duration;
-use plimsoll_model::{Injector, Interval, AgentLossPolicy, Plan, Run, Schedule, Spin, Stop};
+use plimsoll_model::{AgentLossPolicy, Injector, Interval, Plan, Run, Schedule, Spin, Stop};
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;

@@ -4,7 +4,7 @@
 //!
 //! Not here: the agents' side (`nats_agent`), and run files from what is stored (`fetch`).
 
-use crate::bus::{BusEvent, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
 use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};

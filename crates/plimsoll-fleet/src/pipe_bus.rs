@@ -4,7 +4,7 @@
 //!
 //! Not here: which processes, and what their last words mean (`ssh`).
 
-use crate::bus::{BusEvent, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::frame::GREETING;
 use crate::message::{ToAgent, ToCoordinator};
 use crate::message_stream::{StreamEnd, read_messages};

@@ -14,7 +14,7 @@ use crate::service::system;
 use crate::ssh;
 use crate::task_key::TaskKey;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{FleetTerms, AgentLossPolicy, Plan, Spin, Terms};
+use plimsoll_model::{AgentLossPolicy, FleetTerms, Plan, Spin, Terms};
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::stdio_link::{StdioEvent, StdioLink};
 use crate::task_key::TaskVerifier;
 use plimsoll_engine::{LoadHelpers, prepare_aided};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{LoadEnd, Injector, Interval, Ledger, LoadShape, Plan, Stop, Stripe};
+use plimsoll_model::{Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stop, Stripe};
 use plimsoll_study::capacity::{self, FixedSettings, Limits};
 use plimsoll_study::grpc;
 use plimsoll_sys::clock::monotonic_ns;

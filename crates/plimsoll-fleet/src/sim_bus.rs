@@ -3,7 +3,7 @@
 //! seed. For tests only.
 
 use crate::agent::{Agent, AgentAct};
-use crate::bus::{BusEvent, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::frame::{FleetMessage, decode_alone, encode_alone};
 use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_engine::ArrivalRoutes;

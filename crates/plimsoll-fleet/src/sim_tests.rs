@@ -3,11 +3,13 @@
 
 use crate::bus::Bus;
 use crate::fleet_load::{FleetLoad, FleetOptions};
-use crate::sim_bus::{MS, S, SimBus, MessageFaults, simulated_ticks};
+use crate::sim_bus::{MS, MessageFaults, S, SimBus, simulated_ticks};
 use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::codec::Frame;
 use plimsoll_model::rng::Rng;
-use plimsoll_model::{Arrivals, Curve, LoadEnd, Injector, LoadShape, AgentLossPolicy, Plan, Purpose, Run, Schedule, Spin, Stop};
+use plimsoll_model::{
+    AgentLossPolicy, Arrivals, Curve, Injector, LoadEnd, LoadShape, Plan, Purpose, Run, Schedule, Spin, Stop,
+};
 use plimsoll_model::{Stripe, Tag};
 use plimsoll_study::runner::RemoteLoad;
 use std::ops::ControlFlow;

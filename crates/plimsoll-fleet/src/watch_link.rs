@@ -4,7 +4,7 @@
 //! Not here: who waits for readings (`remote_readings`), and how the agent was started
 //! (`ssh_login`).
 
-use crate::bus::{BusEvent, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, PINGS_FIRST};
 use crate::message::{Hello, ToAgent, ToCoordinator, WatchTask};
 use plimsoll_model::Probes;

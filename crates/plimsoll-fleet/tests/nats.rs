@@ -11,7 +11,7 @@ use plimsoll_fleet::nats_bus::NatsBus;
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::roster::AgentChoice;
 use plimsoll_fleet::{AllowList, BusAccess, FetchedRun, FleetLoad, JoinTerms, fetch, join};
-use plimsoll_model::{Arrivals, Curve, LoadEnd, LoadShape, AgentLossPolicy, Plan, Run, Spin, Stop, codec};
+use plimsoll_model::{AgentLossPolicy, Arrivals, Curve, LoadEnd, LoadShape, Plan, Run, Spin, Stop, codec};
 use plimsoll_study::runner::RemoteLoad;
 use plimsoll_sys::clock::monotonic_ns;
 use std::fs;

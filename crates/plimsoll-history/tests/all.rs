@@ -5,8 +5,8 @@ use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
 use plimsoll_model::codec::{Frame, Header, MAGIC};
 use plimsoll_model::{
-    Arrivals, ExperimentSpec, Curve, Environment, FindSpec, LineSummary, LoadShape, StartNotes, Plan, SourceRevision, StudySummary,
-    Terms,
+    Arrivals, Curve, Environment, ExperimentSpec, FindSpec, LineSummary, LoadShape, Plan, SourceRevision, StartNotes,
+    StudySummary, Terms,
 };
 use std::fs;
 use std::path::{Path, PathBuf};

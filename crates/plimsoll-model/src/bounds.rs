@@ -4,22 +4,22 @@
 //!
 //! Not here: whether the numbers agree with each other.
 
-use crate::asked::{ExperimentSpec, BlocksSpec, FindSpec, Lengths};
 use crate::curve::Curve;
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
 use crate::intervention::{Intervention, VARIED_MAX};
 use crate::load::{Arrivals, Load, LoadShape};
-use crate::measures::{Figure, Held, Unit};
+use crate::measures::{Figure, FigureRef, Unit};
 use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
 use crate::retry::RETRIES_MAX;
 use crate::run::Run;
 use crate::session::TIMES_MAX;
+use crate::spec::{BlocksSpec, ExperimentSpec, FindSpec, Lengths};
 use crate::terms::{RedactedText, Terms};
-use crate::traffic::{SetupTeardown, Choice, OneOffRoute, Traffic};
+use crate::traffic::{Choice, OneOffRoute, SetupTeardown, Traffic};
 use crate::units::TIME_NS_MAX;
 
 /// Most intervals of one load: 11 days of tenths of a second, 115 days of seconds.
@@ -273,16 +273,16 @@ impl Unit {
     }
 }
 
-fn is_held(figure: &Figure, held: Held<SparseHistogram>) -> bool {
+fn is_held(figure: &Figure, held: FigureRef<SparseHistogram>) -> bool {
     match held {
-        Held::Count(count) => count <= figure.unit.most(),
-        Held::Times(times) => is_bounded(times),
-        Held::Tally(tally) => tally.iter().all(|(_, count)| count <= COUNT_MAX),
-        Held::Ledger(ledger) => {
+        FigureRef::Count(count) => count <= figure.unit.most(),
+        FigureRef::Times(times) => is_bounded(times),
+        FigureRef::Tally(tally) => tally.iter().all(|(_, count)| count <= COUNT_MAX),
+        FigureRef::Ledger(ledger) => {
             let counts = [ledger.scheduled, ledger.succeeded, ledger.unsent, ledger.in_flight];
             counts.into_iter().chain(ledger.failed).all(|count| count <= COUNT_MAX)
         }
-        Held::Workers(workers) => {
+        FigureRef::Workers(workers) => {
             workers.iter().all(|time| is_time(time.work_ns) && is_time(time.cpu_ns) && is_time(time.wall_ns))
         }
     }
@@ -290,8 +290,12 @@ fn is_held(figure: &Figure, held: Held<SparseHistogram>) -> bool {
 
 impl Interval {
     pub(crate) fn is_bounded(&self) -> bool {
-        self.load.held().all(|(figure, held)| is_held(figure, held))
-            && self.routes.iter().flat_map(|(_, route)| route.held()).all(|(figure, held)| is_held(figure, held))
+        self.load.figure_values().all(|(figure, held)| is_held(figure, held))
+            && self
+                .routes
+                .iter()
+                .flat_map(|(_, route)| route.figure_values())
+                .all(|(figure, held)| is_held(figure, held))
     }
 }
 

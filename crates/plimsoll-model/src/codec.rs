@@ -11,7 +11,6 @@
 //! and writing of files is for those who have files: this module turns values into bytes and back.
 
 use crate::agent_account::AgentAccount;
-use crate::asked::ExperimentSpec;
 use crate::bounds::{INJECTORS_MAX, is_moment};
 use crate::failed_answer::{FailedAnswer, KINDS_MAX};
 use crate::injector::Injector;
@@ -22,8 +21,9 @@ use crate::plan::Tag;
 use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
 use crate::record::PlanRecord;
-use crate::run::{LoadEnd, Environment, Experiment, StartNotes, Remark, Run, Trial};
+use crate::run::{Environment, Experiment, LoadEnd, Remark, Run, StartNotes, Trial};
 use crate::sampled::SampledFunctions;
+use crate::spec::ExperimentSpec;
 use crate::study_summary::StudySummary;
 use crate::tagged::Reader;
 use crate::terms::{RedactedText, Terms};

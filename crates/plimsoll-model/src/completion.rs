@@ -4,17 +4,17 @@
 //!
 //! Not here: what is left out ([`Plan::record`], [`Terms::record`]), flags, files.
 
-use crate::asked::ExperimentSpec;
+use crate::arrival_times::ArrivalTimes;
 use crate::carriage::ConnectionPlan;
-use crate::given::ArrivalTimes;
 use crate::grpc::GrpcCall;
 use crate::load::LoadShape;
 use crate::plan::Plan;
 use crate::record::{ConnectionPlanRecord, PlanRecord, RouteRecord, TlsRecord};
 use crate::redact::{self, REDACTED, Redact};
+use crate::spec::ExperimentSpec;
 use crate::terms::{BodyFrom, RedactedText, TargetTerms, Terms, TextKind};
 use crate::tls::TlsSpec;
-use crate::traffic::{SetupTeardown, Origin, Request, Route, Traffic};
+use crate::traffic::{Origin, Request, Route, SetupTeardown, Traffic};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 
@@ -153,10 +153,14 @@ impl PlanRecord {
         let mut missing = Vec::new();
         for route in &self.traffic.routes {
             if route.target_withheld {
-                missing.push(MissingInput { kind: TextKind::Url, was: format!("{}{}", self.traffic.origin, route.target) });
+                missing.push(MissingInput {
+                    kind: TextKind::Url,
+                    was: format!("{}{}", self.traffic.origin, route.target),
+                });
             }
-            missing
-                .extend(route.headers_missing().map(|name| MissingInput { kind: TextKind::Header, was: name.to_owned() }));
+            missing.extend(
+                route.headers_missing().map(|name| MissingInput { kind: TextKind::Header, was: name.to_owned() }),
+            );
             if route.body_bytes > 0 {
                 missing.push(MissingInput { kind: TextKind::Body, was: route.body_text() });
             }

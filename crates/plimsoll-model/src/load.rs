@@ -4,8 +4,8 @@
 //! Not here: how a level changes over time ([`crate::curve`]), what is asked ([`crate::traffic`]),
 //! the moments that follow ([`crate::schedule`]).
 
+use crate::arrival_times::ArrivalTimes;
 use crate::curve::Curve;
-use crate::given::ArrivalTimes;
 use serde::{Deserialize, Serialize};
 
 /// How arrivals of an open load are spaced.

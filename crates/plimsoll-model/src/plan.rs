@@ -2,10 +2,10 @@
 //! outside to be carried out, by one machine or by several; what each of them brings is its own
 //! ([`crate::injector`]).
 
+use crate::arrival_times::ArrivalTimes;
 use crate::carriage::ConnectionPlan;
-use crate::given::ArrivalTimes;
-use crate::listed::{RequestList, ListedRequest};
 use crate::load::{Arrivals, Load, LoadShape};
+use crate::request_list::{ListedRequest, RequestList};
 use crate::traffic::{Origin, Request, Route, Traffic};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// The plan as it is carried out: where its arrivals are drawn from a log
-    /// ([`Arrivals::Replayed`]), with the moments and requests that are drawn. `None` where there
+    /// ([`Arrivals::ReplaySource`]), with the moments and requests that are drawn. `None` where there
     /// is nothing to draw from.
     pub fn drawn(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {
@@ -145,8 +145,8 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::curve::Curve;
-    use crate::drawn::ListedSessions;
-    use crate::listed::{ListedTargets, ReplayFacts};
+    use crate::request_list::{ListedTargets, ReplayFacts};
+    use crate::session_draws::ListedSessions;
     use crate::traffic::Choice;
     use crate::units::SECOND;
 

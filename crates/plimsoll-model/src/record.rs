@@ -9,11 +9,11 @@ use crate::data::{Data, Pick};
 #[cfg(doc)]
 use crate::grpc::GrpcCall;
 use crate::grpc::{GrpcStatus, GrpcStatusSet};
-use crate::listed::{RequestList, RequestListRecord};
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::plan_bytes::{around_bytes, asked_bytes, program_bytes};
 use crate::redact::{self, Redact};
+use crate::request_list::{RequestList, RequestListRecord};
 use crate::retry::again_label;
 use crate::session::Scenario;
 use crate::template::target_shown;
@@ -143,28 +143,28 @@ fn is_none_followed(hops: &u8) -> bool {
 /// How a load's connections are opened and closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionPlanRecord {
-    /// See [`Carriage::addresses`]; with those found during the load.
+    /// See [`ConnectionPlan::addresses`]; with those found during the load.
     pub addresses: Vec<SocketAddr>,
     /// What is kept of the path of the unix socket.
     pub unix: Option<String>,
     /// Whether something of it was left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_withheld: bool,
-    /// See [`Carriage::resolve`].
+    /// See [`ConnectionPlan::resolve`].
     pub resolve: Option<ResolveSpec>,
-    /// See [`Carriage::tls`].
+    /// See [`ConnectionPlan::tls`].
     pub tls: Option<TlsRecord>,
-    /// See [`Carriage::http`].
+    /// See [`ConnectionPlan::http`].
     #[serde(default)]
     pub http: HttpChoice,
-    /// See [`Carriage::streams_max`].
+    /// See [`ConnectionPlan::streams_max`].
     #[serde(default = "one")]
     pub streams_max: u32,
-    /// See [`Carriage::keep_alive`].
+    /// See [`ConnectionPlan::keep_alive`].
     pub keep_alive: bool,
-    /// See [`Carriage::close_reset`].
+    /// See [`ConnectionPlan::close_reset`].
     pub close_reset: bool,
-    /// See [`Carriage::connections_max`].
+    /// See [`ConnectionPlan::connections_max`].
     pub connections_max: u32,
 }
 

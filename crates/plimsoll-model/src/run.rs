@@ -1,7 +1,6 @@
 //! Everything that one load did ([`Run`]), and an experiment made of such loads ([`Experiment`]).
 
 use crate::agent_account::AgentAccount;
-use crate::asked::ExperimentSpec;
 use crate::failed_answer::{FailedAnswer, merge_first};
 use crate::histogram::Histogram;
 use crate::injector::Injector;
@@ -11,6 +10,7 @@ use crate::measures::{LoadFigures, RouteFigures};
 use crate::plan::Tag;
 use crate::probes::Probes;
 use crate::record::PlanRecord;
+use crate::spec::ExperimentSpec;
 use crate::terms::{RedactedText, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -366,7 +366,7 @@ pub enum LoadSkipReason {
 /// One profile of the target that was to be taken under a load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileRecord {
-    /// Of which load or side, and which of several ([`crate::Asked::profile_name`]).
+    /// Of which load or side, and which of several ([`crate::ExperimentSpec::profile_name`]).
     pub tag: Tag,
     /// `cpu`, `heap`, ...
     pub kind: String,

@@ -428,8 +428,8 @@ impl Iterator for ArrivalCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrival_times::ArrivalTimes;
     use crate::curve::Curve;
-    use crate::given::ArrivalTimes;
     use crate::units::SECOND;
     use proptest::prelude::*;
 

@@ -726,7 +726,9 @@ fn served<T, U, E>(
 ) -> Result<EndpointChoice<U>, E> {
     Ok(match at {
         EndpointChoice::ByTarget => EndpointChoice::ByTarget,
-        EndpointChoice::At(urls) => EndpointChoice::At(urls.iter().map(|url| each(kind, url)).collect::<Result<_, E>>()?),
+        EndpointChoice::At(urls) => {
+            EndpointChoice::At(urls.iter().map(|url| each(kind, url)).collect::<Result<_, E>>()?)
+        }
     })
 }
 

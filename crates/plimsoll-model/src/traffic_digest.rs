@@ -1,14 +1,14 @@
-//! A digest of what was asked, and how ([`Asked::traffic_digest`]): runs with another one must not
+//! A digest of what was asked, and how ([`ExperimentSpec::traffic_digest`]): runs with another one must not
 //! be compared.
 //!
 //! Where it was asked is not in it: a service that moved to another address is the same service.
 //! Neither is a seed, since another draw of the same traffic is the same question. It is made of a
 //! record, as files have it, so that a file of before has the same.
 
-use crate::asked::ExperimentSpec;
 use crate::load::LoadShape;
 use crate::record::{PlanRecord, TrafficRecord};
 use crate::redact::digest;
+use crate::spec::ExperimentSpec;
 use serde::Serialize;
 
 /// What the digest of one plan is made of.

@@ -1,7 +1,7 @@
 //! From what is to be carried out to its record and back: nothing is lost but secrets, and those
 //! are asked for; what is not the same is refused.
 
-use plimsoll_model::completion::{FromFile, RerunUrl, Incomplete, RerunInputs, complete, missing, targets};
+use plimsoll_model::completion::{FromFile, Incomplete, RerunInputs, RerunUrl, complete, missing, targets};
 use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::*;
@@ -71,7 +71,13 @@ fn texts(given: &[(TextKind, &str)]) -> RerunInputs {
 }
 
 /// What is recorded, what is missing of it, and that it is whole again with `given`.
-fn comes_back(name: &str, asked: &ExperimentSpec<Plan>, terms: &Terms<String>, given: RerunInputs, expect: &[TextKind]) {
+fn comes_back(
+    name: &str,
+    asked: &ExperimentSpec<Plan>,
+    terms: &Terms<String>,
+    given: RerunInputs,
+    expect: &[TextKind],
+) {
     let (record, recorded) = (asked.record(), terms.record());
     let json = format!(
         "{}{}",
@@ -109,7 +115,8 @@ fn what_is_recorded_comes_back() {
     comes_back("request", &secret, &with_body, given.clone(), &kinds);
     // The path of a file that is no secret is kept, and the file read again.
     let file = Terms { body: Some(BodyFrom::File("/tmp/order.json".to_owned())), ..with_body.clone() };
-    let from_file = RerunInputs { body: Some((BodyFrom::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
+    let from_file =
+        RerunInputs { body: Some((BodyFrom::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
     comes_back("file", &secret, &file, from_file, &kinds[..4]);
     let mut unix = plan("/", &[], "");
     unix.carriage.unix = Some(format!("/run/{CANARY}"));
@@ -206,12 +213,21 @@ fn what_is_not_the_same_is_refused() {
     let plain = run(plan("/", &[("Accept", "a/b")], ""));
     let hidden = run(plan(secret, &[("X-Any", "s3cret")], "four"));
     let header = |name: &str| vec![header(name, "x")];
-    let good =
-        RerunInputs { urls: [url(secret)].into(), headers: header("X-Any"), body: body("four"), ..RerunInputs::default() };
+    let good = RerunInputs {
+        urls: [url(secret)].into(),
+        headers: header("X-Any"),
+        body: body("four"),
+        ..RerunInputs::default()
+    };
     let urls = |all: &[RerunUrl]| all.iter().cloned().collect::<VecDeque<_>>();
     let elsewhere = RerunUrl { origin: Origin { scheme: "http".into(), host: "i".into(), port: 80 }, ..url(secret) };
     for (name, asked, given, expect) in [
-        ("a target for none", &plain, RerunInputs { urls: urls(&[url("/")]), ..RerunInputs::default() }, "Superfluous(Url)"),
+        (
+            "a target for none",
+            &plain,
+            RerunInputs { urls: urls(&[url("/")]), ..RerunInputs::default() },
+            "Superfluous(Url)",
+        ),
         (
             "a header for none",
             &plain,
@@ -227,7 +243,12 @@ fn what_is_not_the_same_is_refused() {
             RerunInputs { urls: urls(&[url("/x?token=abc")]), ..good.clone() },
             "Differs(Missing { kind: Url",
         ),
-        ("another host", &hidden, RerunInputs { urls: urls(&[elsewhere]), ..good.clone() }, "Differs(Missing { kind: Url"),
+        (
+            "another host",
+            &hidden,
+            RerunInputs { urls: urls(&[elsewhere]), ..good.clone() },
+            "Differs(Missing { kind: Url",
+        ),
         ("no secret", &hidden, RerunInputs { urls: urls(&[url("/")]), ..good.clone() }, "Differs(Missing { kind: Url"),
         ("another header", &hidden, RerunInputs { headers: header("Y"), ..good.clone() }, "Missing"),
         (

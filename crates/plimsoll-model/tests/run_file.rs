@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
 use plimsoll_model::codec::{self, FileError, Frame};
-use plimsoll_model::measures::HeldMut;
+use plimsoll_model::measures::FigureMut;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::*;
 use proptest::prelude::*;
@@ -18,15 +18,15 @@ fn histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
 }
 
 /// A random value of whatever kind; nothing of it, as often as not.
-fn fill(held: HeldMut<SparseHistogram>, rng: &mut Rng) {
+fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
     if rng.below(2) == 0 {
         return;
     }
     match held {
-        HeldMut::Count(count) => *count = rng.below(1_000) * (1 + (rng.below(4) << 20)),
-        HeldMut::Times(times) => *times = histogram(rng, 20),
-        HeldMut::Tally(tally) => (0..rng.below(4)).for_each(|_| tally.add(rng.below(600) as u16, 1 + rng.below(9))),
-        HeldMut::Ledger(ledger) => {
+        FigureMut::Count(count) => *count = rng.below(1_000) * (1 + (rng.below(4) << 20)),
+        FigureMut::Times(times) => *times = histogram(rng, 20),
+        FigureMut::Tally(tally) => (0..rng.below(4)).for_each(|_| tally.add(rng.below(600) as u16, 1 + rng.below(9))),
+        FigureMut::Ledger(ledger) => {
             *ledger = Ledger {
                 scheduled: rng.below(1000),
                 succeeded: rng.below(1000),
@@ -35,7 +35,7 @@ fn fill(held: HeldMut<SparseHistogram>, rng: &mut Rng) {
                 in_flight: rng.below(5),
             };
         }
-        HeldMut::Workers(workers) => {
+        FigureMut::Workers(workers) => {
             let time =
                 |worker| WorkerTime { worker, work_ns: rng.below(99), cpu_ns: rng.below(99), wall_ns: rng.below(99) };
             *workers = [0, 1, 5].map(time).into_iter().collect();
@@ -46,10 +46,10 @@ fn fill(held: HeldMut<SparseHistogram>, rng: &mut Rng) {
 /// A random interval, by the table of measures: whoever adds a figure there has it tested here.
 fn interval(rng: &mut Rng) -> Interval {
     let mut interval = Interval::default();
-    interval.load.held_mut().for_each(|(_, held)| fill(held, rng));
+    interval.load.figure_values_mut().for_each(|(_, held)| fill(held, rng));
     for route in [0, 1, 7, 300] {
         if rng.below(2) == 0 {
-            interval.routes.of_mut(route).held_mut().for_each(|(_, held)| fill(held, rng));
+            interval.routes.of_mut(route).figure_values_mut().for_each(|(_, held)| fill(held, rng));
         }
     }
     interval
@@ -194,7 +194,12 @@ fn asked(seed: u64) -> ExperimentSpec {
     };
     match seed % 7 {
         0 => ExperimentSpec::Run(RunSpec { plan, stop_if: Some("errors>5%".into()), profiles }),
-        1 => ExperimentSpec::Sweep(SweepSpec { base: plan, levels: vec![1, 2], lengths: Lengths::Budget(9), warmup_ns: 3 }),
+        1 => ExperimentSpec::Sweep(SweepSpec {
+            base: plan,
+            levels: vec![1, 2],
+            lengths: Lengths::Budget(9),
+            warmup_ns: 3,
+        }),
         2 => ExperimentSpec::Find(search),
         4 => ExperimentSpec::Explain(ExplainSpec {
             search,
@@ -248,7 +253,10 @@ fn experiment(seed: u64) -> Experiment {
         noted: StartNotes { warnings: vec!["slow".into()], fitted: vec!["2 threads".into()] },
         trials,
         remarks: vec![
-            Remark::Unheld { tag: Tag::for_purpose(Purpose::Level), reason: LoadSkipReason::Machine("open files".into()) },
+            Remark::Unheld {
+                tag: Tag::for_purpose(Purpose::Level),
+                reason: LoadSkipReason::Machine("open files".into()),
+            },
             Remark::Broken { reason: "B died".into() },
             a_profile(Ok("x.18c.a1.cpu.pb.gz".into())),
             a_profile(Err("it answers 404".into())),

@@ -80,7 +80,7 @@ impl CpuLimit {
     }
 
     /// That of the group that limits a process, with the group's folder.
-    pub fn of(pid: u32) -> Option<(PathBuf, CpuLimit)> {
+    pub fn for_process(pid: u32) -> Option<(PathBuf, CpuLimit)> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folder = cgroup::folders(&text, Path::new(ROOT)).cpu?;
         Some((folder.clone(), CpuLimit::open(&Some(folder))))

@@ -183,7 +183,7 @@ impl Downstream {
             }
             if self.groups.len() < GROUPS_MAX
                 && self.groups.values().all(|(other, _)| *other != name)
-                && let Some((folder, limit)) = CpuLimit::of(pid)
+                && let Some((folder, limit)) = CpuLimit::for_process(pid)
             {
                 self.groups.entry(folder).or_insert((name, limit));
             }

@@ -107,7 +107,12 @@ impl FetchError {
 ///
 /// # Errors
 /// [`FetchError`] of the last address, with the address in its text.
-pub fn fetch(target: &FetchTarget, path: &str, timeout: Duration, left: &ByteBudget) -> Result<FetchResponse, FetchError> {
+pub fn fetch(
+    target: &FetchTarget,
+    path: &str,
+    timeout: Duration,
+    left: &ByteBudget,
+) -> Result<FetchResponse, FetchError> {
     let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
         return Err(FetchError::other("needs plain HTTP: fetch it with another program and give the file"));

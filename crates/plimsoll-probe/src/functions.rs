@@ -6,7 +6,7 @@
 use super::probe::Probe;
 use super::server::Tables;
 use super::sink::{Extent, Seldom, Sink};
-use plimsoll_model::{SampledStack, SampleInterval, foreign};
+use plimsoll_model::{SampleInterval, SampledStack, foreign};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbers_in;
 use plimsoll_sys::sampling::{self, CpuSampler, PERIOD_NS, SamplingRecord};

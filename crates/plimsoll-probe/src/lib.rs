@@ -128,7 +128,11 @@ struct WatchSite {
 impl Watcher {
     /// Begins to watch what was asked for: the process that listens on the target's address, or
     /// what is named. `None` where nothing is wanted. What is named must be there.
-    pub fn begin(terms: &ProbesTerms<String>, watched: &WatchTarget, effort: Effort) -> Result<Option<Watcher>, Failure> {
+    pub fn begin(
+        terms: &ProbesTerms<String>,
+        watched: &WatchTarget,
+        effort: Effort,
+    ) -> Result<Option<Watcher>, Failure> {
         if terms.none {
             return Ok(None);
         }
@@ -180,7 +184,8 @@ impl Watcher {
 
     fn start(site: WatchSite, metrics: Option<Metrics>, effort: Effort, together: u32) -> Result<Watcher, Failure> {
         let live = LiveServer::unseen();
-        let shared = Arc::new(WatcherChannel { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
+        let shared =
+            Arc::new(WatcherChannel { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();
         let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
         {

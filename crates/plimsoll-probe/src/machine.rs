@@ -150,7 +150,11 @@ impl MachineRecorder {
     /// `port`: of the target, if it is on this machine.
     pub fn new(local: bool, port: Option<u16>) -> MachineRecorder {
         let downstream = port.filter(|_| local).map(Downstream::new);
-        MachineRecorder { machine: MachineProbe::new(local), downstream, sink: Sink::new(monotonic_ns(), Effort::Little) }
+        MachineRecorder {
+            machine: MachineProbe::new(local),
+            downstream,
+            sink: Sink::new(monotonic_ns(), Effort::Little),
+        }
     }
 
     /// Reads now; `edge`: at an edge of the load. `server`: the clocks of its processes, if they

@@ -5,12 +5,12 @@
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
 use super::sink::Sink;
-use crate::fetch::{ByteBudget, FetchTarget, FetchResponse, fetch};
+use crate::fetch::{ByteBudget, FetchResponse, FetchTarget, fetch};
 use crate::watched::WatchTarget;
 use plimsoll_model::Failure;
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::terms::ProbesTerms;
-use plimsoll_model::{Plan, SeriesKind, EndpointChoice};
+use plimsoll_model::{EndpointChoice, Plan, SeriesKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -408,7 +408,8 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
                 on_the_way: 0,
             };
             let carried = socket.segments_sent.zip(socket.bytes_received);
-            let carried = carried.map(|(segments_sent, bytes_received)| LifetimeTraffic { segments_sent, bytes_received });
+            let carried =
+                carried.map(|(segments_sent, bytes_received)| LifetimeTraffic { segments_sent, bytes_received });
             let (inode, peer) = (socket.inode, PeerAddress::Address(socket.remote));
             found.push((socket.local, OwnConnection { inode, peer, traffic: Some(traffic), carried }));
         }

@@ -138,8 +138,9 @@ impl Report {
 
     /// Adds labelled values.
     pub fn facts(&mut self, facts: Vec<(&str, String)>) -> &mut Self {
-        self.blocks
-            .push(ReportBlock::Facts(facts.into_iter().map(|(label, value)| (visible_text(label), visible_text(value))).collect()));
+        self.blocks.push(ReportBlock::Facts(
+            facts.into_iter().map(|(label, value)| (visible_text(label), visible_text(value))).collect(),
+        ));
         self
     }
 

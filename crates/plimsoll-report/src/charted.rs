@@ -3,7 +3,7 @@
 //! kind of experiment shows some.
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, Panel, NamedSearch, Theme, heading};
+use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
 use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
 use crate::format::{bytes, count, date, duration, rate, share};
 use crate::prove::{ProveContext, block_rows, compared_load, ladder_report, prove_report, rung_rows};
@@ -244,7 +244,12 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
 }
 
 /// The page of one load.
-pub(crate) fn run_page(experiment: &Experiment, context: &RunContext, found: &RunFinding, around: &PageContext) -> Report {
+pub(crate) fn run_page(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &RunFinding,
+    around: &PageContext,
+) -> Report {
     let RunFinding { trial, summary, routes, server } = found;
     let mut charts = Report::default();
     load_charts(&mut charts, &trial.run, summary);
@@ -282,7 +287,7 @@ pub(crate) fn find_page(
     report.table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
     if let Some(trial) = at_the_line(experiment, findings) {
         report.heading("The load line, seen closely");
-        load_charts(&mut report, &trial.run, &Summary::of(&trial.run));
+        load_charts(&mut report, &trial.run, &Summary::from_run(&trial.run));
         report.append(watched(&trial.run));
     }
     let climb: Vec<Level> = experiment

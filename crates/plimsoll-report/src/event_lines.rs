@@ -160,7 +160,7 @@ pub fn tick(
 
 /// A load that ended: its figures, and what the study makes of it.
 pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> String {
-    let summary = Summary::of(&trial.run);
+    let summary = Summary::from_run(&trial.run);
     let search = match study {
         Study::Find(search) => Some(&**search),
         Study::Explain(explain) => Some(&explain.search),
@@ -180,7 +180,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
         response_time_ns: EventTimesFields { p50: response.p50_ns, p99: response.p99_ns, max: response.max_ns },
         generator_limited: summary.generator.limited,
         interference_cores: summary.others.cores,
-        trial: outcome.map(|outcome| TrialFields::of(outcome, &trial.run)),
+        trial: outcome.map(|outcome| TrialFields::new(outcome, &trial.run)),
         load_line_rps: outcome.and(search).map(|search| search.so_far(elapsed_ns).into()),
         elapsed_s: elapsed_ns as f64 / 1e9,
     })

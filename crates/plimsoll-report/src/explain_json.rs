@@ -7,7 +7,9 @@ use crate::remedy::spelled;
 use crate::run::RunContext;
 use crate::sampled::SampledFields;
 use crate::server::ServerFields;
-use plimsoll_analysis::explain::{Explanation, InterventionReport, LikelyCause, SignalRow, VariedSetting, VariedStep, InFlightBreakdown};
+use plimsoll_analysis::explain::{
+    Explanation, InFlightBreakdown, InterventionReport, LikelyCause, SignalRow, VariedSetting, VariedStep,
+};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_analysis::{Assessment, StopReason};
@@ -51,8 +53,11 @@ enum FunctionsFields<'a> {
 }
 
 /// Profiles of the server's without what functions cost tell less than samples.
-fn functions<'a>(explanation: &'a Explanation, profiles: Option<&'a Assessment<Profiles>>) -> Option<FunctionsFields<'a>> {
-    let served = |profiles: &'a Assessment<Profiles>| FunctionsFields::Served(ProfilesFields::of(profiles));
+fn functions<'a>(
+    explanation: &'a Explanation,
+    profiles: Option<&'a Assessment<Profiles>>,
+) -> Option<FunctionsFields<'a>> {
+    let served = |profiles: &'a Assessment<Profiles>| FunctionsFields::Served(ProfilesFields::new(profiles));
     let whole = profiles.filter(|profiles| profiles.open().1.comparison.is_some());
     let sampled = || Some(FunctionsFields::Sampled(SampledFields::new(explanation.functions.as_ref()?)));
     whole.map(served).or_else(sampled).or_else(|| profiles.map(served))
@@ -184,7 +189,7 @@ pub(crate) fn explain(
     let Explanation { ruled_out, predicted, demands, load_line_rps, .. } = explanation;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     value(&ExplainDocument {
-        frame: FrameFields::of("plimsoll.explain/2", experiment, Some(made)),
+        frame: FrameFields::new("plimsoll.explain/2", experiment, Some(made)),
         warnings,
         cause: explanation.cause.word(),
         causes: explanation.causes.iter().map(CauseFields::from).collect(),

@@ -6,7 +6,9 @@ use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
 use crate::document::value;
 use crate::format::{change, count, date, duration, rate, share};
-use plimsoll_analysis::history::{GateFinding, GateVerdict, HistoryLane, HistoryRun, LaneChange, LaneOrder, ConcurrentChanges};
+use plimsoll_analysis::history::{
+    ConcurrentChanges, GateFinding, GateVerdict, HistoryLane, HistoryRun, LaneChange, LaneOrder,
+};
 use plimsoll_model::shell;
 use serde::Serialize;
 use serde_json::Value;

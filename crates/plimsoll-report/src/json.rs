@@ -17,7 +17,8 @@ use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
 use plimsoll_analysis::find::{self, SloBreakKind};
 use plimsoll_analysis::finding::{
-    Bottleneck, InstanceEstimate, PlannedLoad, RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel, held_by,
+    Bottleneck, InstanceEstimate, PlannedLoad, RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel,
+    held_by,
 };
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
@@ -26,9 +27,9 @@ use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_analysis::{
     Assessment, Doubts, FailedKind, Interference, RouteSummary, ServerView, StopReason, Summary, TrialOutcome, fleet,
 };
-use plimsoll_model::measures::{Figure, Held, Key, Kind};
+use plimsoll_model::measures::{Figure, FigureRef, Key, Kind};
 use plimsoll_model::{
-    CallFault, LoadEnd, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, MachineLimits, PlanRecord,
+    CallFault, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadEnd, LoadShape, MachineLimits, PlanRecord,
     RequestFailure, Run, SourceRevision, Tally, TlsFailure, Trial,
 };
 use serde::{Serialize, Serializer};
@@ -112,7 +113,7 @@ impl<'a> LoadSetupFields<'a> {
 
 impl<'a> FrameFields<'a> {
     /// Of an experiment.
-    pub(crate) fn of(
+    pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
         made: Option<LoadSetupFields<'a>>,
@@ -237,18 +238,18 @@ struct CountedFields<'a>(&'a Summary);
 impl Serialize for CountedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let summary = self.0;
-        let held = summary.whole.held().chain(summary.load.held());
+        let held = summary.whole.figure_values().chain(summary.load.figure_values());
         let named = held.filter_map(|(figure, held)| Some((figure.json?, figure, held)));
         serializer.collect_map(named.map(|(name, figure, held)| (name, counted(summary, figure, held))))
     }
 }
 
 /// The value of a figure of the table of measures.
-fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
+fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
     match held {
-        Held::Count(count) => count.into(),
-        Held::Times(times) => value(&DistributionFields::from(times)),
-        Held::Tally(tally) => {
+        FigureRef::Count(count) => count.into(),
+        FigureRef::Times(times) => value(&DistributionFields::from(times)),
+        FigureRef::Tally(tally) => {
             let text = |key: u16| match figure.kind {
                 Kind::Tally(Key::SystemError) => system_text(key),
                 Kind::Tally(Key::Address) => summary.address(key).to_owned(),
@@ -263,8 +264,8 @@ fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
             };
             value(&KeyedCounts(tally, text))
         }
-        Held::Ledger(ledger) => value(&LedgerFields::from(ledger)),
-        Held::Workers(workers) => workers.len().into(),
+        FigureRef::Ledger(ledger) => value(&LedgerFields::from(ledger)),
+        FigureRef::Workers(workers) => workers.len().into(),
     }
 }
 
@@ -376,7 +377,7 @@ struct StageFields {
 }
 
 impl StageFields {
-    fn of(load: &LoadShape, stage: &StageFigures) -> StageFields {
+    fn new(load: &LoadShape, stage: &StageFigures) -> StageFields {
         let closed = matches!(load, LoadShape::Closed { .. });
         StageFields {
             from_users: closed.then_some(stage.from),
@@ -471,17 +472,17 @@ pub(crate) fn run(
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
     value(&RunDocument {
-        frame: FrameFields::of("plimsoll.run/1", experiment, Some(LoadSetupFields::new(plan, context.injectors))),
+        frame: FrameFields::new("plimsoll.run/1", experiment, Some(LoadSetupFields::new(plan, context.injectors))),
         warnings,
         load: load_text(plan),
         figures: LoadFields::from(summary),
         failed_answers: failed_answers(&summary.failed_answers),
-        stages: summary.stages.iter().map(|stage| StageFields::of(&plan.load.shape, stage)).collect(),
+        stages: summary.stages.iter().map(|stage| StageFields::new(&plan.load.shape, stage)).collect(),
         routes: found.routes.iter().map(RouteFields::from).collect(),
         replay: replay::fields(plan, summary),
         fitted: context.setup,
         server: ServerFields::new(&found.server),
-        profiles: profiles.map(ProfilesFields::of),
+        profiles: profiles.map(ProfilesFields::new),
     })
 }
 
@@ -543,7 +544,7 @@ struct VisitFields {
 }
 
 impl VisitFields {
-    fn from_summary((visit, rps): (&&Trial, f64)) -> VisitFields {
+    fn from_visit((visit, rps): (&&Trial, f64)) -> VisitFields {
         let others = Interference::from_run(&visit.run);
         VisitFields {
             start_s: visit.start_ns as f64 / 1e9,
@@ -565,7 +566,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     concurrency,
                     throughput_error: *error,
                     throughput_error_of: error.map(|_| if *replicated { "visits" } else { "run" }),
-                    visits: load.visits.iter().zip(load.rates()).map(VisitFields::from_summary).collect(),
+                    visits: load.visits.iter().zip(load.rates()).map(VisitFields::from_visit).collect(),
                     server: ServerFields::new(&ServerView {
                         used: load.server_use(),
                         from: None,
@@ -583,7 +584,7 @@ pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[S
     let first = experiment.trials.first().map(|trial| &trial.run);
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     value(&SweepDocument {
-        frame: FrameFields::of(
+        frame: FrameFields::new(
             "plimsoll.sweep/1",
             experiment,
             first.map(|run| LoadSetupFields::new(&run.plan, &run.injectors)),
@@ -755,7 +756,7 @@ pub(crate) struct TrialFields {
 
 impl TrialFields {
     /// Of a trial, and of the load that it judges.
-    pub(crate) fn of(trial: &TrialOutcome, run: &Run) -> TrialFields {
+    pub(crate) fn new(trial: &TrialOutcome, run: &Run) -> TrialFields {
         // All machines of a load come from the same addresses.
         let injector = run.injectors.first();
         TrialFields {
@@ -790,7 +791,11 @@ pub(crate) fn find(
     let findings = &found.findings;
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     value(&FindDocument {
-        frame: FrameFields::of("plimsoll.find/1", experiment, Some(LoadSetupFields::new(context.plan, context.injectors))),
+        frame: FrameFields::new(
+            "plimsoll.find/1",
+            experiment,
+            Some(LoadSetupFields::new(context.plan, context.injectors)),
+        ),
         warnings,
         others: InterferenceFields::from(&findings.others),
         load_line_rps: findings.load_line_rps.into(),
@@ -826,7 +831,7 @@ pub(crate) fn find(
             .trials
             .iter()
             .zip(&found.server.runs)
-            .map(|(trial, run)| TrialFields::of(trial, run))
+            .map(|(trial, run)| TrialFields::new(trial, run))
             .collect(),
         stopped_by: findings.stopped_by,
         seen_s: findings.seen_s,
@@ -838,11 +843,8 @@ pub(crate) fn find(
             p99_ns,
             held,
         }),
-        needed: found.needed.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| InstanceEstimateFields {
-            rate_rps,
-            instances,
-            instances_min,
-            cores,
+        needed: found.needed.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
+            InstanceEstimateFields { rate_rps, instances, instances_min, cores }
         }),
         soak: found.soak.as_ref().map(|soak| SoakFields {
             rate_rps: soak.rate_rps,
@@ -853,10 +855,14 @@ pub(crate) fn find(
             text: soak.text(),
             void_pieces: soak.void_pieces,
         }),
-        held_by: held_by(found).map(|Bottleneck { cause, subject, how }| BottleneckFields { name: cause.word(), subject, how }),
+        held_by: held_by(found).map(|Bottleneck { cause, subject, how }| BottleneckFields {
+            name: cause.word(),
+            subject,
+            how,
+        }),
         elapsed_s: findings.elapsed_s,
         fitted: context.setup,
         server: ServerFields::new(&found.server),
-        profiles: profiles.map(ProfilesFields::of),
+        profiles: profiles.map(ProfilesFields::new),
     })
 }

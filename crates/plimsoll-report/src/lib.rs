@@ -41,12 +41,12 @@ mod progress;
 mod prove;
 mod prove_json;
 mod replay;
+mod result_view;
 mod run;
 mod sampled;
 mod screen;
 mod searches;
 mod server;
-mod shown;
 mod sweep;
 mod tabular;
 mod traffic_check;
@@ -67,11 +67,11 @@ pub use prove::{
     prove_standing,
 };
 pub use remedy::spelled;
+pub use result_view::ResultView;
 pub use run::load_text;
 pub use screen::{COLUMNS_MAX, LINES_MAX};
 pub use searches::{SearchSide, SearchTarget, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;
-pub use shown::ResultView;
 pub use sweep::{RouteDat, dat_by_route, dat_line, sweep_header, sweep_lengths, sweep_row};
 pub use traffic_check::{CheckedRequest, TrafficCheck, check_text};
 pub use traffic_json::traffic_document;

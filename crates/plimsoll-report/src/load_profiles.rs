@@ -204,7 +204,7 @@ pub(crate) struct ProfilesFields<'a> {
 
 impl<'a> ProfilesFields<'a> {
     /// What these profiles say.
-    pub(crate) fn of(profiles: &'a Assessment<Profiles>) -> ProfilesFields<'a> {
+    pub(crate) fn new(profiles: &'a Assessment<Profiles>) -> ProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         let names = profiles.level_names();
         let level = |((level, name), requests): ((&ProfiledTrial, &'a str), &f64)| {
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn the_document_holds_all() {
         let caught = caught();
-        let document = value(&ProfilesFields::of(&caught));
+        let document = value(&ProfilesFields::new(&caught));
         assert_eq!(document["levels"]["line"]["goodput_rps"], json!({ "with": 99.0, "without": 100.0 }));
         assert_eq!(document["levels"]["line"]["files"]["cpu"], "x.line.cpu.pb.gz");
         assert_eq!(document["top"][0]["function"], "m");

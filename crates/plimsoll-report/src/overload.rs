@@ -10,7 +10,7 @@ use crate::json::{FrameFields, LoadSetupFields};
 use crate::run::{RunContext, target_text};
 use crate::server::{ServerFields, add_server};
 use plimsoll_analysis::finding::OverloadFinding;
-use plimsoll_analysis::overload::{OverloadSecond, OverloadStep, OverloadVerdict, OverloadResult, RefusalCounts};
+use plimsoll_analysis::overload::{OverloadResult, OverloadSecond, OverloadStep, OverloadVerdict, RefusalCounts};
 use plimsoll_model::{Experiment, PlanRecord};
 use serde::Serialize;
 use serde_json::Value;
@@ -206,7 +206,7 @@ pub(crate) fn overload_document(
     let OverloadFinding { slo, retries, overloaded, against, server, .. } = found;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     value(&OverloadDocument {
-        frame: FrameFields::of("plimsoll.overload/1", experiment, Some(made)),
+        frame: FrameFields::new("plimsoll.overload/1", experiment, Some(made)),
         warnings,
         line_rps: overloaded.line_rps,
         slo,

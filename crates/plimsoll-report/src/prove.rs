@@ -10,11 +10,11 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::MeasuredBlocks;
 use plimsoll_analysis::prove::rules::{NoEffect, requests_needed};
 use plimsoll_analysis::prove::{
-    Block, MeasureComparison, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, ProveVerdict, Reason, RouteComparison,
-    RouteMeasure, Rules, Rung, InterimEstimate, arm_name,
+    Block, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, Ladder, MeasureComparison, Proof,
+    ProveVerdict, Reason, RouteComparison, RouteMeasure, Rules, Rung, arm_name,
 };
 use plimsoll_analysis::study::StudyFailure;
-use plimsoll_model::{ExperimentSpec, Experiment, PlanRecord};
+use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
 
 /// What stands around the figures of a comparison.
 #[derive(Debug, Clone, Copy)]

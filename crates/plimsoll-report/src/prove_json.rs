@@ -3,15 +3,15 @@
 
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
-use crate::json::{FrameFields, LoadSetupFields, InterferenceFields};
+use crate::json::{FrameFields, InterferenceFields, LoadSetupFields};
 use crate::prove::{ProveContext, length_ns, prove_answer};
 use crate::prove_profiles::ProveProfilesFields;
 use crate::remedy::spelled;
 use crate::run::load_text;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
 use plimsoll_analysis::prove::{
-    Block, MeasureComparison, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Reason, RouteComparison, RouteMeasure, Rung,
-    InterimEstimate, Success, arm_name,
+    Block, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Reading, Reason,
+    RouteComparison, RouteMeasure, Rung, Success, arm_name,
 };
 use plimsoll_analysis::taken_profiles::ProveProfiles;
 use plimsoll_analysis::{Assessment, FailedKind};
@@ -127,7 +127,7 @@ impl<'a> ComparisonFields<'a> {
         let ProveContext { experiment, measured } = context;
         let made = LoadSetupFields::new(measured.plan, &experiment.environment.injectors);
         ComparisonFields {
-            frame: FrameFields::of(schema, experiment, Some(made)),
+            frame: FrameFields::new(schema, experiment, Some(made)),
             others: InterferenceFields::from(&measured.others),
             warnings,
             failed_answers: failed_answers(kinds),

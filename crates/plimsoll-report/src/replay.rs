@@ -6,7 +6,7 @@
 use crate::format::{count, share};
 use plimsoll_analysis::find::{LoadLine, LogRate};
 use plimsoll_analysis::{Findings, Summary};
-use plimsoll_model::{RequestListRecord, PlanRecord, ReplayFacts};
+use plimsoll_model::{PlanRecord, ReplayFacts, RequestListRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

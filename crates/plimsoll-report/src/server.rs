@@ -155,13 +155,13 @@ impl<'a> ServerFields<'a> {
             reason: view.used.as_ref().err().cloned(),
             probes_cpu_share: view.watched().then(|| around.cost_share()),
             unseen: around.unseen,
-            probes: view.readings().into_iter().map(|(name, readings)| ProbeFields::of(name, readings)).collect(),
+            probes: view.readings().into_iter().map(|(name, readings)| ProbeFields::new(name, readings)).collect(),
         }
     }
 }
 
 impl<'a> ProbeFields<'a> {
-    fn of(name: &'a str, readings: SeriesReadings<'a>) -> ProbeFields<'a> {
+    fn new(name: &'a str, readings: SeriesReadings<'a>) -> ProbeFields<'a> {
         let SeriesReadings { unit, samples, gaps, reasons, values } = readings;
         let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
         let (min, max) = (values.iter().copied().reduce(f64::min), values.iter().copied().reduce(f64::max));

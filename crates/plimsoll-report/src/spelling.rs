@@ -9,8 +9,9 @@ use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
 use plimsoll_model::units::{SECOND, exact_duration};
 use plimsoll_model::{
-    Arrivals, ExperimentSpec, BlocksSpec, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape,
-    OnInconclusive, AgentLossPolicy, PlanRecord, Redact, RedactedText, RouteRecord, EndpointChoice, Spin, StatusSet, Terms,
+    AgentLossPolicy, Arrivals, BlocksSpec, BodyFrom, Criterion, EndpointChoice, ExperimentSpec, GrpcStatusSet,
+    HttpChoice, Lengths, Load, LoadShape, OnInconclusive, PlanRecord, Redact, RedactedText, RouteRecord, Spin,
+    StatusSet, Terms,
 };
 use plimsoll_traffic::target_url::default_port;
 
@@ -321,7 +322,9 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
         ExperimentSpec::Find(find) => find.arrivals,
         ExperimentSpec::Explain(explain) => explain.search.arrivals,
         ExperimentSpec::Overload(overload) => overload.search.arrivals,
-        ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals),
+        ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => {
+            asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals)
+        }
     };
     // Each is spelled where it is not the default: random for a search, even for any other load.
     let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));

@@ -299,7 +299,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Purpose, Run, Tag, Trial, LoadSkipReason};
+    use plimsoll_model::{Curve, Interval, LoadShape, LoadSkipReason, Plan, Purpose, Run, Tag, Trial};
 
     /// A level on which so many requests a second succeeded.
     fn load(concurrency: u64, rps: u64) -> Trial {
@@ -336,7 +336,7 @@ mod tests {
             let loads: Vec<Trial> = loads.into_iter().map(|(users, rps)| load(users, rps)).collect();
             let mut levels: Vec<SweepLevel> = loads.iter().filter_map(SweepLevel::measured).collect();
             levels.push(SweepLevel::unheld(64, &LoadSkipReason::NoTime));
-            assert_eq!(sweep_answer(&SweepFinding::of(levels)), expect);
+            assert_eq!(sweep_answer(&SweepFinding::from_levels(levels)), expect);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Not here: its document (`traffic_json`).
 
 use crate::block::{Report, Tone};
-use crate::chart::{AxisUnit, Heading, Line, AxisQuantity, Panel, Theme, curve_chart, time_chart};
+use crate::chart::{AxisQuantity, AxisUnit, Heading, Line, Panel, Theme, curve_chart, time_chart};
 use crate::format;
 use crate::profile::name_text;
 use crate::remedy::spelled;

@@ -10,7 +10,7 @@ use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
 use plimsoll_analysis::series::{Heat, IntervalFigures};
 use plimsoll_analysis::slo::LatencyBound;
-use plimsoll_analysis::{Doubts, OfferedLoad, Interference, Sentence, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, Interference, OfferedLoad, Sentence, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{Arrivals, Purpose, Tally, TimeMeasure};
 use plimsoll_report::chart::*;

@@ -1,8 +1,10 @@
 //! wrk's contract as a table: a script, what answers it hears, and what it is to ask. No sockets:
 //! who looks up and connects is made up here.
 
-use plimsoll_script::{Dialect, HungFunction, HookName, Program, Reach, Script, ScriptError, ScriptFigures, ScriptSummary};
-use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, AuthorAnswer};
+use plimsoll_script::{
+    Dialect, HookName, HungFunction, Program, Reach, Script, ScriptError, ScriptFigures, ScriptSummary,
+};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, Halt};
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -66,7 +66,8 @@ impl Base {
             }
             (None, []) => return Err(Failure::usage("there is no request to send")),
         }
-        let fixed = FixedSettings { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
+        let fixed =
+            FixedSettings { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
         Ok(Base { plan, injector, local, allow_public: terms.public, fixed })
     }
 

@@ -160,7 +160,10 @@ pub fn variants(
 }
 
 /// Those of `wanted` that can be made: their plan is there, or they need none of their own.
-pub fn possible_interventions(wanted: &[Intervention], variants: &BTreeMap<Intervention, Variant>) -> Vec<Intervention> {
+pub fn possible_interventions(
+    wanted: &[Intervention],
+    variants: &BTreeMap<Intervention, Variant>,
+) -> Vec<Intervention> {
     use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
     let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
     // A part of the answer that the server is known to give says what a HEAD could.
@@ -297,8 +300,10 @@ mod tests {
 
     #[test]
     fn one_thing_is_changed() {
-        let (plan, terms) =
-            (plan(), terms_with_changes(ChangeTerms { identities: vec!["x-api-key: two".into()], ..ChangeTerms::default() }));
+        let (plan, terms) = (
+            plan(),
+            terms_with_changes(ChangeTerms { identities: vec!["x-api-key: two".into()], ..ChangeTerms::default() }),
+        );
         let reference = changed(Intervention::Reference, &plan, &terms).expect("a plan").plan;
         let route = &reference.traffic.routes[0];
         assert_eq!((route.request.target.as_str(), route.request.headers.len()), (NOWHERE, 1));
@@ -336,7 +341,9 @@ mod tests {
             plan.traffic.routes[0].request.body = body.as_bytes().to_vec();
             plan
         };
-        let with_body = |text: &str| terms_with_changes(ChangeTerms { other_body: Some(text.to_owned()), ..ChangeTerms::default() });
+        let with_body = |text: &str| {
+            terms_with_changes(ChangeTerms { other_body: Some(text.to_owned()), ..ChangeTerms::default() })
+        };
         let (plan, terms) = (posting("12345"), with_body("1234567"));
         let offered = |plan: &Plan, terms: &Terms<String>| {
             let all = possible(plan, terms).expect("understood");
@@ -429,7 +436,8 @@ mod tests {
 
     #[test]
     fn a_reference_is_on_the_same_server() {
-        let at = |text: &str| terms_with_changes(ChangeTerms { reference: Some(text.to_owned()), ..ChangeTerms::default() });
+        let at =
+            |text: &str| terms_with_changes(ChangeTerms { reference: Some(text.to_owned()), ..ChangeTerms::default() });
         for (text, expect) in [("/ping", "/ping"), ("http://h/ping?x=1", "/ping?x=1")] {
             assert_eq!(reference(&plan(), &at(text)).expect(text), expect);
         }

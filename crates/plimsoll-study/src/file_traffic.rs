@@ -7,8 +7,8 @@ use crate::traffic_file;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::MixTerms;
 use plimsoll_model::{
-    ConnectionPlan, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Route, StatusSet,
-    Traffic,
+    ConnectionPlan, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Route,
+    StatusSet, Traffic,
 };
 use plimsoll_traffic::file::{RequestDefaults, TrafficFile};
 use plimsoll_traffic::target_url::Url;

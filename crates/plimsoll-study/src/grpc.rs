@@ -179,7 +179,9 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Re
         let answer = call(plan, path, content, until);
         if Instant::now() >= until {
             let seconds = PATIENCE_WHOLE.as_secs();
-            return Err(ReflectionFailure::Other(format!("the server's reflection did not describe it within {seconds} s")));
+            return Err(ReflectionFailure::Other(format!(
+                "the server's reflection did not describe it within {seconds} s"
+            )));
         }
         let CallEnd { ended, is_said, http_status, heard } = answer.map_err(ReflectionFailure::Unreached)?;
         match ended {

@@ -7,11 +7,11 @@ use crate::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_analysis::format;
 use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
 use plimsoll_analysis::study::profiling::level_tag;
-use plimsoll_analysis::taken_profiles::{StoredProfile, KindSum, KindSums, Profiles};
-use plimsoll_analysis::{Doubt, DoubtKind, Assessment, Doubts, Sentence, Summary};
+use plimsoll_analysis::taken_profiles::{KindSum, KindSums, Profiles, StoredProfile};
+use plimsoll_analysis::{Assessment, Doubt, DoubtKind, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{LoadEnd, Experiment, ProfileRecord, Purpose, Run, Tag};
+use plimsoll_model::{Experiment, LoadEnd, ProfileRecord, Purpose, Run, Tag};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
     let stretches = Stretches::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
-    let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::of(&trial.run, &stretches)).collect();
+    let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::from_run(&trial.run, &stretches)).collect();
     if levels.is_empty() && experiment.profiles().next().is_none() {
         return None;
     }
@@ -115,7 +115,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
 
 /// What speaks against the figures of a level.
 fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
-    let generator = Summary::of(run).generator;
+    let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {
         (DoubtKind::Ended, Sentence::from(format!("{name}: profiling ended early: {}", format::stop(stop))))
     } else if generator.limited {

@@ -5,14 +5,16 @@
 
 use crate::fields::header;
 use crate::file_traffic::push_authorization;
-use crate::logs::{Counts, LogSource, LogReading, Logs};
+use crate::logs::{Counts, LogReading, LogSource, Logs};
 use crate::output::note;
 use plimsoll_analysis::format;
 use plimsoll_model::completion::FromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
 use plimsoll_model::{Redact, ReplayFacts};
-use plimsoll_traffic::replay::{LogRequests, RequestCollector, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
+use plimsoll_traffic::replay::{
+    LogRequests, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector,
+};
 use plimsoll_traffic::target_url::Url;
 use regex::Regex;
 use std::path::PathBuf;

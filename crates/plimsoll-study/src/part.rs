@@ -16,7 +16,7 @@ use crate::{grpc, self_process};
 use plimsoll_engine::{LoadHelpers, prepare_aided};
 use plimsoll_model::codec::{Frame, MAGIC};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{LoadEnd, Injector, Plan, Purpose, Remark, Stop, Stripe, Tag};
+use plimsoll_model::{Injector, LoadEnd, Plan, Purpose, Remark, Stop, Stripe, Tag};
 use plimsoll_sys::process;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};

@@ -144,7 +144,7 @@ impl Endpoint {
             base => base.to_owned(),
         };
         let shown = format!("{}{}", origin(url), redact::path(&base));
-        Ok(Endpoint { target, base, redact_query, bytes_left: ByteBudget::new(SENT_BYTES_MAX) })
+        Ok(Endpoint { target, base, shown, bytes_left: ByteBudget::new(SENT_BYTES_MAX) })
     }
 
     /// The usual base on the server that is the target of a load, which may want the same

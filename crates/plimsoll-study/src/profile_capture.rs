@@ -16,7 +16,7 @@ use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
-use plimsoll_model::{ArmIndex, LoadEnd, Plan, ProfileRecord, ProfilesSpec, Remark, EndpointChoice, Stop, Tag, Terms};
+use plimsoll_model::{ArmIndex, EndpointChoice, LoadEnd, Plan, ProfileRecord, ProfilesSpec, Remark, Stop, Tag, Terms};
 use plimsoll_probe::fetch::awaited;
 use plimsoll_sys::system_text;
 use std::io::Write;

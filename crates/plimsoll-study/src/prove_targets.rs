@@ -13,10 +13,10 @@ use crate::runner::builds::BuildTarget;
 use crate::script_run::{ScriptRun, shared};
 use plimsoll_analysis::Sentence;
 use plimsoll_analysis::prove::arm_name;
-use plimsoll_analysis::prove::past::{ProcessAge, pasts_differ};
+use plimsoll_analysis::prove::process_age::{ProcessAge, pasts_differ};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
-use plimsoll_model::{Arm, Criterion, HttpChoice, Plan, EndpointChoice, Terms};
+use plimsoll_model::{Arm, Criterion, EndpointChoice, HttpChoice, Plan, Terms};
 use plimsoll_probe::{Finder, FoundServer};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
@@ -109,7 +109,9 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
     };
     let [a, b] = match served {
         EndpointChoice::ByTarget => [of_target(a, 0), of_target(b, 1)],
-        EndpointChoice::At(urls) => [urls.first(), urls.last()].map(|url| Endpoint::resolve(url.map_or("", |url| url), public)),
+        EndpointChoice::At(urls) => {
+            [urls.first(), urls.last()].map(|url| Endpoint::resolve(url.map_or("", |url| url), public))
+        }
     };
     let endpoints = [a.map_err(flagged)?, b.map_err(flagged)?];
     let fresh = targets.iter().any(|target| target.command.is_some());

@@ -3,7 +3,7 @@
 //!
 //! Not here: how a command line is spelled ([`SpellCommand`]), and who drives loads (`runner`).
 
-use crate::runner::{LoadOutcome, TickProbes, Runner};
+use crate::runner::{LoadOutcome, Runner, TickProbes};
 use crate::source_revision;
 use plimsoll_analysis::conclude;
 use plimsoll_analysis::history::study_summary;
@@ -11,8 +11,8 @@ use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    ExperimentSpec, Environment, Experiment, Injector, Interval, MachineLimits, StartNotes, PlanRecord, Probes, Purpose, RedactedText,
-    Remark, Run, SampledFunctions, Stop, Tag, Terms, Trial,
+    Environment, Experiment, ExperimentSpec, Injector, Interval, MachineLimits, PlanRecord, Probes, Purpose,
+    RedactedText, Remark, Run, SampledFunctions, StartNotes, Stop, Tag, Terms, Trial,
 };
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;

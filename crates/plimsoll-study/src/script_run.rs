@@ -108,8 +108,9 @@ impl ScriptRun {
         // Whoever names a URL of another tool has that tool's contract.
         let may_exit = url.is_some();
         let url = url.map_or_else(|| url_of(plan), str::to_owned);
-        let mut program = Program::of_url(&url)
-            .ok_or_else(|| Failure::usage(format!("'{}' is not a URL", plimsoll_traffic::target_url::redact_query(&url))))?;
+        let mut program = Program::of_url(&url).ok_or_else(|| {
+            Failure::usage(format!("'{}' is not a URL", plimsoll_traffic::target_url::redact_query(&url)))
+        })?;
         program.name.clone_from(file);
         program.may_exit = may_exit;
         program.text = (!file.is_empty()).then_some(text);

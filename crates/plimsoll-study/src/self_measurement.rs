@@ -4,10 +4,10 @@
 //! Not here: whether that suffices (`plimsoll_analysis::fitness`).
 
 use crate::base::Base;
-use crate::runner::{TickProbes, Runner, ThisMachine, Unready};
+use crate::runner::{Runner, ThisMachine, TickProbes, Unready};
 use crate::subject::Helper;
 use plimsoll_analysis::Summary;
-use plimsoll_analysis::study::{TrialPlan, StopRule};
+use plimsoll_analysis::study::{StopRule, TrialPlan};
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::machine_facts::SelfMeasurement;
@@ -86,7 +86,7 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     if signal::interrupted() {
         return Err(Failure::start("interrupted"));
     }
-    let summary = Summary::of(&driven.run);
+    let summary = Summary::from_run(&driven.run);
     match summary.whole.ledger.succeeded {
         0 => Err(Failure::start(format!("the reference server at {origin} completed no request"))),
         _ => Ok(summary),

@@ -8,7 +8,7 @@ use crate::connecting::tls_refused;
 use plimsoll_engine::{OneOffAnswer, OneOffRequest};
 use plimsoll_model::failed_answer::KEPT_BYTES;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{SetupTeardown, FailedAnswer, Injector, OneOffRoute, Plan};
+use plimsoll_model::{FailedAnswer, Injector, OneOffRoute, Plan, SetupTeardown};
 use plimsoll_probe::client::{AskError, Question};
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::EncodedRequest;

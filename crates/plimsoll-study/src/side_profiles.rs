@@ -5,7 +5,7 @@
 use crate::load_profiles::read_kept;
 use plimsoll_analysis::profile::{PeriodFigures, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
 use plimsoll_analysis::taken_profiles::ProveProfiles;
-use plimsoll_analysis::{DoubtKind, Assessment, Doubts, Sentence, Summary};
+use plimsoll_analysis::{Assessment, DoubtKind, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
@@ -36,9 +36,11 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
             continue;
         };
         rate = rate.max(trial.run.plan.load.shape.curve().max());
-        let meanwhile =
-            PeriodFigures::from_run(&trial.run, &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)]);
-        let Summary { generator, requests_each, .. } = Summary::of(&trial.run);
+        let meanwhile = PeriodFigures::from_run(
+            &trial.run,
+            &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)],
+        );
+        let Summary { generator, requests_each, .. } = Summary::from_run(&trial.run);
         if generator.limited {
             late.push(name.clone());
             limit = limit.or(generator.reason);

@@ -10,12 +10,12 @@
 
 use crate::recording::Recording;
 use crate::runner::{Runner, Unready};
-use plimsoll_analysis::study::{StudyFailure, History, Step, Study, TrialPlan};
+use plimsoll_analysis::study::{History, Step, Study, StudyFailure, TrialPlan};
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{
-    ExperimentSpec, LoadEnd, Experiment, Intervention, ProfileRecord, Purpose, Remark, Stop, Tag, Trial, LoadSkipReason,
+    Experiment, ExperimentSpec, Intervention, LoadEnd, LoadSkipReason, ProfileRecord, Purpose, Remark, Stop, Tag, Trial,
 };
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
@@ -315,12 +315,12 @@ fn is_an_experiment(tag: &Tag) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::{LoadOutcome, TickProbes, TickHandler};
+    use crate::runner::{LoadOutcome, TickHandler, TickProbes};
     use plimsoll_analysis::study::profiling::level_tag;
     use plimsoll_engine::Phase;
     use plimsoll_model::{Arm, ArmIndex, Arrivals, BlocksSpec, Criterion, Curve, Lengths};
     use plimsoll_model::{
-        Injector, Interval, LoadShape, StartNotes, Plan, PlanRecord, ProfilesSpec, ProveSpec, Run, RunSpec, SweepSpec,
+        Injector, Interval, LoadShape, Plan, PlanRecord, ProfilesSpec, ProveSpec, Run, RunSpec, StartNotes, SweepSpec,
         Terms,
     };
     use std::cell::RefCell;
@@ -444,9 +444,10 @@ mod tests {
 
     #[test]
     fn a_condition_ends_a_load_and_is_recorded() {
-        for (stop_if, expect) in
-            [("goodput<1", LoadEnd::Finished), ("goodput<5000", LoadEnd::Stopped(Stop::Condition("goodput<5000".into())))]
-        {
+        for (stop_if, expect) in [
+            ("goodput<1", LoadEnd::Finished),
+            ("goodput<5000", LoadEnd::Stopped(Stop::Condition("goodput<5000".into()))),
+        ] {
             let mut runner = simulated();
             let asked = ExperimentSpec::Run(RunSpec { plan: plan(), stop_if: Some(stop_if.into()), profiles: None });
             let (experiment, outcome, told) = carried_out(asked, &mut runner);
@@ -548,7 +549,8 @@ mod tests {
             blocks_max: Some(2),
             answers_may_differ: false,
         };
-        let asked = ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
+        let asked =
+            ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
         let (experiment, outcome, _) = carried_out(asked.clone(), &mut simulated());
         let blocks = experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
         assert_eq!((outcome, blocks.count()), (Ok(()), 4));

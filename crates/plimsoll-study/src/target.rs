@@ -68,7 +68,10 @@ fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 /// Reads the value of --connect-to.
 pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let bad = || {
-        Failure::usage(format!("--connect-to: '{}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080", redact_query(text)))
+        Failure::usage(format!(
+            "--connect-to: '{}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080",
+            redact_query(text)
+        ))
     };
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;

@@ -6,7 +6,7 @@ use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::traffic::{Origin, StatusSet};
 use plimsoll_model::{Curve, Route, Traffic};
-use plimsoll_traffic::file::{RequestDefaults, FileContext, TrafficFile, TrafficFileError, TrafficFormat};
+use plimsoll_traffic::file::{FileContext, RequestDefaults, TrafficFile, TrafficFileError, TrafficFormat};
 use proptest::prelude::*;
 
 /// A world with one file.

@@ -659,7 +659,8 @@ fn what_is_beyond_a_limit_is_left_out() {
         |count| format!("\"event\":[{{\"listen\":\"test\",\"script\":{{\"exec\":[{}]}}}}]", listed(count, &line));
     let collection = format!("{{\"item\":[{{\"name\":\"i\",{},\"request\":\"http://h/\"}}]}}", event(5_100));
     let made = postman(&collection).expect("a file");
-    let is_noted = |made: &ImportResult, part: &str| made.left_out.iter().filter(|left| left.text.contains(part)).count();
+    let is_noted =
+        |made: &ImportResult, part: &str| made.left_out.iter().filter(|left| left.text.contains(part)).count();
     assert_eq!(is_noted(&made, "a scenario captures 5000 names"), 100);
     let entry = |n: usize| {
         format!(

@@ -1,9 +1,9 @@
 //! From lines of a log to a load: what is asked, when, what is left out, and that nothing makes it
 //! panic.
 
-use plimsoll_model::{RequestList, Origin, Redact, StatusSet, Traffic};
+use plimsoll_model::{Origin, Redact, RequestList, StatusSet, Traffic};
 use plimsoll_traffic::logs::{Format, LineRoom, find_format};
-use plimsoll_traffic::replay::{RequestCollector, Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
+use plimsoll_traffic::replay::{Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use proptest::prelude::*;
 
 const S: u64 = 1_000_000_000;

@@ -21,7 +21,7 @@ pub mod redirect;
 mod request;
 pub mod tls;
 
-pub use author::{AnswerTimes, Author, AuthorFactory, WorkerAuthor, Batch, Halt, AuthorAnswer, LostAnswer};
+pub use author::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
 pub use conn::{Conn, ReceivedBytes};
 pub use error::{EndError, ExchangeError, ProtocolError};
 pub use fact::{ExchangeNumber, Fact, Piece};

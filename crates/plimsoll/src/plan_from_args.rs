@@ -17,9 +17,9 @@ use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, ConnectionPlan, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnInconclusive,
-    AgentLossPolicy, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, EndpointChoice, StatusSet, Terms, TlsSpec, Traffic,
-    WatchTerms, completion, redact,
+    AddressRange, AgentLossPolicy, Arrivals, ConnectionPlan, Curve, EndpointChoice, FleetTerms, GrpcStatusSet,
+    HttpChoice, Load, LoadShape, OnInconclusive, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, StatusSet,
+    Terms, TlsSpec, Traffic, WatchTerms, completion, redact,
 };
 use plimsoll_study::fields::{body, header};
 use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};

@@ -64,7 +64,7 @@ impl FinishedLoad for MeasuredRun {
     }
 
     fn generator_limited(&self) -> bool {
-        Summary::of(self.run()).generator.limited
+        Summary::from_run(self.run()).generator.limited
     }
 
     fn results(&self) -> Result<PrintResults<'_>, Failure> {

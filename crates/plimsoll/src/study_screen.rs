@@ -10,7 +10,7 @@ use plimsoll_analysis::study::blocks::BlocksStatus;
 use plimsoll_analysis::study::explain::HoldLevel;
 use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
 use plimsoll_analysis::study::search::planned_tag;
-use plimsoll_analysis::study::{StudyFailure, Search, Study, TrialPlan};
+use plimsoll_analysis::study::{Search, Study, StudyFailure, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, Lengths, Purpose, Trial};

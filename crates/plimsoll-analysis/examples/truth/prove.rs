@@ -229,7 +229,8 @@ impl World {
             if rng.next_f64() < disturbed {
                 ln += (0.6 + 0.35 * rng.next_f64()).ln();
             }
-            let mut seen = Interference { cores: Some(0.02), machine_cores: 2.0, span_ns: 700_000_000, ..Interference::default() };
+            let mut seen =
+                Interference { cores: Some(0.02), machine_cores: 2.0, span_ns: 700_000_000, ..Interference::default() };
             if rng.next_f64() < others {
                 ln += (0.4 + 0.55 * rng.next_f64()).ln();
                 seen = Interference {

@@ -9,7 +9,7 @@ use super::thresholds::{
     AS_FAST, CLEARLY_MORE, FAILS, FELT, FEW, FULL, FULL_IDLE, KEPT_UP, MOST, NEARLY_FULL, ONE_CORE, PART, RISEN,
     SEVERAL, SLOWER, SPARE_IDLE, THROTTLED, USED_UP, WAKING_NS,
 };
-use crate::find::{SloBreakKind, Findings, StopReason};
+use crate::find::{Findings, SloBreakKind, StopReason};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::series_table as table;

@@ -1,5 +1,5 @@
 //! Which functions of the server cost how much a request, at a low load and at the line, by what
-//! the kernel's clock caught of it ([`FunctionsSeen`]).
+//! the kernel's clock caught of it ([`FunctionObservation`]).
 //!
 //! Not here: profiles that the server takes of itself, and how it looks.
 
@@ -43,7 +43,7 @@ impl FunctionObservation {
         let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
         let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
         let seen = |levels: [(&'static str, Option<&Run>, &LoadSignals); 2]| {
-            levels.into_iter().find_map(|(name, run, sight)| Some((name, SideSamples::of(run?, sight)?)))
+            levels.into_iter().find_map(|(name, run, sight)| Some((name, SideSamples::from_run(run?, sight)?)))
         };
         let costs = seen(first).zip(seen(second)).and_then(|((low_name, low), (high_name, high))| {
             let basis = Basis::Requests { before: low.requests, after: high.requests };
@@ -91,7 +91,7 @@ struct SideSamples {
 }
 
 impl SideSamples {
-    fn of(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
+    fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
         // What a request takes in all is known better than by samples: these divide it. Where time
         // in the kernel is not in them, that is not so.

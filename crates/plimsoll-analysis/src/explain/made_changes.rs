@@ -1,4 +1,4 @@
-//! What changes that were made say: what became of what succeeds ([`MadeChanges::effects`]), for
+//! What changes that were made say: what became of what succeeds ([`InterventionOutcomes::effects`]), for
 //! which causes that speaks, and against which.
 //!
 //! The first and the last load are made without a change; how far they lie apart is the noise that
@@ -13,7 +13,7 @@ use super::predictions::Effect;
 use super::signals::{LoadSignals, Signal};
 use crate::format;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
-use plimsoll_model::{LoadEnd, Intervention, Run, Stage, Stop};
+use plimsoll_model::{Intervention, LoadEnd, Run, Stage, Stop};
 use serde::{Deserialize, Serialize};
 
 /// One change, and what became of it.
@@ -348,7 +348,8 @@ impl InterventionOutcome {
     fn moved(&self, posterior: &Posterior, is_so: impl Fn(f64) -> bool) -> Vec<Cause> {
         let Some(effect) = self.effect else { return Vec::new() };
         let standing = at_stake(posterior);
-        let given = |it: &CauseProbability| it.candidate.card.predicts.for_intervention(self.intervention).probability(effect);
+        let given =
+            |it: &CauseProbability| it.candidate.card.predicts.for_intervention(self.intervention).probability(effect);
         // One that stands alone is held against what is known of nothing.
         let weights = standing.iter().map(|it| it.probability).sum::<f64>() + posterior.unknown;
         let known: f64 = standing.iter().map(|it| it.probability * given(it)).sum();

@@ -33,15 +33,15 @@ pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionObservation};
 pub use interventions::ServerConcurrency;
 pub use made_changes::{ExperimentLoads, InterventionOutcome, InterventionOutcomes};
-pub use places::{PlaceShare, RequestPlace, InFlightBreakdown};
+pub use places::{InFlightBreakdown, PlaceShare, RequestPlace};
 pub use posterior::{Answers, Posterior};
 pub use predictions::Effect;
 pub use signals::{LoadSignals, Signal, shown_value};
 pub use vary::{VariedSetting, VariedStep};
 
-use crate::doubts::{DoubtKind, Assessment, Doubts};
+use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::find::{Findings, LoadLine};
-use crate::others::Interference;
+use crate::interference::Interference;
 use crate::sentence::Sentence;
 use features::Feature;
 use likelihoods::Likelihoods;
@@ -141,7 +141,7 @@ pub struct Explanation {
 
 /// The probabilities of the causes before anything is changed.
 pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
-    Posterior::of(&Contrast::from_loads(findings, loads), &[])
+    Posterior::from_contrast(&Contrast::from_loads(findings, loads), &[])
 }
 
 /// Explains what a search found by these loads and experiments, with what speaks against that
@@ -259,7 +259,9 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
     };
     let changed = |it: &CauseProbability| {
         let denied = changes.0.iter().find(|made| {
-            let given = made.effect.map(|effect| it.candidate.card.predicts.for_intervention(made.intervention).probability(effect));
+            let given = made
+                .effect
+                .map(|effect| it.candidate.card.predicts.for_intervention(made.intervention).probability(effect));
             given.is_some_and(|given| given <= FEW)
         })?;
         let predicted = it.candidate.card.predicts.for_intervention(denied.intervention).text(denied.intervention);

@@ -79,7 +79,7 @@ const UNKNOWN_PRIOR: f64 = 0.1;
 
 impl Posterior {
     /// That of a case with these effects of interventions.
-    pub fn of(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
+    pub fn from_contrast(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
         Posterior::compute(Likelihoods::fitted(), &Answers::from_contrast(case), effects)
     }
 

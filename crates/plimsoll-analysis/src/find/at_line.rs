@@ -1,4 +1,4 @@
-//! What the server used at the load line that a search found ([`AtLine`]).
+//! What the server used at the load line that a search found ([`ServerUseAtLine`]).
 
 use super::findings::Findings;
 use crate::judge::Verdict;

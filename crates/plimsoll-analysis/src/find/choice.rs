@@ -5,13 +5,13 @@
 use super::belief::{HIGH, LOW};
 use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
 use super::era::Era;
-use super::gone::TargetLoss;
 use super::line_so_far::LineEstimate;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::peak;
 use super::plans::{Planner, cost_ns, round_rate};
 use super::quota::QuotaEstimate;
 use super::so_far::SearchState;
+use super::target_loss::TargetLoss;
 use super::terms::{Measure, StopReason, limited, near_line};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;

@@ -1,4 +1,4 @@
-//! Requests that fail, or are answered late, whatever the load ([`Failing`]), as by a server that
+//! Requests that fail, or are answered late, whatever the load ([`ConstantFailure`]), as by a server that
 //! leaves one in two hundred without an answer, or asks somebody who is gone first for one in
 //! sixteen: no rate keeps a promise of fewer, and it is not load that ends it.
 //!
@@ -51,7 +51,11 @@ impl ConstantFailure {
     /// load, or too few were seen to tell.
     pub fn detect(slo: &Slo, history: &[TrialOutcome]) -> Option<ConstantFailure> {
         let of = |how, allowed: f64| {
-            ConstantFailure::from_loads(how, allowed, history.iter().filter_map(|trial| LoadFailures::of(trial, how)).collect())
+            ConstantFailure::from_loads(
+                how,
+                allowed,
+                history.iter().filter_map(|trial| LoadFailures::from_trial(trial, how)).collect(),
+            )
         };
         let late = |bound: &LatencyBound| of(SloBreakKind::Late(*bound), 1.0 - bound.quantile);
         of(SloBreakKind::Failed, 1.0 - slo.success_min).or_else(|| slo.response_bounds().find_map(late))
@@ -110,7 +114,7 @@ struct LoadFailures {
 impl LoadFailures {
     /// `None` of a load that says nothing of it: nobody was asked, others disturbed, or the server
     /// fell behind.
-    fn of(trial: &TrialOutcome, how: SloBreakKind) -> Option<LoadFailures> {
+    fn from_trial(trial: &TrialOutcome, how: SloBreakKind) -> Option<LoadFailures> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
         let scheduled = evidence.scheduled as f64;
@@ -164,8 +168,8 @@ mod tests {
             ("nothing was tried", 0.001, &[], None),
         ] {
             let loads = loads.iter().map(|&(rps, asked, failed)| LoadFailures { rps, asked, failed }).collect();
-            let seen =
-                ConstantFailure::from_loads(SloBreakKind::Failed, allowed, loads).map(|failing| (failing.from_rps, failing.to_rps));
+            let seen = ConstantFailure::from_loads(SloBreakKind::Failed, allowed, loads)
+                .map(|failing| (failing.from_rps, failing.to_rps));
             assert_eq!(seen, expect, "{name}");
         }
     }

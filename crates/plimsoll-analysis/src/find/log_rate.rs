@@ -51,7 +51,7 @@ impl LogRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, RequestListRecord, LoadShape, Plan, ReplayFacts, SessionsFacts};
+    use plimsoll_model::{Curve, LoadShape, Plan, ReplayFacts, RequestListRecord, SessionsFacts};
 
     #[test]
     fn a_rate_is_so_many_times_that_of_the_log() {

@@ -24,7 +24,6 @@ mod era;
 mod failing;
 mod findings;
 mod gate;
-mod gone;
 mod line_so_far;
 mod log_rate;
 mod normal;
@@ -36,6 +35,7 @@ mod rejecting;
 mod so_far;
 mod soak;
 mod stalls;
+mod target_loss;
 mod terms;
 
 pub use at_line::ServerUseAtLine;
@@ -44,11 +44,11 @@ pub use era::Era;
 pub use failing::{ConstantFailure, SloBreakKind};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
 pub use gate::{Demand, DemandError, UndecidedDemand};
-pub use gone::TargetLoss;
 pub use log_rate::LogRate;
 pub use peak::{Knee, Peak, best};
 pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_pieces};
 pub use stalls::Stalls;
+pub use target_loss::TargetLoss;
 pub use terms::{Measure, Settings, StopReason};
 
 use crate::judge::TrialOutcome;

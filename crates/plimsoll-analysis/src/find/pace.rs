@@ -50,7 +50,8 @@ impl Pace {
     /// The same after some trials: how long an answer takes is known from the first load,
     /// beforehand from the first answer.
     pub(super) fn after(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
-        let mut pace = Pace::for_budget(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));
+        let mut pace =
+            Pace::for_budget(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));
         if let Some(stalls) = stalls {
             pace.line_ns = pace.line_ns.max(stalls.line_ns(settings.budget_ns) / Plan::TICK_NS * Plan::TICK_NS);
         }

@@ -1,4 +1,4 @@
-//! What a step of the search knows before it looks for anything ([`TrialsSoFar`]): what is asked,
+//! What a step of the search knows before it looks for anything ([`SearchState`]): what is asked,
 //! the trials so far, and what all of them together say of stalls and of the pace. It is worked out
 //! once a step, since it reads every trial.
 

@@ -276,8 +276,8 @@ fn no_disturbance(hits: usize, trials: usize, share: f64, error: f64) -> bool {
 mod tests {
     use super::*;
     use crate::Slo;
+    use crate::interference::Interference;
     use crate::judge::OfferedLoad;
-    use crate::others::Interference;
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, PlanRecord};
 
     fn settings(base: PlanRecord, budget_ns: u64) -> Settings {

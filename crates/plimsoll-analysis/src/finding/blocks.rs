@@ -2,8 +2,8 @@
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
-use crate::others::Interference;
-use crate::prove::{self, Block, ComparisonEnd, Ladder, Proof, Rules, InterimEstimate};
+use crate::interference::Interference;
+use crate::prove::{self, Block, ComparisonEnd, InterimEstimate, Ladder, Proof, Rules};
 use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 
 /// What was measured in blocks.

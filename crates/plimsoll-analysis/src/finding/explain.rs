@@ -2,16 +2,16 @@
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
-use crate::doubts::{Doubt, DoubtKind, Assessment, Doubts};
+use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::interventions::worth_making;
-use crate::explain::{Cause, Contrast, ExperimentLoads, Explanation, Loads, InterventionOutcomes, explain, standing};
+use crate::explain::{Cause, Contrast, ExperimentLoads, Explanation, InterventionOutcomes, Loads, explain, standing};
 use crate::find::{LoadLine, refutes};
 use crate::format::{self, unheld};
 use crate::judge::{TrialOutcome, judge};
 use crate::sentence::Sentence;
 use crate::study::explain::{changed, is_unheld, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
-use plimsoll_model::{ExperimentSpec, Experiment, ExplainSpec, Intervention, Purpose, Remark, Tag};
+use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purpose, Remark, Tag};
 
 /// What holds a load line.
 #[derive(Debug, Clone)]

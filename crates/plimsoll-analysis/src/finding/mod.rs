@@ -16,7 +16,7 @@ pub mod search;
 pub mod sweep;
 
 pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
-pub use explain::{ExplainFinding, Bottleneck, case_of, held_by};
+pub use explain::{Bottleneck, ExplainFinding, case_of, held_by};
 pub use overload::OverloadFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;
@@ -24,7 +24,7 @@ pub use search::{InstanceEstimate, PlannedLoad, SearchFinding};
 pub use sweep::{SweepFigures, SweepFinding, SweepLevel};
 
 use crate::doubts::Assessment;
-use plimsoll_model::{ExperimentSpec, Experiment};
+use plimsoll_model::{Experiment, ExperimentSpec};
 
 /// What an experiment found.
 #[derive(Debug, Clone)]
@@ -51,11 +51,15 @@ pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFi
         ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
         ExperimentSpec::Sweep(asked) => sweep::conclude(experiment, asked).map(Finding::Sweep),
         ExperimentSpec::Find(asked) => search::conclude(experiment, asked)?.map(|found| Finding::Find(Box::new(found))),
-        ExperimentSpec::Explain(asked) => explain::conclude(experiment, asked)?.map(|found| Finding::Explain(Box::new(found))),
+        ExperimentSpec::Explain(asked) => {
+            explain::conclude(experiment, asked)?.map(|found| Finding::Explain(Box::new(found)))
+        }
         ExperimentSpec::Overload(asked) => {
             overload::conclude(experiment, asked)?.map(|found| Finding::Overload(Box::new(found)))
         }
-        ExperimentSpec::Prove(asked) => blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found))),
+        ExperimentSpec::Prove(asked) => {
+            blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found)))
+        }
         ExperimentSpec::Ladder(asked) => blocks::ladder(experiment, &asked.blocks)?.map(Finding::Ladder),
     })
 }

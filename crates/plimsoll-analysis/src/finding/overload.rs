@@ -2,7 +2,7 @@
 
 use super::recording::{NoFinding, cut_off};
 use super::search;
-use crate::doubts::{Doubt, DoubtKind, Assessment, Doubts};
+use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::find::StopReason;
 use crate::overload::{OverloadResult, level_to_pass};
 use crate::server_view::ServerView;
@@ -50,10 +50,11 @@ pub(super) fn conclude<'a>(
         text: "there is no line: steps are shares of the peak throughput".into(),
     });
     let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
-    let overloaded = |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
+    let overloaded =
+        |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
     let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
     let overloaded = overloaded(trial);
-    let (summary, server) = (Summary::of(&trial.run), ServerView::from_run(&trial.run));
+    let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
     let loads = [Some(&overloaded), against.as_ref().map(|(_, other)| other)];
     let steps = loads.into_iter().flatten().flat_map(|load| &load.steps);
     let unsent: u64 = steps.map(|step| step.refused.unsent).sum();

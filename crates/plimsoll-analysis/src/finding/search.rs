@@ -1,7 +1,7 @@
 //! What a search found: the line, and what the server used there.
 
 use super::recording::{NoFinding, cut_off};
-use crate::doubts::{Doubt, DoubtKind, Assessment, Doubts};
+use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::{LoadSignals, Signal};
 use crate::find::ServerUseAtLine;
 use crate::find::{self, Findings, LoadLine, Settings, Soak, StopReason};
@@ -136,7 +136,7 @@ pub(super) fn conclude<'a>(
     let server = ServerView { used, from, runs };
     let cpu_us = server.used.as_ref().ok().and_then(|used| used.cpu_us_per_request());
     // A session is several requests.
-    let each = server.runs.last().map_or(1.0, |run| Summary::of(run).requests_each);
+    let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
     let (planned, needed) = (planned(experiment, asked, &findings, &settings.slo), needed(asked, &findings, each_us));
     let limited = (findings.stopped_by == StopReason::Client).then(|| Doubt {

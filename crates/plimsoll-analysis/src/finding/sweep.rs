@@ -2,15 +2,15 @@
 
 use super::recording::cut_off;
 use crate::by_route::{RouteSummary, by_route};
-use crate::doubts::{DoubtKind, Assessment, Doubts};
+use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::format;
+use crate::interference::Interference;
 use crate::levels::{ERROR_WANTED, Level, LoadUnit, MeasuredLoad, knee, of_level, peak};
-use crate::others::Interference;
 use crate::sentence::{Remedy, Sentence};
 use crate::series::{goodput_error, visits_error};
 use crate::server::ServerUse;
 use crate::summary::Summary;
-use plimsoll_model::{Experiment, Remark, SweepSpec, Trial, LoadSkipReason};
+use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
 
 /// What a sweep found at one concurrency.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ pub struct SweepFinding<'a> {
 impl<'a> SweepLevel<'a> {
     /// The level that a load measured by itself; `None` where it is none.
     pub fn measured(trial: &'a Trial) -> Option<SweepLevel<'a>> {
-        SweepLevel::from_load(MeasuredLoad::of(vec![trial])?)
+        SweepLevel::from_load(MeasuredLoad::from_visits(vec![trial])?)
     }
 
     /// The level that these visits measured; `None` where it is none.
@@ -90,9 +90,12 @@ impl<'a> SweepLevel<'a> {
 
 impl<'a> SweepFinding<'a> {
     /// What these levels say together.
-    pub fn of(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
+    pub fn from_levels(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
-            Interference::over(levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others), "levels")
+            Interference::over(
+                levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others),
+                "levels",
+            )
         };
         let figures = levels.iter().filter_map(SweepLevel::figures);
         let measured: Vec<Level> = figures.map(|figures| figures.level.clone()).collect();
@@ -159,7 +162,7 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepSpec) -> Ass
         };
         load.or_else(unheld)
     };
-    let found = SweepFinding::of((0..).zip(&asked.levels).filter_map(of_turn).collect());
+    let found = SweepFinding::from_levels((0..).zip(&asked.levels).filter_map(of_turn).collect());
     let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.noted.warnings)).collect();
     Assessment::new(doubts, found)
 }

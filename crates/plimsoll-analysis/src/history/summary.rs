@@ -2,7 +2,7 @@
 //!
 //! Not here: how each figure is computed, and how it looks.
 
-use crate::doubts::{DoubtKind, Assessment, Doubts};
+use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::explain::Cause;
 use crate::explain::functions::FunctionObservation;
 use crate::find::StopReason;

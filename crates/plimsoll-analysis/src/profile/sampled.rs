@@ -5,7 +5,7 @@
 //! Not here: how samples are taken, and what functions are for.
 
 use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};
-use plimsoll_model::{Run, SampledFunctions, SampleInterval};
+use plimsoll_model::{Run, SampleInterval, SampledFunctions};
 use std::collections::HashMap;
 
 /// What was sampled in the measured window of a run.

@@ -147,10 +147,10 @@ pub struct ProfiledTrial {
 
 impl ProfiledTrial {
     /// What happened in a trial that followed `stretches`.
-    pub fn of(run: &Run, stretches: &Stretches) -> ProfiledTrial {
+    pub fn from_run(run: &Run, stretches: &Stretches) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
-            requests_each: Summary::of(run).requests_each,
+            requests_each: Summary::from_run(run).requests_each,
             without: PeriodFigures::from_run(run, &stretches.without),
             with: PeriodFigures::from_run(run, &[stretches.cpu]),
             others: PeriodFigures::from_run(run, &[stretches.others]),

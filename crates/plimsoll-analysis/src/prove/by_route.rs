@@ -7,7 +7,7 @@
 //! and so on up to the first that rejects nothing; the rest are judged as that one. They decide
 //! nothing about the whole. Not here: the measure that does.
 
-use super::compared::{MeasureComparison, JudgementTerms, compare};
+use super::compared::{JudgementTerms, MeasureComparison, compare};
 use super::looks::{ERROR, LookNumber};
 use super::reading::{Block, RouteReading};
 use super::resample::{BlockAmount, ProvedEffect};

@@ -1,4 +1,4 @@
-//! What one measure says of B against A ([`Compared`]): the ratio over all blocks, how sure it is,
+//! What one measure says of B against A ([`MeasureComparison`]): the ratio over all blocks, how sure it is,
 //! and whether it is better, worse or the same.
 //!
 //! Not here: what else may forbid a verdict (`verdict`); which measures there are, and how many
@@ -117,7 +117,12 @@ pub(super) struct JudgementTerms {
 
 /// One measure at one look, by its effect; its p is that of this look alone. `by_block`: of the
 /// measure that decides, ln(B/A) of each block.
-pub(super) fn compare<M>(effect: &ProvedEffect, measure: M, judged: JudgementTerms, by_block: &[f64]) -> MeasureComparison<M> {
+pub(super) fn compare<M>(
+    effect: &ProvedEffect,
+    measure: M,
+    judged: JudgementTerms,
+    by_block: &[f64],
+) -> MeasureComparison<M> {
     let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::from_effect(effect, look, family);
     // Others decide nothing: what their interval shows is enough.

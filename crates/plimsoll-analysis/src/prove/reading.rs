@@ -4,14 +4,14 @@ use super::resample::{BlockAmount, LedgerTimes};
 use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
 use crate::format;
-use crate::others::Interference;
+use crate::interference::Interference;
 use crate::quantile::BEYOND_MIN;
 use crate::sentence::{Remedy, Sentence};
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{
-    ArmIndex, Criterion, LoadEnd, Histogram, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
+    ArmIndex, Criterion, Histogram, LoadEnd, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
 };
 
 /// What one load says about the build under it.
@@ -61,7 +61,7 @@ impl Reading {
     /// The reading of a load.
     pub fn from_trial(trial: &Trial) -> Reading {
         let run = &trial.run;
-        let summary = Summary::of(run);
+        let summary = Summary::from_run(run);
         let whole = run.totals().whole;
         let used = ServerUse::from_run(run).ok().filter(|used| used.cpu_us_per_request().is_some());
         let several = run.plan.traffic.routes.len() > 1;

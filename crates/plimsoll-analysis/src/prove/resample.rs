@@ -185,7 +185,7 @@ impl ProvedEffect {
 
     /// Of the quantile `q` of all requests of either side together, each block with its weight.
     pub fn of_quantile(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
-        let sides = [0, 1].map(|side| Cuts::of(times.iter().map(|block| block[side]), q, weights));
+        let sides = [0, 1].map(|side| Cuts::from_times(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
         ProvedEffect::resample(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
@@ -253,7 +253,7 @@ struct Cuts {
 
 impl Cuts {
     /// `None` without a success.
-    fn of<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
+    fn from_times<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
         let times: Vec<&LedgerTimes> = times.collect();
         // The quantile of a mixture lies between the least and the greatest of its parts.
         let least = times.iter().filter_map(|one| one.bucket(q)).min();

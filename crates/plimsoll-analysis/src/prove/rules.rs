@@ -4,7 +4,7 @@
 use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
 use super::stats;
-use plimsoll_model::{ExperimentSpec, Criterion, ProveSpec};
+use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 
 /// What is compared, and how.
 #[derive(Debug, Clone, PartialEq)]

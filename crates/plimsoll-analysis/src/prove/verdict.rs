@@ -4,7 +4,7 @@
 //!
 //! Not here: when to look (`looks`), and how one measure is judged (`compared`).
 
-use super::compared::{MeasureComparison, JudgementTerms, ProveVerdict, compare};
+use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};
 use super::looks::{Look, LookNumber, SUCCESS_ERROR};
 use super::reading::{Block, Reading};
 use super::resample::{BlockAmount, ProvedEffect};

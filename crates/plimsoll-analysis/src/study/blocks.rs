@@ -4,9 +4,9 @@
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
 use super::step::{History, Step, StopRule, end_ns};
-use crate::prove::{self, Block, Blocks, Ladder, Rules, InterimEstimate};
+use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
 use plimsoll_model::rng::mix;
-use plimsoll_model::{ArmIndex, ExperimentSpec, BlocksSpec, Criterion, ProfilesSpec, Purpose, Tag, Trial};
+use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
 /// Before so many blocks nobody can say how many it takes.
 const ENOUGH_FROM: usize = 14;

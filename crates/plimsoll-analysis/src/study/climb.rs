@@ -2,7 +2,7 @@
 //! for how long; found by a short climb on each arm where it was not asked for. Not here: the
 //! blocks themselves.
 
-use super::step::{StudyFailure, Step, StopRule, closed, end_ns};
+use super::step::{Step, StopRule, StudyFailure, closed, end_ns};
 use crate::format;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
@@ -56,7 +56,7 @@ const BLOCKS_FEW: u64 = 11;
 /// Connections made ready for a fixed rate, at most.
 const READY_MAX: f64 = 2048.0;
 
-/// What a comparison asks of its loads beyond [`BlocksAsked`].
+/// What a comparison asks of its loads beyond [`BlocksSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRules {
     /// They are at a fixed rate, not at the peak.
@@ -136,7 +136,7 @@ pub(super) fn climb(asked: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<A
             if let Some(LoadEnd::Stopped(stop)) = &trial.run.ending {
                 return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));
             }
-            let summary = Summary::of(&trial.run);
+            let summary = Summary::from_run(&trial.run);
             // A load that was over before the first answer says nothing; one that was refused does.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));

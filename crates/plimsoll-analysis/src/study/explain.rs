@@ -9,16 +9,17 @@
 use super::search::Search;
 use super::step::{History, Step, StopRule, closed};
 use crate::explain::{
-    ExperimentLoads, LoadSignals, Loads, Signal, ServerConcurrency, interventions, killed_in, level_of, made_changes, standing,
+    ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, interventions, killed_in, level_of, made_changes,
+    standing,
 };
 use crate::find::{self, Findings, LoadLine, StopReason};
+use crate::interference::Interference;
 use crate::judge::{Verdict, judge};
-use crate::others::Interference;
 use crate::slo::Slo;
 use plimsoll_model::intervention::{STOP_NS, varied_number, varied_tag};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Curve, LoadEnd, ExplainSpec, Intervention, Load, LoadShape, Plan, PlanRecord, Purpose, Remark, Stage,
+    Arrivals, Curve, ExplainSpec, Intervention, Load, LoadEnd, LoadShape, Plan, PlanRecord, Purpose, Remark, Stage,
     Stop, Tag, Trial,
 };
 
@@ -180,8 +181,8 @@ impl Explain {
             .filter_map(|level| Some((level, level.rate(&findings, self.search.settings.max_rate)?)));
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns);
         let mut missing: Vec<(HoldLevel, f64)> =
-            wanted.clone().filter(|(level, _)| of(history.trials, *level).next().is_none()).collect();
-        if of(history.trials, HoldLevel::Past).next().is_some() {
+            wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
+        if trials_at_level(history.trials, HoldLevel::Past).next().is_some() {
             // What goes too far comes last.
             missing.clear();
         }
@@ -205,7 +206,7 @@ impl Explain {
         }
         // What others disturbed is made again, if there is time left.
         let again = wanted.clone().find(|(level, _)| {
-            let tries: Vec<&Trial> = of(history.trials, *level).collect();
+            let tries: Vec<&Trial> = trials_at_level(history.trials, *level).collect();
             tries.len() < TRIES_MAX && tries.iter().all(|trial| Interference::from_run(&trial.run).disturbed)
         });
         let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.kept_ns()), overhead_ns(history)));
@@ -224,7 +225,7 @@ impl Explain {
     /// line is past it: a load there that was answered whole is followed by a higher one. Without
     /// one that is too much all loads look alike.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
-        let past: Vec<&Trial> = of(history.trials, HoldLevel::Past).collect();
+        let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
@@ -284,7 +285,7 @@ impl Explain {
         let chosen = self.chosen(history.trials, findings);
         let can_be = |it: &Intervention| !is_unheld(history.remarks, it.tag());
         let missing = |it: &Intervention| times(*it) == 0 && can_be(it);
-        let low = of(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
+        let low = trials_at_level(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
         let again = |it: &Intervention| {
             let mut tries = intervention_trials(history.trials, *it);
             times(*it) < TRIES_MAX && tries.all(|trial| made_changes::is_hindered(*it, &trial.run, low)) && can_be(it)
@@ -308,7 +309,9 @@ impl Explain {
     pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = loads(trials, &self.search.settings.slo);
         let at_a_time = [Intervention::Together, Intervention::Abreast];
-        let can_be = |it: &&Intervention| !at_a_time.contains(*it) || ServerConcurrency::from_findings(findings, &loads).is_some();
+        let can_be = |it: &&Intervention| {
+            !at_a_time.contains(*it) || ServerConcurrency::from_findings(findings, &loads).is_some()
+        };
         let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
         interventions::worth_making(&standing(findings, &loads), &possible, &self.flagged)
     }
@@ -489,7 +492,7 @@ fn whole(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
 }
 
 /// The loads of a level that were carried out.
-fn of(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
+fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == level.tag())
 }
 
@@ -517,8 +520,8 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     changed.sort_by_key(|(_, trial)| trial.start_ns);
     ExperimentLoads {
         controls: intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect(),
-        low: of(trials, HoldLevel::Low).last().map(|trial| &trial.run),
-        line: of(trials, HoldLevel::Line).last().map(|trial| &trial.run),
+        low: trials_at_level(trials, HoldLevel::Low).last().map(|trial| &trial.run),
+        line: trials_at_level(trials, HoldLevel::Line).last().map(|trial| &trial.run),
         changed: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
         varied: whole(trials)
             .filter_map(|trial| Some((*varied.get(varied_number(&trial.tag)?)?, &trial.run)))
@@ -531,14 +534,15 @@ pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
     // The first that nobody disturbed; where somebody did all the time, the first of all: another
     // one comes after what went too far, and may meet its backlog.
     let chosen = |level: HoldLevel| {
-        let calm = of(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
-        calm.or_else(|| of(trials, level).next()).map(|trial| &trial.run)
+        let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
+        calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
     // Of several past the line each is higher than the one before: the last one that counts.
-    let calm = of(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
-    let past = calm.or_else(|| of(trials, HoldLevel::Past).last()).map(|trial| &trial.run);
+    let calm =
+        trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
+    let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);
     let held = |trial: &&Trial| judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
-    let held_past = of(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
+    let held_past = trials_at_level(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
     let closed = intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect();
     Loads {
         low: chosen(HoldLevel::Low),

@@ -23,7 +23,7 @@ pub use blocks::Comparison;
 pub use explain::Explain;
 pub use overload::Overload;
 pub use search::Search;
-pub use step::{StudyFailure, History, NoProfile, Step, TrialPlan, StopRule};
+pub use step::{History, NoProfile, Step, StopRule, StudyFailure, TrialPlan};
 
 use crate::condition::Conditions;
 use crate::condition_watch::ConditionWatch;
@@ -134,7 +134,7 @@ impl Study {
         match self {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
                 (Some(profiles), Some(trial)) => {
-                    let (shape, summary) = (&run.plan.load.shape, Summary::of(&trial.run));
+                    let (shape, summary) = (&run.plan.load.shape, Summary::from_run(&trial.run));
                     profiling::levels(profiles, &run.plan, shape.arrivals(), steady_rps(&summary, shape), history)
                 }
                 _ => Step::Stop,

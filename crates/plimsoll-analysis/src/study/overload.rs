@@ -9,7 +9,7 @@ use super::step::{History, Step, StopRule};
 use crate::overload::{FACTORS, level_to_pass};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{ArmIndex, Curve, LoadEnd, Load, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
+use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
 
 /// Length of a step; the way back is twice as long.
 const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;

@@ -12,8 +12,7 @@ use crate::prove::reading::block_plans;
 use plimsoll_model::rng::mix;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag,
-    Trial,
+    ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag, Trial,
 };
 
 /// Whose profile is taken, one after the other: a drift of the machine meets both sides alike.

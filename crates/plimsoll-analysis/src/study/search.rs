@@ -9,7 +9,7 @@ use crate::slo::Slo;
 use crate::watch::Watch;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Curve, LoadEnd, FindSpec, Load, LoadShape, Plan, PlanRecord, Planning, ProfilesSpec, Purpose, Stop, Tag, Trial,
+    Curve, FindSpec, Load, LoadEnd, LoadShape, Plan, PlanRecord, Planning, ProfilesSpec, Purpose, Stop, Tag, Trial,
 };
 
 /// A search under way.

@@ -87,7 +87,7 @@ impl VisitedLevel {
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
         // A trial that measured nothing says that the next is to be longer.
         let answers = |trial: &Trial| {
-            let response = Summary::of(&trial.run).whole.response;
+            let response = Summary::from_run(&trial.run).whole.response;
             let known = || (response.mean_ns as u64, response.max_ns);
             if response.count > 0 { known() } else { (trial.run.duration_ns(), trial.run.duration_ns()) }
         };

@@ -5,7 +5,7 @@
 use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
 use plimsoll_analysis::Interference;
 use plimsoll_analysis::prove::{
-    Block, BlockAmount, MeasureComparison, ComparisonEnd, Criterion, LedgerTimes, ProveVerdict, Reason, RouteMeasure,
+    Block, BlockAmount, ComparisonEnd, Criterion, LedgerTimes, MeasureComparison, ProveVerdict, Reason, RouteMeasure,
     RouteReading, Rules, conclude, narrowing, stop,
 };
 use plimsoll_model::rng::Rng;

@@ -5,13 +5,13 @@
 #![allow(dead_code)]
 
 use plimsoll_analysis::find::{SearchStep, Settings};
-use plimsoll_analysis::study::{self, History, Study, StopRule};
+use plimsoll_analysis::study::{self, History, StopRule, Study};
 use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    ArmIndex, Arrivals, ExperimentSpec, Curve, LoadEnd, Histogram, Interval, LoadFigures, LoadShape, Plan, PlanRecord, Probes,
-    Remark, RouteFigures, Run, Schedule, Series, SeriesKind, SeriesSample, Stripe, Trial, WorkerTime,
+    ArmIndex, Arrivals, Curve, ExperimentSpec, Histogram, Interval, LoadEnd, LoadFigures, LoadShape, Plan, PlanRecord,
+    Probes, Remark, RouteFigures, Run, Schedule, Series, SeriesKind, SeriesSample, Stripe, Trial, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -681,7 +681,9 @@ pub fn conduct(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Bur
         match study.next(&History { trials, remarks, elapsed_ns: *elapsed_ns }) {
             study::Step::Stop => return recorded,
             study::Step::Break(broken) => return Recorded { broken: Some(broken), ..recorded },
-            study::Step::Skip(tag) => remarks.push(Remark::Unheld { tag, reason: plimsoll_model::LoadSkipReason::NoTime }),
+            study::Step::Skip(tag) => {
+                remarks.push(Remark::Unheld { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
+            }
             study::Step::Unprofiled(..) => unreachable!("no profiles are asked for"),
             study::Step::Measure(trial) => {
                 let start_ns = *elapsed_ns + OVERHEAD_NS / 2;

@@ -17,7 +17,7 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_of};
 use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
-use plimsoll_wire::{AnswerTimes, Author, AuthorFactory, WorkerAuthor, Batch, Halt, AuthorAnswer, LostAnswer};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -330,7 +330,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS_AHEAD: usize = 4;
 
 impl ThreadReader {
-    fn of(mut from: Box<dyn Read + Send>) -> Result<ThreadReader, Failure> {
+    fn spawn(mut from: Box<dyn Read + Send>) -> Result<ThreadReader, Failure> {
         let (sender, chunks) = mpsc::sync_channel(CHUNKS_AHEAD);
         let read = move || loop {
             let mut chunk = vec![0; CHUNK_BYTES];
@@ -383,7 +383,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         }
     };
     let from: Box<dyn BufRead + Send> = match asked.lazy {
-        true => Box::new(BufReader::new(ThreadReader::of(from)?)),
+        true => Box::new(BufReader::new(ThreadReader::spawn(from)?)),
         false => Box::new(BufReader::new(from)),
     };
     let mut targets = Targets {

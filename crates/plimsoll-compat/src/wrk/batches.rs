@@ -6,7 +6,7 @@
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Stop};
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_wire::{AnswerTimes, Author, AuthorFactory, WorkerAuthor, Batch, Halt, AuthorAnswer, LostAnswer};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 

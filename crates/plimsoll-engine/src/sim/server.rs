@@ -1,7 +1,7 @@
 //! Simulated servers as data: how fast one serves, when it stalls, and what it does wrong how
 //! often.
 //!
-//! A [`SimServer`] only describes; [`super::net::World`] plays it. Not here: clocks, buffers,
+//! A [`SimServer`] only describes; [`super::net::SimWorld`] plays it. Not here: clocks, buffers,
 //! connections.
 
 use plimsoll_model::RequestFailure;

@@ -116,7 +116,9 @@ impl SimStreams {
                 PING if flags & ACK == 0 => return Some(StreamAction::Says(frame(PING, ACK, 0, &payload))),
                 HEADERS => return Some(self.open(stream, flags & END_STREAM != 0, payload)),
                 // Of a request that is not taken it may still come.
-                DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => return Some(StreamAction::Asks(stream)),
+                DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => {
+                    return Some(StreamAction::Asks(stream));
+                }
                 RST_STREAM => self.active.retain(|active| *active != stream),
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! Who starts the next request, and when: the arrivals of an open load, the users of a closed one.
 
-use super::state::{Starts, Users, DueUser, Worker};
+use super::state::{DueUser, Starts, Users, Worker};
 use crate::connection::State;
 use crate::net::Net;
 use crate::session_source::EndedSession;
@@ -87,7 +87,9 @@ impl<N: Net> Worker<N> {
             let measured = intended_ns >= self.measured_from_ns;
             // Of those that are too late to start, the ones that count are counted.
             if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
-                if measured && let UserAction::Send(route) | UserAction::Wait(_, route) = self.job.source.next(user, None) {
+                if measured
+                    && let UserAction::Send(route) | UserAction::Wait(_, route) = self.job.source.next(user, None)
+                {
                     self.unsent(route);
                 }
                 if let Some(sessions) = self.job.source.sessions() {

@@ -1,8 +1,8 @@
 //! What arrivals ask that are listed one by one.
 
 use super::fields::{ITEMS_MAX, bytes, moments, number, once, read, read_flag, read_moments, read_numbers, read_text};
-use crate::drawn::{ListedSessions, SessionsFacts};
-use crate::listed::{RequestList, ListedRequest, ListedTargets, ReplayFacts};
+use crate::request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList};
+use crate::session_draws::{ListedSessions, SessionsFacts};
 use crate::tagged::{Reader, field, varint};
 
 /// Paths, then what each arrival asks: the differences to the number of the path before would be no

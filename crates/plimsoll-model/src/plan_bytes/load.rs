@@ -1,8 +1,8 @@
 //! When it is asked, and by how many.
 
 use super::fields::{bytes, moments, number, once, push, read, read_flag, read_level, read_moments, read_u32};
+use crate::arrival_times::ArrivalTimes;
 use crate::curve::{Curve, Stage};
-use crate::given::ArrivalTimes;
 use crate::load::{Arrivals, Load, LoadShape};
 use crate::tagged::{Reader, field};
 

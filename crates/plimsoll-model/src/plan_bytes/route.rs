@@ -6,7 +6,7 @@ use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, T
 use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
 use crate::tagged::{Reader, field};
-use crate::traffic::{TemplateFlags, Request, Route, StatusSet};
+use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
 pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
     let Route { label, request, weight, ok_status, timeout_ns, filled, expect, captures, follow, grpc } = route;

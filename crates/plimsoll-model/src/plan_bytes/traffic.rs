@@ -7,7 +7,7 @@ use crate::data::{Data, Pick};
 use crate::redact::Redact;
 use crate::session::{Scenario, SessionOp, Think};
 use crate::tagged::{Reader, field};
-use crate::traffic::{SetupTeardown, Choice, OneOffRoute, Origin, Request, Traffic};
+use crate::traffic::{Choice, OneOffRoute, Origin, Request, SetupTeardown, Traffic};
 use std::sync::Arc;
 
 pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {

@@ -413,7 +413,14 @@ fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], pai
 }
 
 /// The mark of Plimsoll, a ring through which the line goes, and what the lines say.
-fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[NamedSearch], names: &[String], change: Option<&str>) {
+fn lines(
+    canvas: &mut Canvas,
+    area: &Area,
+    x: &Scale,
+    searched: &[NamedSearch],
+    names: &[String],
+    change: Option<&str>,
+) {
     let places: Vec<Option<f64>> = searched
         .iter()
         .map(|s| s.findings.load_line_rps.rps)

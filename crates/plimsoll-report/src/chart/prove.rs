@@ -14,7 +14,9 @@ use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
 use crate::remedy::spelled;
-use plimsoll_analysis::prove::{Block, MeasureComparison, ConfidenceInterval, Criterion, Proof, ProveVerdict, InterimEstimate};
+use plimsoll_analysis::prove::{
+    Block, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Proof, ProveVerdict,
+};
 
 /// One comparison to be drawn.
 #[derive(Debug, Clone, Copy)]
@@ -170,7 +172,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     // What was known after so many blocks that count stands at the last of them.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
-    let told: Vec<InterimEstimate> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
+    let told: Vec<InterimEstimate> =
+        narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
     let narrowing = NarrowingPlot { standings: &told, numbers: &numbers, margin: primary.margin };
     narrowed(&mut canvas, &below, &x, &change, &narrowing);
     if let (ProveVerdict::Same, Some(interval), Some(last)) =

@@ -11,9 +11,9 @@ use crate::prove::{
 };
 use crate::run::load_text;
 use plimsoll_analysis::FailedKind;
-use plimsoll_analysis::prove::{MeasureComparison, Ladder, Proof, ProveVerdict, RouteComparison, arm_name};
+use plimsoll_analysis::prove::{Ladder, MeasureComparison, Proof, ProveVerdict, RouteComparison, arm_name};
 use plimsoll_model::shell;
-use plimsoll_model::{ExperimentSpec, Criterion, LoadShape};
+use plimsoll_model::{Criterion, ExperimentSpec, LoadShape};
 
 /// Servers of A that a sentence counts with.
 const SERVERS_MAX: u32 = 5;

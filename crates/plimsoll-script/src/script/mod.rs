@@ -19,7 +19,7 @@ use crate::reach::Reach;
 use crate::summary::ScriptSummary;
 use figures_handle::FiguresHandle;
 use mlua::{Function, LuaString, Value};
-use plimsoll_wire::{Author, Batch, Halt, AuthorAnswer};
+use plimsoll_wire::{Author, AuthorAnswer, Batch, Halt};
 use state::ScriptState;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -170,7 +170,7 @@ mod tests {
     use crate::baseline::{Options, start as start_plain};
     use std::time::Instant;
 
-    fn asked(address: SocketAddr, target: &str) -> String {
+    fn fetch(address: SocketAddr, target: &str) -> String {
         let mut stream = TcpStream::connect(address).expect("connects");
         write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").expect("is sent");
         let mut held = [0; 512];
@@ -184,9 +184,9 @@ mod tests {
         let store = start_plain(Options { listen: any, threads: 1, tls: None }).expect("starts");
         let url = Url::read(&format!("http://{}/delay/50", store.address())).expect("a URL");
         let address = start(any, &url, 2).expect("starts");
-        assert!(asked(address, "/other").starts_with("HTTP/1.1 404"));
+        assert!(fetch(address, "/other").starts_with("HTTP/1.1 404"));
         let began = Instant::now();
-        let askers: Vec<_> = (0..6).map(|_| std::thread::spawn(move || asked(address, "/items"))).collect();
+        let askers: Vec<_> = (0..6).map(|_| std::thread::spawn(move || fetch(address, "/items"))).collect();
         for asker in askers {
             assert!(asker.join().expect("no panic").starts_with("HTTP/1.1 200"));
         }
@@ -194,7 +194,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
         // Nobody behind is said, and does not last.
         drop(store);
-        assert!(asked(address, "/items").starts_with("HTTP/1.1 502"));
+        assert!(fetch(address, "/items").starts_with("HTTP/1.1 502"));
     }
 
     #[test]

@@ -222,8 +222,15 @@ impl Log {
         let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
         let failed = |why: String| Failure::start(format!("'{name}' {why}"));
         let bytes = unpack::open(path).map_err(failed)?;
-        let mut text =
-            LogBuffer { name: name.clone(), bytes, buffer: vec![0; READ], from: 0, to: 0, ended: false, line_end: b'\n' };
+        let mut text = LogBuffer {
+            name: name.clone(),
+            bytes,
+            buffer: vec![0; READ],
+            from: 0,
+            to: 0,
+            ended: false,
+            line_end: b'\n',
+        };
         let lines = text.sample()?;
         let Some(first) = lines.first() else { return Err(failed("holds no line".into())) };
         let format = match said {

@@ -6,14 +6,14 @@
 
 use super::load_probes::LoadProbes;
 use super::machine::{LoadFitter, on_clock};
-use super::{LoadOutcome, TickProbes, TickHandler, RemoteLoad, Runner, START_AHEAD_NS, Unready, aids};
+use super::{LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, TickHandler, TickProbes, Unready, aids};
 use crate::base::Base;
 use crate::setup_teardown::TeardownGuard;
 use crate::subject::{RunningBuild, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{PreparedLoad, Tick, prepare_aided};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{ArmIndex, LoadEnd, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_model::{ArmIndex, HttpChoice, Injector, LoadEnd, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_probe::{Finder, MachineRecorder, ReadingSource};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_wire::AuthorFactory;

@@ -3,10 +3,10 @@
 //! Not here: which load is next (`plimsoll-analysis`), and what is recorded of it (`recording`).
 
 use super::load_probes::LoadProbes;
+use super::part_processes::{self, PartProcesses};
+use super::process_pauser::{PausableProcess, ProcessPauser};
 use super::sources::LoadSources;
-use super::stopped::{PausableProcess, ProcessPauser};
-use super::together::{self, PartProcesses};
-use super::{LoadOutcome, TickProbes, TickHandler, RemoteLoad, Runner, START_AHEAD_NS, Setting, Unready, aids};
+use super::{LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, Setting, TickHandler, TickProbes, Unready, aids};
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::preflight;
@@ -14,7 +14,7 @@ use crate::setup_teardown::TeardownGuard;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{PreparedLoad, Tick, prepare_aided};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{ArmIndex, LoadEnd, Injector, Intervention, Plan, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_model::{ArmIndex, Injector, Intervention, LoadEnd, Plan, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_probe::{LiveServer, ReadingSource};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::signal;
@@ -321,7 +321,7 @@ impl Runner for ThisMachine {
             (None, None) => ready().run(origin_ns, &mut on_tick),
             (None, Some(Ok(others))) => {
                 let injectors = vec![self.injector.clone(); others.count() + 1];
-                together::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
+                part_processes::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
             // A part of a load is another load.
             (None, Some(Err(why))) => {

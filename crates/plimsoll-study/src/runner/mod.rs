@@ -8,10 +8,10 @@
 pub mod builds;
 mod load_probes;
 pub mod machine;
+mod part_processes;
+pub mod process_pauser;
 mod setting;
 mod sources;
-pub mod stopped;
-mod together;
 
 pub use builds::Builds;
 pub use machine::{PlanChange, ThisMachine, Variant};

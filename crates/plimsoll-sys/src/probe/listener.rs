@@ -280,7 +280,12 @@ fn downstream(
 }
 
 /// The same over all network namespaces of this machine that this user may look into.
-pub fn behind(server: &BTreeSet<u32>, asked: &BTreeSet<SocketAddr>, port: u16, without: u32) -> io::Result<DependencyProcesses> {
+pub fn behind(
+    server: &BTreeSet<u32>,
+    asked: &BTreeSet<SocketAddr>,
+    port: u16,
+    without: u32,
+) -> io::Result<DependencyProcesses> {
     let Some(first) = server.first() else { return Ok(DependencyProcesses::default()) };
     let mut askers = vec![Asker::open_beside(*first)?];
     askers.extend(other_networks(*first).into_iter().filter_map(|pid| Asker::open_in(pid).ok()));

@@ -70,7 +70,11 @@ pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, Traffic
 }
 
 /// Reads the list of requests of a mix.
-fn read_requests(list: &TreeNode, known: &mut TextScope, requests: &mut Vec<FileRequest>) -> Result<(), TrafficFileError> {
+fn read_requests(
+    list: &TreeNode,
+    known: &mut TextScope,
+    requests: &mut Vec<FileRequest>,
+) -> Result<(), TrafficFileError> {
     let nodes = list.list("'request'")?;
     match nodes.len() {
         0 => return list.error("the file has no requests: the list of requests is empty"),

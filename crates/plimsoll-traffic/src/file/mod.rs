@@ -26,12 +26,12 @@ use once::FileOneOff;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::template::{Template, Value};
 use plimsoll_model::traffic::{Choice, Origin, Route};
-use plimsoll_model::{SetupTeardown, RouteNumber, Traffic};
+use plimsoll_model::{RouteNumber, SetupTeardown, Traffic};
 
 pub use load::FileLoad;
 pub(crate) use texts::{CAPTURED_MAX, quoted};
 pub use tree::{TextPlace, TrafficFileError};
-pub use world::{RequestDefaults, FileContext};
+pub use world::{FileContext, RequestDefaults};
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,8 @@ impl TrafficFile {
         let scenarios = self.mix.scenarios.clone();
         let choice = if scenarios.is_empty() { Choice::Weighted } else { Choice::Scenarios };
         let once = |list: &[FileOneOff]| list.iter().map(|asked| asked.once(prefix, defaults)).collect();
-        let around = SetupTeardown { setup: once(&self.mix.setup), cleanup: once(&self.mix.cleanup), given: Vec::new() };
+        let around =
+            SetupTeardown { setup: once(&self.mix.setup), cleanup: once(&self.mix.cleanup), given: Vec::new() };
         Traffic { origin, routes, choice, scenarios, first, data, variables, around, listed: None, redact }
     }
 }

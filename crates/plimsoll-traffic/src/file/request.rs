@@ -4,13 +4,13 @@
 use super::expect::{captures, expectations};
 use super::keys;
 use super::multipart::{FileBody, multipart};
-use super::texts::{TextScope, PlanText, literal, quoted};
+use super::texts::{PlanText, TextScope, literal, quoted};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use super::world::RequestDefaults;
 use plimsoll_model::expect::{AnswerCapture, Expectations};
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::template::{Template, target_shown};
-use plimsoll_model::traffic::{TemplateFlags, Request, Route, StatusSet};
+use plimsoll_model::traffic::{Request, Route, StatusSet, TemplateFlags};
 use plimsoll_model::units::parse_duration_ns;
 
 /// Requests of a file, at most: figures are kept for each.
@@ -188,7 +188,11 @@ fn is_of_name(byte: u8) -> bool {
 }
 
 /// Header fields, and whether any is filled in.
-fn headers(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
+fn headers(
+    node: &TreeNode,
+    known: &mut TextScope,
+    raw: bool,
+) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
     let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
     // A list is several fields of one name.

@@ -205,7 +205,8 @@ fn each_field_of(
     for (field, of_field) in message.field.iter_mut().zip(&said.fields) {
         let oneof = field.oneof_index.and_then(|at| said.oneofs.get(at as usize));
         let oneof = oneof.and_then(|oneof| oneof.options).and_then(|options| options.features);
-        let mut features = here.override_with(oneof).override_with(of_field.options.and_then(|options| options.features));
+        let mut features =
+            here.override_with(oneof).override_with(of_field.options.and_then(|options| options.features));
         if entries.contains(last_part(field.type_name())) {
             features.messages = 1;
         }
@@ -314,7 +315,8 @@ fn said_in_text(file: &mut FileDescriptorProto) -> FileFeatures {
     FileFeatures {
         messages: file.message_type.iter_mut().map(said_of_message).collect(),
         extensions: file.extension.iter_mut().map(said_of_field).collect(),
-        options: options.map(|options| FileFeatureOptions { features: take_features(&mut options.uninterpreted_option) }),
+        options: options
+            .map(|options| FileFeatureOptions { features: take_features(&mut options.uninterpreted_option) }),
         edition: 0,
     }
 }

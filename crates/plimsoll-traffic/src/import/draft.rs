@@ -419,7 +419,7 @@ const NOTE_CHARS_MAX: usize = 400;
 const SHOWN_CHARS_MAX: usize = 100;
 
 /// A name of the original as a note has it: one line, not too long.
-pub fn shown(name: &str) -> String {
+pub fn short_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
 

@@ -9,10 +9,10 @@ mod as_recorded;
 
 use self::as_recorded::CorrelationTrace;
 use super::draft::{
-    self, Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftAction,
+    self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText,
     ImportResult,
 };
-use super::nodes::{node_at, encoded, entries, field, is_word, items, number, text, url};
+use super::nodes::{encoded, entries, field, is_word, items, node_at, number, text, url};
 use crate::file::json;
 use crate::file::tree::{TrafficFileError, TreeNode};
 use crate::logs::moment_ns;
@@ -151,7 +151,7 @@ impl<'a> HarReader<'a> {
             return self.draft.leave_out_again(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");
-        let shown = draft::shown(&format!("{method} {path}"));
+        let shown = draft::short_name(&format!("{method} {path}"));
         let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
         if let Some(cache) = text(node, "_fromCache") {
             return self.draft.leave_out(node.at, format!("{shown}: it came from the browser's cache ({cache})"));
@@ -184,7 +184,7 @@ impl<'a> HarReader<'a> {
         self.body(request, &mut request_made, &shown);
         let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
         for (at, text) in self.as_recorded.find_correlations(request, &shown, is_sent) {
-            self.draft.leave_out_again(node_at, text);
+            self.draft.leave_out_again(at, text);
         }
         if let Some(response) = response {
             self.as_recorded.add_answer(&shown, response);

@@ -14,7 +14,7 @@ mod timers;
 mod values;
 mod xml;
 
-use super::draft::{DraftData, DraftScenario, DraftStep, DraftAction, ImportResult};
+use super::draft::{DraftAction, DraftData, DraftScenario, DraftStep, ImportResult};
 use super::nodes::plain_name;
 use crate::file::tree::{Lines, TextPlace, TrafficFileError};
 use level::TestLevel;
@@ -53,7 +53,8 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     })?;
     let root = document.root_element();
     if root.tag_name().name() != "jmeterTestPlan" {
-        let text = format!("this is not a test plan of JMeter: it begins with <{}>", short_text(root.tag_name().name()));
+        let text =
+            format!("this is not a test plan of JMeter: it begins with <{}>", short_text(root.tag_name().name()));
         return Err(TrafficFileError::new(TextPlace::from_byte(source, root.range().start), text));
     }
     let mut reader = JmxReader::default();
@@ -160,7 +161,8 @@ impl JmxReader {
             self.draft.leave_out(at, format!("{file} must be in UTF-8"));
         }
         if !["", "shareMode.all"].contains(&part("shareMode")) {
-            self.draft.leave_out(at, format!("all threads share the rows of {file}: {}", short_text(part("shareMode"))));
+            self.draft
+                .leave_out(at, format!("all threads share the rows of {file}: {}", short_text(part("shareMode"))));
         }
         if !["", ",", "\\,"].contains(&part("delimiter")) {
             self.draft.leave_out(at, format!("separate the columns of {file} with commas"));

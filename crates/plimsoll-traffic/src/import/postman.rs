@@ -8,11 +8,11 @@
 mod script;
 
 use super::draft::{
-    self, Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftAction,
+    self, Draft, DraftAction, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText,
     ImportResult,
 };
 use super::nodes::{
-    self, node_at, base64, encoded, entries, field, flag, items, number, own_text, plain_name, text, variable_name,
+    self, base64, encoded, entries, field, flag, items, node_at, number, own_text, plain_name, text, variable_name,
 };
 use crate::file::json;
 use crate::file::quoted;
@@ -184,7 +184,7 @@ impl PostmanReader {
     fn items(&mut self, scope: &Scope) -> Vec<DraftStep> {
         let mut steps = Vec::new();
         for node in items(scope.node, "item") {
-            let name = draft::shown(text(node, "name").unwrap_or_default());
+            let name = draft::short_name(text(node, "name").unwrap_or_default());
             let inner = Scope::new(Some(scope), node);
             if field(node, "item").is_some() {
                 self.events(node, &name, None);
@@ -278,19 +278,19 @@ impl PostmanReader {
     }
 
     fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
-        let key = self.filled(key.trim(), scope, node_at);
+        let key = self.filled(key.trim(), scope, at);
         let Some(key) = key.as_fixed() else {
-            return self.draft.leave_out(node_at, "a header whose name has a placeholder");
+            return self.draft.leave_out(at, "a header whose name has a placeholder");
         };
         // The connection says these itself.
         if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
             return;
         }
         if request.headers.len() >= HEADERS_MAX {
-            return self.draft.leave_out_again(node_at, format!("header fields beyond the first {HEADERS_MAX}"));
+            return self.draft.leave_out_again(at, format!("header fields beyond the first {HEADERS_MAX}"));
         }
         // Several of one name are several fields.
-        let value = self.filled(value.trim(), scope, node_at);
+        let value = self.filled(value.trim(), scope, at);
         request.headers.push((key.to_owned(), value));
     }
 
@@ -310,7 +310,7 @@ impl PostmanReader {
                 nodes::url(&with_scheme).filter(|_| whole.as_fixed().is_some() || authority.contains(['/', '?']));
             let Some(parts) = parts else {
                 self.draft.leave_out(
-                    node_at,
+                    at,
                     format!("'{name}': its host has a placeholder: write the request with the target's host"),
                 );
                 return None;
@@ -324,13 +324,13 @@ impl PostmanReader {
         };
         let asked = self.origin.get_or_insert_with(|| origin.clone());
         if *asked != origin {
-            self.draft.leave_out_again(node_at, format!("a request to {origin}: a file has one host, {asked}"));
+            self.draft.leave_out_again(at, format!("a request to {origin}: a file has one host, {asked}"));
             return None;
         }
         if origin.starts_with('{') && self.requests == 0 {
             let variable = origin.trim_matches(['{', '}']).trim_start_matches("env.");
             let text = format!("the variable {variable} names the host: give it as the target");
-            self.draft.leave_out_again(node_at, text);
+            self.draft.leave_out_again(at, text);
         }
         let mut target = DraftText::fixed(if rest.beginning().starts_with('/') { "" } else { "/" });
         target.append(&rest);
@@ -340,7 +340,7 @@ impl PostmanReader {
     /// A text with its variables.
     fn filled(&mut self, source: &str, scope: &Scope, at: TextPlace) -> DraftText {
         let mut out = DraftText::default();
-        self.fill(source, scope, node_at, 0, &mut out);
+        self.fill(source, scope, at, 0, &mut out);
         out
     }
 
@@ -360,19 +360,19 @@ impl PostmanReader {
             rest = after;
             let name = name.trim();
             if let Some(dynamic) = name.strip_prefix('$') {
-                self.dynamic(dynamic, node_at, out);
+                self.dynamic(dynamic, at, out);
             } else if self.captured.contains(name) {
                 out.push_value(&plain_name(name));
             } else if let (Some(value), true) = (scope.variable(name), depth < VARIABLES_DEPTH_MAX) {
                 let value = value.to_owned();
-                self.fill(&value, scope, node_at, depth + 1, out);
+                self.fill(&value, scope, at, depth + 1, out);
             } else {
                 let variable = variable_name(name);
                 let text = format!(
                     "the variable '{name}' is not in the collection: it becomes {variable} of the \
                          environment"
                 );
-                self.draft.leave_out_again(node_at, text);
+                self.draft.leave_out_again(at, text);
                 out.push_value(&format!("env.{variable}"));
             }
         }
@@ -397,7 +397,7 @@ impl PostmanReader {
             }
             _ => {
                 let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).take(40).collect();
-                self.draft.leave_out_again(node_at, format!("${name} becomes a text of 8 letters and digits"));
+                self.draft.leave_out_again(at, format!("${name} becomes a text of 8 letters and digits"));
                 "text(8)"
             }
         };

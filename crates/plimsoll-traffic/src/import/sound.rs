@@ -5,7 +5,7 @@
 //! format.
 
 use super::draft::{
-    Draft, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftAction, ImportResult, ImportOmission,
+    Draft, DraftAction, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, ImportOmission, ImportResult,
 };
 use super::nodes::{is_word, origin_is_sound, variable_name};
 use crate::file::{CAPTURED_MAX, FileContext, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
@@ -157,7 +157,9 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleN
                 settle_requests(inner, inner_depth, notes);
                 true
             }
-            DraftAction::Ask(request) if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") => {
+            DraftAction::Ask(request)
+                if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") =>
+            {
                 notes.say(at, format!("'{named}': its method '{}' is not valid", plain(&request.method)));
                 false
             }

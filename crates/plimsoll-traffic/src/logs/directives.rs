@@ -3,7 +3,7 @@
 
 use super::entry::{LinePlace, Stamp};
 use super::pattern::FormatPiece;
-use super::stamp::{Token, StampFormat, tokens};
+use super::stamp::{StampFormat, Token, tokens};
 use plimsoll_model::units::{MS, SECOND};
 
 /// What a format says.

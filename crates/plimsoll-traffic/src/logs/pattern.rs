@@ -3,7 +3,7 @@
 //! which formats are written ([`super::directives`]).
 
 use super::entry::{LinePlace, Raw};
-use super::stamp::{Token, StampFormat};
+use super::stamp::{StampFormat, Token};
 use memchr::memmem::Finder;
 
 /// What stands at one place, and the text after it.

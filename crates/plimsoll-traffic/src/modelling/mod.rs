@@ -13,7 +13,9 @@ mod sequences;
 mod thoughts;
 mod visits;
 
-use crate::import::draft::{Draft, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText, DraftAction};
+use crate::import::draft::{
+    Draft, DraftAction, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText,
+};
 use crate::replay::{LogRequests, LoggedRequest};
 use crate::survey::Fold;
 use crate::survey::endpoints::Endpoints;

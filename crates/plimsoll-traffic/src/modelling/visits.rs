@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn a_visit_of_very_many_requests_is_taken_apart() {
         let many = VISIT_REQUESTS_MAX as u64 + 1;
-        let visits = Visits::from_requests((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
+        let visits =
+            Visits::from_requests((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
         assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
         assert_eq!(visits.together(), 2);
         // 63 requests in 62 visits of the model; what was taken apart counts for its requests.

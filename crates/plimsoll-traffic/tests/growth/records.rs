@@ -6,11 +6,11 @@ use plimsoll_analysis::levels::parse_dat;
 use plimsoll_analysis::profile;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{
-    ExperimentSpec, Curve, Environment, Experiment, Interval, LoadShape, StartNotes, Plan, Probes, Purpose, Remark, Run, RunSpec,
-    Series, SeriesKind, SeriesSample, Tag, Trial,
+    Curve, Environment, Experiment, ExperimentSpec, Interval, LoadShape, Plan, Probes, Purpose, Remark, Run, RunSpec,
+    Series, SeriesKind, SeriesSample, StartNotes, Tag, Trial,
 };
 use plimsoll_traffic::logs::{Format, LineRoom, find_format};
-use plimsoll_traffic::replay::{RequestCollector, ReplayChoice, ReplayTiming};
+use plimsoll_traffic::replay::{ReplayChoice, ReplayTiming, RequestCollector};
 use plimsoll_traffic::survey::Survey;
 use plimsoll_traffic::vegeta::{TargetFormat, TargetReader, VegetaReader};
 
@@ -23,7 +23,8 @@ fn read_log(input: &[u8]) -> Result<(), String> {
     let format = find_format(&lines[..lines.len().min(FIRST_LINES)], None).map_err(|error| error.to_string())?;
     let (mut room, mut survey) = (LineRoom::default(), Survey::new(None));
     let wanted = |_: &str| true;
-    let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
+    let mut gathering =
+        RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
     for line in lines {
         if let Some(entry) = format.parse(line, &mut room) {
             survey.add(&entry, format.stamp());

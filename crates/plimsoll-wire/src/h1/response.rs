@@ -34,7 +34,7 @@ const LINE_BYTES_KEPT: usize = 1024;
 pub struct Expect {
     /// The request was a HEAD, whose reply has no body whatever it says.
     pub head_request: bool,
-    /// The content is asked for: see [`Fed::content`].
+    /// The content is asked for: see [`FeedResult::content`].
     pub content: bool,
     /// The request is a call of gRPC's: messages are counted in the content of its answer.
     pub call: CallState,

@@ -8,13 +8,13 @@
 //!
 //! The cryptography is rustls with ring. Not here: sockets, time limits, reading of files.
 
-mod agreed;
 mod fault;
+mod parameters;
 mod serving;
 mod trust;
 
-pub use agreed::TlsParameters;
 pub use fault::{ConfigError, failure_of};
+pub use parameters::TlsParameters;
 pub use serving::{ServedSession, ServerTls};
 
 use plimsoll_model::{TlsFailure, TlsSpec};

@@ -10,8 +10,8 @@ use plimsoll_wire::ProtocolError::{
     BadChunk, BadContentLength, BadHeader, BadStatusLine, HeadTooLarge, Surplus, TooManyInterim, UnexpectedUpgrade,
 };
 use plimsoll_wire::h1::{
-    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, Expect, FeedResult, HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX, Reply,
-    ResponseParser,
+    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, Expect, FeedResult, HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX,
+    Reply, ResponseParser,
 };
 
 /// Inputs up to this length are tried in every split into two.
@@ -430,8 +430,11 @@ fn one_parser_for_all_replies_of_a_connection() {
         let input = with(&format!("Content-Length: {}\r\n", body.len())) + body;
         assert_eq!(parser.feed(&input.as_bytes()[..9]), Ok(FeedResult { consumed: 9, content: 0, reply: None }));
         assert!(parser.started());
-        let expect =
-            FeedResult { consumed: input.len() - 9, content: body.len(), reply: Some(reply(200, true, body.len() as u64)) };
+        let expect = FeedResult {
+            consumed: input.len() - 9,
+            content: body.len(),
+            reply: Some(reply(200, true, body.len() as u64)),
+        };
         assert_eq!(parser.feed(&input.as_bytes()[9..]), Ok(expect));
         // Between replies: a close is nothing to do with a reply, and bytes were not asked for.
         assert_eq!(parser.clone().finish(), Err(NothingReceived));

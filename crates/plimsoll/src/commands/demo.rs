@@ -13,8 +13,8 @@ use plimsoll_analysis::Slo;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::shell;
 use plimsoll_model::{
-    Arrivals, ExperimentSpec, ConnectionPlan, Curve, FindSpec, Load, LoadShape, Origin, Plan, Planning, Request, Route, Terms,
-    Traffic,
+    Arrivals, ConnectionPlan, Curve, ExperimentSpec, FindSpec, Load, LoadShape, Origin, Plan, Planning, Request, Route,
+    Terms, Traffic,
 };
 use plimsoll_study::output::print;
 use plimsoll_study::subject::Helper;

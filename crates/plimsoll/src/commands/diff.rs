@@ -14,7 +14,7 @@ use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
 use plimsoll_history::read_run;
 use plimsoll_model::codec::is_run_file;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_report::chart::{PICTURE_SUFFIX, NamedLevels, Theme, heading, success_diff_chart, throughput_diff_chart};
+use plimsoll_report::chart::{NamedLevels, PICTURE_SUFFIX, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
     DiffSide, Report, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
 };

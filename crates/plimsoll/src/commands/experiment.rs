@@ -15,13 +15,21 @@ pub type ExperimentInput = (ExperimentSpec<Plan>, Terms<String>);
 pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, Failure> {
     Ok(Some(match command {
         Command::Run(args) => run::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Run(asked), terms))?,
-        Command::Replay(args) => replay::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Run(asked), terms))?,
-        Command::Sweep(args) => sweep::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Sweep(asked), terms))?,
+        Command::Replay(args) => {
+            replay::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Run(asked), terms))?
+        }
+        Command::Sweep(args) => {
+            sweep::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Sweep(asked), terms))?
+        }
         Command::Find(args) => find::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Find(asked), terms))?,
         Command::Demo(args) => demo::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Find(asked), terms))?,
         Command::Explain(args) if explain::file(args).is_some() => return Ok(None),
-        Command::Explain(args) => explain::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Explain(asked), terms))?,
-        Command::Overload(args) => overload::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Overload(asked), terms))?,
+        Command::Explain(args) => {
+            explain::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Explain(asked), terms))?
+        }
+        Command::Overload(args) => {
+            overload::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Overload(asked), terms))?
+        }
         Command::Prove(args) => prove::spec_from_args(args)?,
         Command::Baseline(_) | Command::Show(_) | Command::Profile(_) | Command::Diff(_) => return Ok(None),
         Command::Report(_) | Command::Rerun(_) | Command::Clean(_) | Command::Check(_) => return Ok(None),

@@ -15,7 +15,7 @@ use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
 use plimsoll_study::changes;
-use plimsoll_study::runner::{PlanChange, stopped};
+use plimsoll_study::runner::{PlanChange, process_pauser};
 use std::path::Path;
 
 /// The run file that is to be explained, where one is named in place of a target.
@@ -47,13 +47,14 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     let ExplainSpec { search, budget_ns, interventions, flagged, varied } = asked;
     let prepared = PreparedSearch::prepare(search, terms, Effort::Thorough)?;
     let may_stop = match interventions.contains(&Intervention::Stopped) {
-        true => stopped::find(terms, &prepared.base)?,
+        true => process_pauser::find(terms, &prepared.base)?,
         false => Vec::new(),
     };
     let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
     let interventions = changes::possible_interventions(&interventions, &variants);
     let flagged = flagged.into_iter().filter(|change| interventions.contains(change)).collect();
-    let asked = ExperimentSpec::Explain(ExplainSpec { search: prepared.asked(), budget_ns, interventions, flagged, varied });
+    let asked =
+        ExperimentSpec::Explain(ExplainSpec { search: prepared.spec(), budget_ns, interventions, flagged, varied });
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, may_stop, ..prepared };
     let mut live = Live::new(terms.output.quiet);

@@ -101,7 +101,7 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let fail_if = terms.fail_if.as_deref().map(demands).transpose()?;
     let fail_if = fail_if.unwrap_or_default();
     let prepared = PreparedSearch::prepare(asked, terms, Effort::Little)?;
-    let asked = ExperimentSpec::Find(prepared.asked());
+    let asked = ExperimentSpec::Find(prepared.spec());
     let mut live = Live::new(terms.output.quiet);
     live.line(&question(&prepared.settings, &find::forecast(&prepared.settings)));
     prepared.carry_out(asked, terms, live, |finding, live| {

@@ -6,7 +6,7 @@ use crate::quantity::{flag, positive_time};
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::{BusAccess, FetchedRun, TaskKey};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{FleetTerms, AgentLossPolicy};
+use plimsoll_model::{AgentLossPolicy, FleetTerms};
 use plimsoll_report::block::Report;
 use plimsoll_report::{format, text};
 use plimsoll_study::output::print;

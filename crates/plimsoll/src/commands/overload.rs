@@ -80,7 +80,7 @@ pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         plan.carriage.connections_max = prepared.plan.carriage.connections_max;
         prepared.variants.insert(PlanChange::Against, Variant { plan: Plan { traffic, ..plan }, injector });
     }
-    let search = prepared.asked();
+    let search = prepared.spec();
     let asked = ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, against: other });
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(

@@ -3,7 +3,8 @@
 use crate::args::ProfileArgs;
 use crate::results::{print_json, print_report};
 use plimsoll_analysis::profile::{
-    Basis, SampleSplit, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top, tree,
+    Basis, SampleSplit, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top,
+    tree,
 };
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::profile::{Profile, ValueType};

@@ -6,7 +6,7 @@ use crate::results::page::{joined, whole_page};
 use crate::results::{Results, levels, print, read};
 use plimsoll_analysis::{Conditions, Summary};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{ExperimentSpec, Experiment};
+use plimsoll_model::{Experiment, ExperimentSpec};
 use plimsoll_report::chart::{self, PICTURE_SUFFIX, Theme, heading};
 use plimsoll_report::{Report, heat_svg, json, junit, markdown, percentiles_svg, time_svg};
 use std::path::{Path, PathBuf};
@@ -48,8 +48,9 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             junit::render(&suites.collect::<Result<Vec<_>, Failure>>()?)
         }
         ReportFormat::Json => {
-            let of =
-                |(path, experiment): &(&Path, &Experiment)| Ok(Results::from_experiment(experiment, Some(path))?.view().document());
+            let of = |(path, experiment): &(&Path, &Experiment)| {
+                Ok(Results::from_experiment(experiment, Some(path))?.view().document())
+            };
             let documents = files.iter().map(of).collect::<Result<Vec<_>, Failure>>()?;
             let document = match <[_; 1]>::try_from(documents) {
                 Ok([only]) => only,
@@ -168,7 +169,7 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
         }
         ChartArg::Time | ChartArg::Percentiles | ChartArg::Heat => match experiment.trials.as_slice() {
             [only, ..] if matches!(experiment.asked, ExperimentSpec::Run(_)) => {
-                let summary = Summary::of(&only.run);
+                let summary = Summary::from_run(&only.run);
                 Ok(match wanted {
                     ChartArg::Percentiles => percentiles_svg(&only.run, &summary, theme),
                     ChartArg::Heat => heat_svg(&only.run, &summary, theme),

@@ -13,13 +13,13 @@ use crate::plan_from_args;
 use crate::quantity::path_text;
 use crate::results;
 use plimsoll_model::completion::{
-    FromFile, RerunUrl, Incomplete, MissingInput, RerunInputs, body_file, complete, logs, missing, other_body_file,
+    FromFile, Incomplete, MissingInput, RerunInputs, RerunUrl, body_file, complete, logs, missing, other_body_file,
     script_file, traffic_file,
 };
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::shell;
 use plimsoll_model::terms::{BuildsTerms, OutputTerms};
-use plimsoll_model::{ExperimentSpec, BodyFrom, Experiment, RedactedText, EndpointChoice, Terms, TextKind};
+use plimsoll_model::{BodyFrom, EndpointChoice, Experiment, ExperimentSpec, RedactedText, Terms, TextKind};
 use plimsoll_report::spelling::words;
 use plimsoll_study::fields;
 use plimsoll_study::output::{note, print};
@@ -196,7 +196,11 @@ fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, 
 }
 
 /// Where the results of the repetition go; never over the record.
-fn place(asked: &ExperimentSpec, args: &RerunArgs, terms: &Terms<RedactedText>) -> Result<OutputTerms<String>, Failure> {
+fn place(
+    asked: &ExperimentSpec,
+    args: &RerunArgs,
+    terms: &Terms<RedactedText>,
+) -> Result<OutputTerms<String>, Failure> {
     let OutputTerms { json, json_lines, verbose, quiet, .. } = terms.output;
     let (store, tags) = (None, terms.output.tags.clone());
     let (mut file, mut files) = (None, None);

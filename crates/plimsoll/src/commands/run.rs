@@ -13,7 +13,7 @@ use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
-use plimsoll_model::{ExperimentSpec, Curve, Experiment, LoadShape, StartNotes, Plan, Run, RunSpec, Schedule, Terms};
+use plimsoll_model::{Curve, Experiment, ExperimentSpec, LoadShape, Plan, Run, RunSpec, Schedule, StartNotes, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::spelling;
 use plimsoll_script::run_figures::RunFigures;
@@ -150,7 +150,7 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
     let mut measured = measure(asked, terms, scripted.clone().map(shared))?;
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
-    let summary = Summary::of(measured.run());
+    let summary = Summary::from_run(measured.run());
     let succeeded = summary.whole.ledger.succeeded > 0;
     let (gate, notes) = Gate::judge(&crossed, &summary);
     let results = Results::from_experiment(&measured.experiment, measured.path.as_deref())?;
@@ -213,7 +213,7 @@ pub fn measure(
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
     study_loop.carry_out(&mut study, &mut |done, screen| {
         if let StepOutcome::Measured(trial) = done {
-            note_ports(&mut screen.live, &Summary::of(&trial.run));
+            note_ports(&mut screen.live, &Summary::from_run(&trial.run));
         }
     })?;
     if study_loop.recording.trials().is_empty() {

@@ -15,7 +15,9 @@ use crate::study_screen::StudyScreen;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Arrivals, ExperimentSpec, Curve, FindSpec, Injector, LoadShape, StartNotes, Plan, Planning, Terms};
+use plimsoll_model::{
+    Arrivals, Curve, ExperimentSpec, FindSpec, Injector, LoadShape, Plan, Planning, StartNotes, Terms,
+};
 use plimsoll_probe::{self as probes, Effort, ReadingSource};
 use plimsoll_report::spelling;
 use plimsoll_study::base::Base;
@@ -23,7 +25,7 @@ use plimsoll_study::capacity::{self, Limits};
 use plimsoll_study::profile_capture::Capture;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
-use plimsoll_study::runner::stopped::PausableProcess;
+use plimsoll_study::runner::process_pauser::PausableProcess;
 use plimsoll_study::runner::{PlanChange, Setting, ThisMachine, Variant};
 use plimsoll_study::script_run::{ScriptRun, shared};
 use plimsoll_study::study_loop::StudyLoop;
@@ -173,7 +175,7 @@ impl PreparedSearch {
     }
 
     /// What the run file says of the search.
-    pub fn asked(&self) -> FindSpec {
+    pub fn spec(&self) -> FindSpec {
         let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
         let profiles = self.profiles.as_ref().map(Capture::spec);
         let (slo, planning) = (slo.to_string(), self.planning);

@@ -17,7 +17,7 @@ use plimsoll_analysis::levels::SHARE_MIN_NS;
 use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{ExperimentSpec, Experiment, Lengths, StartNotes, Plan, Purpose, SweepSpec, Terms};
+use plimsoll_model::{Experiment, ExperimentSpec, Lengths, Plan, Purpose, StartNotes, SweepSpec, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::spelling;
@@ -153,7 +153,8 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let mut live = Live::new(terms.output.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
     let (run_path, dat_path) = (beside(&stem, ".plimsoll"), beside(&stem, ".dat"));
-    let asked = ExperimentSpec::Sweep(SweepSpec { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
+    let asked =
+        ExperimentSpec::Sweep(SweepSpec { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let fleet = plimsoll_fleet::reach(&[&base.plan], terms)?;
     let before = StartNotes { warnings: noted.clone(), fitted: Vec::new() };

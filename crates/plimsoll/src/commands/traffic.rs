@@ -35,8 +35,11 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     strictly(&terms, &counts)?;
     let figures = survey.finish();
     refuse_what_says_nothing(&counts, &figures)?;
-    let shown: Vec<LogSummary> =
-        logs.read().into_iter().map(|log| LogSummary { name: log.name, format: log.format, stamp: log.stamp }).collect();
+    let shown: Vec<LogSummary> = logs
+        .read()
+        .into_iter()
+        .map(|log| LogSummary { name: log.name, format: log.format, stamp: log.stamp })
+        .collect();
     let context = TrafficContext {
         logs: &shown,
         lines_read: counts.read,

@@ -8,7 +8,7 @@ use crate::commands::experiment::{self, ExperimentInput};
 use crate::commands::rerun::from_files;
 use crate::{refused, understood};
 use clap::CommandFactory;
-use plimsoll_model::completion::{RerunUrl, RerunInputs, complete, missing};
+use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, Terms, TextKind};
 use plimsoll_report::spelling;
@@ -569,7 +569,8 @@ fn a_record_says_the_same_again() {
 #[test]
 fn a_body_that_is_gone_is_asked_for() {
     let words = ["-b".to_owned(), "one".to_owned()];
-    let (asked, terms) = parse_command("run", &words, &besides("run", "body")).expect("understood").expect("a question");
+    let (asked, terms) =
+        parse_command("run", &words, &besides("run", "body")).expect("understood").expect("a question");
     let terms = Terms { body: Some(BodyFrom::Input), ..terms };
     let missing = missing(&asked.record(), &terms.record());
     assert_eq!(missing.iter().map(|it| it.kind).collect::<Vec<_>>(), [TextKind::Body]);

@@ -4,7 +4,7 @@
 
 use crate::rig::{baseline, command, finish, folder, plimsoll, serve, signal};
 use plimsoll_model::codec::{self, Frame, MAGIC};
-use plimsoll_model::{Curve, LoadEnd, Injector, LoadShape, Plan, Stop};
+use plimsoll_model::{Curve, Injector, LoadEnd, LoadShape, Plan, Stop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::look_at;
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
 //! All cores that the server may use.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Manifestation, number, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, number, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;

@@ -1,6 +1,6 @@
 //! Storage.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Manifestation, idle, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{

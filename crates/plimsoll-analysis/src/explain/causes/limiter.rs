@@ -1,6 +1,6 @@
 //! A limit on the rate, set on purpose: it refuses, or lets responses wait.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Manifestation, idle, rate_past, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, rate_past, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, Predictions, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};

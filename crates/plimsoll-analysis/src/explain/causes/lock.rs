@@ -1,6 +1,6 @@
 //! A lock: threads, or statements of a database, wait for each other.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Manifestation, idle, peer_text, server, share, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, peer_text, server, share, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{

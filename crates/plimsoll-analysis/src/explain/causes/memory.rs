@@ -1,6 +1,6 @@
 //! Memory: pages are read back from storage, or the limit of the control group is reached.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Manifestation, idle, number, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{OPEN, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};

@@ -1,6 +1,6 @@
 //! One thread of the server, or several of which one runs at a time.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Manifestation, idle, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;

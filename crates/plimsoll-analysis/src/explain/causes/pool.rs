@@ -1,6 +1,6 @@
 //! A pool: a fixed number of connections to a dependency, or another fixed number of places.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Manifestation, idle, number, peer_text, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES, STAYS};

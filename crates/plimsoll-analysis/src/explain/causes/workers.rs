@@ -1,7 +1,7 @@
 //! Workers of the server, or of a dependency: processes or threads, each with one request at a
 //! time.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Manifestation, idle, number, peer_text, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};

@@ -61,7 +61,8 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
 #[test]
 fn what_is_answered_after_the_window_was_not_too_much() {
     for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
-        let case = usual().alone(alone_ms).with_signals(&[(Goodput, 150.0, 800.0, got), (Offered, 150.0, 850.0, 1100.0)]);
+        let case =
+            usual().alone(alone_ms).with_signals(&[(Goodput, 150.0, 800.0, got), (Offered, 150.0, 850.0, 1100.0)]);
         let mut case = Contrast { lower_rps: 0.0, upper_rps: None, ..case };
         case.past.seconds = 1.0;
         assert_eq!(case.plateau(), Some(expect), "{alone_ms} {got}");
@@ -91,7 +92,8 @@ fn who_waits_for_the_interpreter_is_not_at_work() {
     for (server, asleep, expect) in
         [("python3", 5.3, true), ("python3", 7.0, false), ("api", 5.3, false), ("api", 4.4, true)]
     {
-        let mut case = usual().alone(4.2).with_signals(&[(InSleep, 0.0, asleep - 0.3, asleep), (InDisk, 0.0, 0.0, 0.0)]);
+        let mut case =
+            usual().alone(4.2).with_signals(&[(InSleep, 0.0, asleep - 0.3, asleep), (InDisk, 0.0, 0.0, 0.0)]);
         case.past.server = Some(server.into());
         assert_eq!(threads_at_work(&case), Some(expect), "{server} {asleep}");
     }

@@ -118,7 +118,11 @@ fn each_cause_by_its_law() {
         ),
         (
             "three full threads of a machine with four cores",
-            usual().with_signals(&[(FullestThread, 0.2, 0.97, 1.0), (FullThreads, 0.0, 3.0, 3.0), (Idle, 3.3, 0.9, 0.8)]),
+            usual().with_signals(&[
+                (FullestThread, 0.2, 0.97, 1.0),
+                (FullThreads, 0.0, 3.0, 3.0),
+                (Idle, 3.3, 0.9, 0.8),
+            ]),
             Cause::Workers,
         ),
         (
@@ -273,10 +277,16 @@ fn each_cause_by_its_law() {
         ),
         (
             "ten worker processes",
-            usual().with_signals(&[(Processes, 11.0, 11.0, 11.0), (Threads, 11.0, 11.0, 11.0)]).with_signals(&usual_queue),
+            usual()
+                .with_signals(&[(Processes, 11.0, 11.0, 11.0), (Threads, 11.0, 11.0, 11.0)])
+                .with_signals(&usual_queue),
             Cause::Workers,
         ),
-        ("a single worker", usual().alone(1.0).with_signals(&[(Threads, 1.0, 1.0, 1.0)]).with_signals(&usual_queue), Cause::Workers),
+        (
+            "a single worker",
+            usual().alone(1.0).with_signals(&[(Threads, 1.0, 1.0, 1.0)]).with_signals(&usual_queue),
+            Cause::Workers,
+        ),
         (
             "ten worker threads",
             usual().with_signals(&[(InSleep, 1.5, 9.5, 10.0), (InLock, 30.0, 22.0, 21.0), (Threads, 40.0, 40.0, 40.0)]),
@@ -365,7 +375,11 @@ fn each_cause_by_its_law() {
             Cause::Lock,
         ),
         ("the same, with more requests than threads", polling((1.1, 23.9), (1.1, 67.5)), Cause::Lock),
-        ("a lock that is spun for", usual().with_signals(&cores_full).with_signals(&[(Spinning, 0.01, 0.2, 0.6)]), Cause::Lock),
+        (
+            "a lock that is spun for",
+            usual().with_signals(&cores_full).with_signals(&[(Spinning, 0.01, 0.2, 0.6)]),
+            Cause::Lock,
+        ),
         (
             "the same, as much a request at any load: what is guarded is cheap",
             usual().with_signals(&cores_full).with_signals(&[(Spinning, 0.3, 0.3, 0.3)]),
@@ -393,8 +407,12 @@ fn each_cause_by_its_law() {
         ),
         (
             "the same on two cores of four",
-            beside(usual().with_signals(&[(ServerCores, 0.3, 1.9, 2.0), (RunQueue, 0.0, 1.0, 5.0), (Idle, 3.6, 2.0, 1.9)]))
-                .with_signals(&[(Gc, 0.3, 0.3, 0.35)]),
+            beside(usual().with_signals(&[
+                (ServerCores, 0.3, 1.9, 2.0),
+                (RunQueue, 0.0, 1.0, 5.0),
+                (Idle, 3.6, 2.0, 1.9),
+            ]))
+            .with_signals(&[(Gc, 0.3, 0.3, 0.35)]),
             Cause::Gc,
         ),
         (
@@ -512,7 +530,10 @@ fn each_cause_by_its_law() {
         ),
         (
             "storage of which more threads wait than are looked at",
-            usual().alone(1.5).with_signals(&[(IoPressure, 0.43, 0.77, 0.83)]).without(&[InLock, InSleep, InDisk, Blocked]),
+            usual()
+                .alone(1.5)
+                .with_signals(&[(IoPressure, 0.43, 0.77, 0.83)])
+                .without(&[InLock, InSleep, InDisk, Blocked]),
             Cause::Disk,
         ),
         (
@@ -651,8 +672,11 @@ fn each_cause_by_its_law() {
         (
             "other processes on the machine, and no time for a load at the line",
             {
-                let mut case =
-                    usual().with_signals(&[(Others, 3.8, 3.8, 3.8), (Idle, 0.0, 0.0, 0.0), (ServerCores, 0.01, 0.1, 0.1)]);
+                let mut case = usual().with_signals(&[
+                    (Others, 3.8, 3.8, 3.8),
+                    (Idle, 0.0, 0.0, 0.0),
+                    (ServerCores, 0.01, 0.1, 0.1),
+                ]);
                 case.past.disturbed = Some("other processes used 3.8 of 4 cores".into());
                 Contrast { line: LoadSignals::default(), ..case }
             },
@@ -688,7 +712,8 @@ fn each_cause_by_its_law() {
         (
             "slower at the beginning and at the low load",
             {
-                let mut case = usual().alone(40.0).with_signals(&[(Goodput, 150.0, 950.0, 1100.0), (Service, 4e7, 1e7, 1e7)]);
+                let mut case =
+                    usual().alone(40.0).with_signals(&[(Goodput, 150.0, 950.0, 1100.0), (Service, 4e7, 1e7, 1e7)]);
                 (case.low.service_mean_ns, case.half.service_mean_ns) = (Some(40e6), Some(10e6));
                 Contrast { held_past_rps: Some(1100.0), alone_first_ns: Some(40e6), ..case }
             },
@@ -749,7 +774,8 @@ fn each_cause_by_its_law() {
         (
             "plimsoll, whose connections are taken when arrivals at random come",
             {
-                let mut case = usual().alone(10.0).with_signals(&[(InFlight, 1.5, 6.5, 7.2), (Service, 1e7, 1e7, 1.1e7)]);
+                let mut case =
+                    usual().alone(10.0).with_signals(&[(InFlight, 1.5, 6.5, 7.2), (Service, 1e7, 1e7, 1.1e7)]);
                 (case.past.under_way_max, case.past.unsent_share) = (10.0, 0.2);
                 case
             },
@@ -760,7 +786,9 @@ fn each_cause_by_its_law() {
             "cores that the server uses up, so that plimsoll, which takes few of them, is late",
             {
                 let full = [(Idle, 1.4, 0.1, 0.1), (ServerCores, 0.2, 1.3, 1.3), (ClientCores, 0.1, 0.5, 0.5)];
-                let mut case = usual().with_signals(&full).with_signals(&[(FullestThread, 0.1, 0.7, 0.7), (Generator, 0.1, 0.5, 0.5)]);
+                let mut case = usual()
+                    .with_signals(&full)
+                    .with_signals(&[(FullestThread, 0.1, 0.7, 0.7), (Generator, 0.1, 0.5, 0.5)]);
                 case.line.limited = Some(crate::sentence::Sentence::from("requests left late"));
                 case
             },
@@ -770,7 +798,9 @@ fn each_cause_by_its_law() {
             "plimsoll, whose one worker is busy",
             {
                 let full = [(Idle, 1.4, 0.1, 0.1), (ServerCores, 0.2, 0.8, 0.8), (ClientCores, 0.1, 1.0, 1.0)];
-                let mut case = usual().with_signals(&full).with_signals(&[(FullestThread, 0.1, 0.7, 0.7), (Generator, 0.1, 1.0, 1.0)]);
+                let mut case = usual()
+                    .with_signals(&full)
+                    .with_signals(&[(FullestThread, 0.1, 0.7, 0.7), (Generator, 0.1, 1.0, 1.0)]);
                 case.line.limited = Some(crate::sentence::Sentence::from("a worker was busy"));
                 case
             },

@@ -52,7 +52,7 @@ pub(super) fn usual() -> Contrast {
             (Cores, 4.0),
             (IoPressure, 0.0),
             (MemoryPressure, 0.0),
-            (Interference, 0.02),
+            (Others, 0.02),
             (Steal, 0.0),
             (Retransmits, 0.0),
             (TimeWait, 0.004),
@@ -151,7 +151,7 @@ pub(super) fn text(case: &Contrast, cause: Cause) -> causes::card::CauseText {
 }
 
 pub(super) fn tell(case: &Contrast) -> String {
-    let posterior = Posterior::of(case, &[]);
+    let posterior = Posterior::from_contrast(case, &[]);
     let candidate = |it: &posterior::Candidate| {
         let terms: Vec<String> = it
             .terms

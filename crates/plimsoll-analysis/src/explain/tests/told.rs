@@ -2,7 +2,7 @@
 //! each other.
 
 use super::*;
-use crate::find::{self, ConstantFailure, SloBreakKind, Settings};
+use crate::find::{self, ConstantFailure, Settings, SloBreakKind};
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
 
@@ -34,9 +34,12 @@ fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
         (vec![(Files, 0.5, 1.0, 1.0)], Some((Cause::Files, true))),
         (vec![(FullestThread, 0.1, 0.98, 0.99), (ServerCores, 0.1, 1.0, 1.0)], Some((Cause::OneThread, false))),
     ] {
-        let case = Contrast { lower_rps: 1000.0, ..usual().with_signals(&signals).with_signals(&[(Goodput, 0.0, 950.0, 0.0)]) };
+        let case = Contrast {
+            lower_rps: 1000.0,
+            ..usual().with_signals(&signals).with_signals(&[(Goodput, 0.0, 950.0, 0.0)])
+        };
         assert_eq!(case.broken_since(), Some(0.0));
-        let posterior = Posterior::of(&case, &[]);
+        let posterior = Posterior::from_contrast(&case, &[]);
         let first = posterior.causes().first().map(|first| (first.cause, may_be_told(&case, first.cause)));
         assert_eq!(first, expect, "{}", tell(&case));
     }
@@ -49,7 +52,8 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
         (case.fails_anyhow().is_some(), case.plateau(), Some(named(case)).filter(|cause| *cause != Cause::Unknown))
     };
     let failing = |share: f64| {
-        let mut case = usual().with_signals(&[(Goodput, 150.0 * (1.0 - share), 950.0 * (1.0 - share), 1100.0 * (1.0 - share))]);
+        let mut case =
+            usual().with_signals(&[(Goodput, 150.0 * (1.0 - share), 950.0 * (1.0 - share), 1100.0 * (1.0 - share))]);
         case.slo = slo.clone();
         case.low.failures = vec![("reset".into(), (150.0 * share * case.low.seconds) as u64)];
         case
@@ -79,8 +83,9 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
 /// Of a server that stalls short trials see what it does in between.
 #[test]
 fn without_a_line_what_is_told_is_what_goes_on() {
-    let past =
-        |asked: f64, got: f64| usual().with_signals(&[(OfferedLoad, 150.0, 950.0, asked), (Goodput, 150.0, 950.0, got)]).past;
+    let past = |asked: f64, got: f64| {
+        usual().with_signals(&[(Offered, 150.0, 950.0, asked), (Goodput, 150.0, 950.0, got)]).past
+    };
     for (has_line, steady_rps, past, expect) in [
         (false, Some(1000.0), past(2000.0, 1000.0), 1000.0),
         (true, Some(1000.0), past(2000.0, 1000.0), 1600.0),
@@ -117,7 +122,10 @@ fn what_looks_alike_from_outside_is_told_as_both() {
 #[test]
 fn a_pool_is_of_what_is_a_fixed_number() {
     let calls = |past: f64| {
-        usual().alone(8.0).calls("node", 1.0, past).with_signals(&[(PeerWaiting, 1.0, 7.0, past), (PeerComing, 0.0, 0.0, 0.0)])
+        usual()
+            .alone(8.0)
+            .calls("node", 1.0, past)
+            .with_signals(&[(PeerWaiting, 1.0, 7.0, past), (PeerComing, 0.0, 0.0, 0.0)])
     };
     for (case, expect) in [
         (calls(8.0).peers(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
@@ -156,7 +164,7 @@ fn the_sentence_names_what_it_is_about() {
             "one thread of api limits the load line to 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
         ),
     ] {
-        let cause = Posterior::of(&case, &[]).causes()[0].cause;
+        let cause = Posterior::from_contrast(&case, &[]).causes()[0].cause;
         assert_eq!(text(&case, cause).answer(&case), crate::sentence::Sentence::from(expect), "{}", tell(&case));
     }
 }
@@ -174,7 +182,7 @@ fn without_a_collector_its_cores_are_left_for_requests() {
 /// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody
 /// looked.
 fn sampled(count: Option<u32>) -> plimsoll_model::Run {
-    use plimsoll_model::{Curve, LoadShape, Plan, Run, SampledStack, SampleInterval};
+    use plimsoll_model::{Curve, LoadShape, Plan, Run, SampleInterval, SampledStack};
     let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());
     run.window_ns = (0, 1_000_000_000);
     run.probes.sampled.stretches = count.map_or_else(Vec::new, |count| {

@@ -6,7 +6,7 @@ use crate::source::Source;
 use crate::users::UserAction;
 use plimsoll_model::session::{Scenario, SessionOp, Think};
 use plimsoll_model::traffic::Choice;
-use plimsoll_model::{ArrivalTimes, Ledger, RequestList, ListedRequest, ListedTargets, ReplayFacts};
+use plimsoll_model::{ArrivalTimes, Ledger, ListedRequest, ListedTargets, ReplayFacts, RequestList};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -332,8 +332,12 @@ fn replayed(requests: u64) -> Setup {
         };
         let entries = (0..requests).map(entry).collect();
         it.traffic.choice = Choice::Listed;
-        it.traffic.listed =
-            Some(Arc::new(RequestList { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
+        it.traffic.listed = Some(Arc::new(RequestList {
+            targets: targets.into(),
+            entries,
+            sessions: None,
+            facts: ReplayFacts::default(),
+        }));
     })
 }
 

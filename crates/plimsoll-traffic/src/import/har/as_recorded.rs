@@ -44,7 +44,12 @@ impl<'a> CorrelationTrace<'a> {
 
     /// What is to be told of a request, and where in the recording; `is_sent`: which header fields
     /// are.
-    pub fn find_correlations(&mut self, request: &TreeNode, step: &str, is_sent: impl Fn(&str) -> bool) -> Vec<(TextPlace, String)> {
+    pub fn find_correlations(
+        &mut self,
+        request: &TreeNode,
+        step: &str,
+        is_sent: impl Fn(&str) -> bool,
+    ) -> Vec<(TextPlace, String)> {
         let mut sent = Vec::new();
         in_headers(request, is_sent, &mut sent);
         in_query(request, &mut sent);

@@ -273,7 +273,9 @@ impl JmxReader {
             _ => None,
         };
         match per_minute {
-            None => self.draft.leave_out(at, format!("a {}: set it with the rate of the load", short_text(element.kind()))),
+            None => {
+                self.draft.leave_out(at, format!("a {}: set it with the rate of the load", short_text(element.kind())))
+            }
             Some((per_minute, is_each)) if !self.load.paced(per_minute, is_each, at) => {
                 self.draft.leave_out(at, "a second throughput timer: set it with the rate of the load")
             }

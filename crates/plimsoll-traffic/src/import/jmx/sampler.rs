@@ -1,7 +1,7 @@
 //! A sampler of HTTP as a request: where, with what, what is expected of the answer, and what is
 //! waited before.
 
-use super::super::draft::{DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftAction};
+use super::super::draft::{DraftAction, DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText};
 use super::super::nodes::{self, encoded};
 use super::checks;
 use super::level::{RequestUrl, TestLevel};
@@ -178,7 +178,8 @@ impl JmxReader {
                     self.draft.leave_out_again(check.place(), format!("'{shown_name}' ({}): {why}", check.kind()))
                 }
                 None if check.kind().ends_with("Assertion") => {
-                    self.draft.leave_out_again(check.place(), format!("'{shown_name}': a {}", short_text(check.kind())));
+                    self.draft
+                        .leave_out_again(check.place(), format!("'{shown_name}': a {}", short_text(check.kind())));
                 }
                 None => self.other(check.kind(), check, &shown_name),
             }
@@ -209,7 +210,12 @@ impl JmxReader {
     }
 
     /// Where a request goes whose parts are said apart: scheme, domain, port and path.
-    fn url_of_parts(&mut self, [scheme, domain, port, path]: [&str; 4], name: &str, at: TextPlace) -> Option<RequestUrl> {
+    fn url_of_parts(
+        &mut self,
+        [scheme, domain, port, path]: [&str; 4],
+        name: &str,
+        at: TextPlace,
+    ) -> Option<RequestUrl> {
         let path_text = self.text(path, at);
         let is_begun = path_text.beginning().starts_with('/') || path_text.first_value().is_some();
         // Before what is filled in a slash is put only where that has none, when it is known.

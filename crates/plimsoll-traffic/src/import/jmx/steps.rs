@@ -1,7 +1,7 @@
 //! The steps of a thread group: controllers become groups with conditions and repetitions, samplers
 //! requests.
 
-use super::super::draft::{DraftStep, DraftAction};
+use super::super::draft::{DraftAction, DraftStep};
 use super::super::nodes::plain_name;
 use super::checks;
 use super::level::TestLevel;

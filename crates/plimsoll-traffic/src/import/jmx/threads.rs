@@ -278,7 +278,13 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
     let coming = match (duration_s, loops, threads) {
         (Some(duration_s), None, Some(threads)) => {
             let ramp_s = if ramp_s > 1.0 && threads > 1.0 { ramp_s.min(duration_s) } else { 0.0 };
-            ThreadArrivals::Over(vec![ThreadSpan { threads, start_s, ramp_s, hold_s: duration_s - ramp_s, stop_s: 0.0 }])
+            ThreadArrivals::Over(vec![ThreadSpan {
+                threads,
+                start_s,
+                ramp_s,
+                hold_s: duration_s - ramp_s,
+                stop_s: 0.0,
+            }])
         }
         (duration_s, loops, _) => {
             if loops.is_none() && duration_s.is_none() {

@@ -1,7 +1,7 @@
 //! One operation of a description as a request.
 
 use super::super::draft::{
-    self, Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText, DraftAction,
+    self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText,
 };
 use super::super::nodes::{self, encoded, entries, field, flag, items, own_text, text, variable_name};
 use super::api::Api;
@@ -27,7 +27,7 @@ pub struct Operation<'a, 'b> {
 impl<'a> Operation<'a, '_> {
     /// As a request; what it lacks is said.
     pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
-        let shown = draft::shown(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
+        let shown = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
         let prefix = self.own_prefix(&shown, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
             draft.leave_out(callbacks.at, format!("{shown}: callbacks, which the server sends"));
@@ -139,7 +139,7 @@ impl<'a> Operation<'a, '_> {
                 Some(parameter) => {
                     let value = self.value(parameter, shown, draft);
                     if !value.is_fixed() {
-                        let name = draft::shown(name);
+                        let name = draft::short_name(name);
                         let text = format!(
                             "{shown}: '{name}' has no example and gets random values: give it values that exist"
                         );

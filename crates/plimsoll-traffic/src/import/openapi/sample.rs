@@ -2,7 +2,7 @@
 //! for each request.
 
 use super::super::draft::DraftText;
-use super::super::nodes::{node_at, entries, field, items, number, own_text, text};
+use super::super::nodes::{entries, field, items, node_at, number, own_text, text};
 use super::api::{Api, is_read_only};
 use crate::file::quoted;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};

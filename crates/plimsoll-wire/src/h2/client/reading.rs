@@ -1,7 +1,7 @@
 //! What the server's frames mean to its client: facts, answers to what must be answered, and what
 //! breaks a rule.
 
-use super::{H2, ParsedHead, GoAwayState, OUT_BYTES, WINDOW_BYTES};
+use super::{GoAwayState, H2, OUT_BYTES, ParsedHead, WINDOW_BYTES};
 use crate::error::{ExchangeError, ProtocolError};
 use crate::fact::{Fact, Piece};
 use crate::h1::{CallState, INTERIM_REPLIES_MAX};

@@ -12,8 +12,8 @@ use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
-    ExperimentSpec, BlocksSpec, Criterion, LoadEnd, LadderSpec, StartNotes, OnInconclusive, Plan, ProveSpec, Purpose, Stop, Terms,
-    Trial,
+    BlocksSpec, Criterion, ExperimentSpec, LadderSpec, LoadEnd, OnInconclusive, Plan, ProveSpec, Purpose, StartNotes,
+    Stop, Terms, Trial,
 };
 use plimsoll_report::format::duration;
 use plimsoll_report::measure_text;

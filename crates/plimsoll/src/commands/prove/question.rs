@@ -10,7 +10,9 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_model::terms::{BuildsTerms, ProfilesTerms, revision};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
-use plimsoll_model::{Arm, ExperimentSpec, BlocksSpec, Criterion, LadderSpec, Plan, ProveSpec, EndpointChoice, Terms, completion};
+use plimsoll_model::{
+    Arm, BlocksSpec, Criterion, EndpointChoice, ExperimentSpec, LadderSpec, Plan, ProveSpec, Terms, completion,
+};
 use plimsoll_report::format::flag_time;
 use plimsoll_study::traffic_file;
 use plimsoll_sys::system_text;

@@ -1,4 +1,4 @@
-//! A server that takes no connection any more ([`Gone`]), although it answered before: it ended
+//! A server that takes no connection any more ([`TargetLoss`]), although it answered before: it ended
 //! under the load, or was ended. What is asked of nobody says nothing of a line, and a search that
 //! goes on finds one that is far too low.
 //!

@@ -1,4 +1,4 @@
-//! Everything that is shown of an experiment ([`Shown`]): a method for each format, and in it a
+//! Everything that is shown of an experiment ([`ResultView`]): a method for each format, and in it a
 //! renderer for each finding. What speaks against the figures stands above them in all formats, and
 //! is put there here, for all of them.
 //!
@@ -29,9 +29,9 @@ use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
 use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, held_by};
-use plimsoll_analysis::taken_profiles::{ProveProfiles, ProfileFindings};
-use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Assessment, Doubts, fleet};
-use plimsoll_model::{AgentAccount, LoadEnd, Experiment, PlanRecord};
+use plimsoll_analysis::taken_profiles::{ProfileFindings, ProveProfiles};
+use plimsoll_analysis::{Assessment, Conditions, Doubt, DoubtKind, Doubts, fleet};
+use plimsoll_model::{AgentAccount, Experiment, LoadEnd, PlanRecord};
 use serde_json::Value;
 
 /// What is to be shown of an experiment.

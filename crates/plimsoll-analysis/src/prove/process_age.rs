@@ -37,7 +37,8 @@ fn time(s: f64) -> String {
 pub fn pasts_differ(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     let age = differ(a.age_s, b.age_s, AGE_TIMES, AGE_S);
     let cpu = differ(a.cpu_s, b.cpu_s, CPU_TIMES, CPU_S);
-    let of = |past: &ProcessAge| format!("was started {} ago and has used {} of CPU", time(past.age_s), time(past.cpu_s));
+    let of =
+        |past: &ProcessAge| format!("was started {} ago and has used {} of CPU", time(past.age_s), time(past.cpu_s));
     (age || cpu).then(|| {
         let text = "the two running processes have different histories, which can differ more than the builds";
         Sentence::from(format!("{text}: A {}, B {}; ", of(a), of(b)))

@@ -1,6 +1,6 @@
-//! What an experiment was asked to find out ([`Asked`]): all from which, with what was measured so
+//! What an experiment was asked to find out ([`ExperimentSpec`]): all from which, with what was measured so
 //! far, its next load and its finding follow. A run file begins with it. Its plans are complete
-//! where it is to be carried out, and records where it was: `Asked<Plan>` and `Asked`.
+//! where it is to be carried out, and records where it was: `ExperimentSpec<Plan>` and `ExperimentSpec`.
 //!
 //! Not here: what the next load is (the studies of `plimsoll-analysis`), how people ask (the
 //! command line), and what they say besides ([`crate::terms`]).
@@ -302,7 +302,9 @@ impl<P> ExperimentSpec<P> {
             ExperimentSpec::Sweep(sweep) => vec![&sweep.base],
             ExperimentSpec::Find(find) => vec![&find.base],
             ExperimentSpec::Explain(explain) => vec![&explain.search.base],
-            ExperimentSpec::Overload(overload) => [&overload.search.base].into_iter().chain(overload.against.as_ref()).collect(),
+            ExperimentSpec::Overload(overload) => {
+                [&overload.search.base].into_iter().chain(overload.against.as_ref()).collect()
+            }
             ExperimentSpec::Prove(ProveSpec { blocks, .. }) | ExperimentSpec::Ladder(LadderSpec { blocks }) => {
                 blocks.arms.iter().map(|arm| &arm.plan).collect()
             }
@@ -336,7 +338,9 @@ impl<P> ExperimentSpec<P> {
             ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles }) => {
                 ExperimentSpec::Prove(ProveSpec { blocks: blocks.with_plans(each)?, criterion, margin, profiles })
             }
-            ExperimentSpec::Ladder(LadderSpec { blocks }) => ExperimentSpec::Ladder(LadderSpec { blocks: blocks.with_plans(each)? }),
+            ExperimentSpec::Ladder(LadderSpec { blocks }) => {
+                ExperimentSpec::Ladder(LadderSpec { blocks: blocks.with_plans(each)? })
+            }
         })
     }
 }
@@ -375,7 +379,9 @@ impl ExperimentSpec {
         match self {
             ExperimentSpec::Run(run) => Some(&run.plan),
             ExperimentSpec::Sweep(sweep) => Some(&sweep.base),
-            ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => self.search().map(|search| &search.base),
+            ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => {
+                self.search().map(|search| &search.base)
+            }
             ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => self.blocks()?.arms.first().map(|arm| &arm.plan),
         }
     }
@@ -386,7 +392,10 @@ impl ExperimentSpec {
             ExperimentSpec::Find(find) => Some(find),
             ExperimentSpec::Explain(explain) => Some(&explain.search),
             ExperimentSpec::Overload(overload) => Some(&overload.search),
-            ExperimentSpec::Run(_) | ExperimentSpec::Sweep(_) | ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => None,
+            ExperimentSpec::Run(_)
+            | ExperimentSpec::Sweep(_)
+            | ExperimentSpec::Prove(_)
+            | ExperimentSpec::Ladder(_) => None,
         }
     }
 
@@ -395,7 +404,11 @@ impl ExperimentSpec {
         match self {
             ExperimentSpec::Prove(prove) => Some(&prove.blocks),
             ExperimentSpec::Ladder(ladder) => Some(&ladder.blocks),
-            ExperimentSpec::Run(_) | ExperimentSpec::Sweep(_) | ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => None,
+            ExperimentSpec::Run(_)
+            | ExperimentSpec::Sweep(_)
+            | ExperimentSpec::Find(_)
+            | ExperimentSpec::Explain(_)
+            | ExperimentSpec::Overload(_) => None,
         }
     }
 
@@ -403,7 +416,9 @@ impl ExperimentSpec {
     pub fn profiles(&self) -> Option<&ProfilesSpec> {
         match self {
             ExperimentSpec::Run(run) => run.profiles.as_ref(),
-            ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => self.search()?.profiles.as_ref(),
+            ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => {
+                self.search()?.profiles.as_ref()
+            }
             ExperimentSpec::Prove(prove) => prove.profiles.as_ref(),
             ExperimentSpec::Sweep(_) | ExperimentSpec::Ladder(_) => None,
         }

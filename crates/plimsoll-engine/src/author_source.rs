@@ -9,7 +9,7 @@ use crate::answers::AnswerText;
 use plimsoll_model::RequestFailure;
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::tls::TlsParameters;
-use plimsoll_wire::{AnswerTimes, Author, Batch, EncodedRequest, Halt, AuthorAnswer, LostAnswer, Piece};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, EncodedRequest, Halt, LostAnswer, Piece};
 
 /// What one worker asks of its author.
 #[derive(Debug)]

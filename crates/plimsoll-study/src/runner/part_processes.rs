@@ -1,13 +1,13 @@
-//! A load that is made in several parts: here, and by other processes ([`OtherParts`]). Each gets
+//! A load that is made in several parts: here, and by other processes ([`PartProcesses`]). Each gets
 //! its task over a stream and reports over another. All parts begin at one moment; their ticks add
 //! up as those of the workers of one process do ([`run`]).
 //!
 //! Not here: what another process does (`part`), and which loads are made so.
 
 use crate::part::{self, Task};
-use plimsoll_engine::{Collector, PreparedLoad, PartReport, Tick};
+use plimsoll_engine::{Collector, PartReport, PreparedLoad, Tick};
 use plimsoll_model::codec::{self, Frame, MAGIC};
-use plimsoll_model::{LoadEnd, Injector, Plan, Remark, Run, Schedule, Stop, Stripe, redact};
+use plimsoll_model::{Injector, LoadEnd, Plan, Remark, Run, Schedule, Stop, Stripe, redact};
 use plimsoll_sys::signal;
 use plimsoll_sys::system_text;
 use std::io::{Read, Write};
@@ -324,7 +324,12 @@ fn lost(part: usize, why: String) -> PartReport {
 }
 
 /// Runs our own part; gives the addresses that it knows at its end.
-fn run_own(own: PreparedLoad, origin_ns: u64, sender: &Sender<(usize, PartWord)>, stop: &AtomicBool) -> Vec<SocketAddr> {
+fn run_own(
+    own: PreparedLoad,
+    origin_ns: u64,
+    sender: &Sender<(usize, PartWord)>,
+    stop: &AtomicBool,
+) -> Vec<SocketAddr> {
     let report = |reported| _ = sender.send((OWN, PartWord::Reported(Box::new(reported))));
     let run = own.run(origin_ns, &mut |tick| {
         if tick.end_ns > 0 {

@@ -1,4 +1,4 @@
-//! Whether others disturbed a load ([`Others`]): CPU that neither the server, nor what it calls,
+//! Whether others disturbed a load ([`Interference`]): CPU that neither the server, nor what it calls,
 //! nor the kernel's own threads, nor plimsoll used, time that the host of a virtual machine took,
 //! and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of what
 //! the load measured, so that no outcome can decide what counts. One exception: a load of which

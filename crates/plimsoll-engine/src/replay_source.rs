@@ -9,7 +9,7 @@
 use crate::encode::host_field;
 use crate::users::UserNumbers;
 use plimsoll_model::rng::mix;
-use plimsoll_model::{RequestList, ListedRequest, Plan, Request, RouteNumber, Stripe};
+use plimsoll_model::{ListedRequest, Plan, Request, RequestList, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
-//! Requests that are asked one by one ([`Listed`]): arrival n asks what entry n says, a route with
+//! Requests that are asked one by one ([`RequestList`]): arrival n asks what entry n says, a route with
 //! a path of its own. Those of a log, tens of millions of them, eight bytes each beside the
 //! distinct paths. A record has what was made of the log and a digest, and never the list.
 //!
 //! Not here: when they are asked ([`crate::given`]), and how they are found in a log.
 
-use crate::drawn::{ListedSessions, SessionsFacts};
 use crate::interval::RouteNumber;
 use crate::rng::mix;
+use crate::session_draws::{ListedSessions, SessionsFacts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;

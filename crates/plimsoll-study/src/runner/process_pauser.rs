@@ -1,6 +1,6 @@
 //! Processes behind the server that its user gives leave to stop for moments (`--may-signal`):
 //! which they are ([`find`]), and that they are stopped during a load and go on after it, whatever
-//! happens ([`Stopping`]).
+//! happens ([`ProcessPauser`]).
 //!
 //! Only what the server itself has connections to may be stopped: neither the server nor plimsoll,
 //! nobody else's process, and none that either of them descends from. Not here: the rhythm, and how
@@ -147,7 +147,7 @@ impl ProcessSnapshot {
     }
 }
 
-/// Processes that are stopped for moments from [`Stopping::begin`] on. When it is dropped they go
+/// Processes that are stopped for moments from [`ProcessPauser::begin`] on. When it is dropped they go
 /// on.
 pub struct ProcessPauser {
     held: Arc<Vec<Pausable>>,
@@ -262,7 +262,11 @@ mod tests {
                 ProcessSnapshot { above: BTreeSet::from([pid]), ..sight(pid) },
                 "started plimsoll or the server",
             ),
-            (vec![&number], ProcessSnapshot { behind: BTreeSet::new(), ..sight(pid) }, "has no connection to the server"),
+            (
+                vec![&number],
+                ProcessSnapshot { behind: BTreeSet::new(), ..sight(pid) },
+                "has no connection to the server",
+            ),
         ] {
             let why = refused(&words, &sight);
             assert!(why.contains(expect), "{words:?}: {why}");

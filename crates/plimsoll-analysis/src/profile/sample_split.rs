@@ -22,10 +22,12 @@ pub enum SampleSplit<'a> {
 impl SampleSplit<'_> {
     fn group(&self, profile: &Profile, sample: &Sample) -> Option<String> {
         match self {
-            SampleSplit::Label(key) => sample.labels().find(|label| label.key == *key).map(|label| match &label.value {
-                LabelValue::Text(text) => text.clone(),
-                LabelValue::Number(number, unit) => format!("{number} {unit}").trim_end().to_owned(),
-            }),
+            SampleSplit::Label(key) => {
+                sample.labels().find(|label| label.key == *key).map(|label| match &label.value {
+                    LabelValue::Text(text) => text.clone(),
+                    LabelValue::Number(number, unit) => format!("{number} {unit}").trim_end().to_owned(),
+                })
+            }
             SampleSplit::Function(meant) => {
                 let names = sample.root_first().map(|function| profile.functions()[function as usize].name.as_str());
                 names.into_iter().find(|name| meant(name)).map(str::to_owned)

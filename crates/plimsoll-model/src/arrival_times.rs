@@ -1,4 +1,4 @@
-//! Moments at which requests are to start, one by one ([`GivenArrivals`]): those of a log. A load
+//! Moments at which requests are to start, one by one ([`ArrivalTimes`]): those of a log. A load
 //! that is to be carried out has all of them; its record has their number, the time they cover and
 //! a digest, and never the list.
 //!

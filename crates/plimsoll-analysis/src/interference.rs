@@ -1,8 +1,9 @@
-//! Whether others disturbed a load ([`Interference`]): CPU that neither the server, nor what it calls,
-//! nor the kernel's own threads, nor plimsoll used, time that the host of a virtual machine took,
-//! and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of what
-//! the load measured, so that no outcome can decide what counts. One exception: a load of which
-//! every answer failed measured nothing that interference could lower. A 404 is no disturbance.
+//! Whether others disturbed a load ([`Interference`]): CPU that neither the server, nor what it
+//! calls, nor the kernel's own threads, nor plimsoll used, time that the host of a virtual machine
+//! took, and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of
+//! what the load measured, so that no outcome can decide what counts. One exception: a load of
+//! which every answer failed measured nothing that interference could lower. A 404 is no
+//! disturbance.
 //!
 //! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the
 //! server and plimsoll used, *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the

@@ -6,9 +6,9 @@
 //! the server was silent towards requests that had left for so long that it broke a bound by that
 //! alone. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
 //!
-//! Others on the machine ([`Interference`]) can only take from the server: a load that held in spite of
-//! them held, and one that did not says nothing. So a disturbed open trial is void unless it
-//! passes, and a disturbed closed one is void.
+//! Others on the machine ([`Interference`]) can only take from the server: a load that held in
+//! spite of them held, and one that did not says nothing. So a disturbed open trial is void unless
+//! it passes, and a disturbed closed one is void.
 //!
 //! The backlog grows when the mean number in flight in the last quarter exceeds that in the second
 //! quarter by more than 1 % of the arrivals between the middles of the two, and by more than chance

@@ -1,6 +1,6 @@
-//! What a server does past its line ([`OverloadResult`]): one load in steps of the line, from half of
-//! it to three times, and back to half. What is kept of the line at each step, what becomes of the
-//! rest, and how long it takes after the load has fallen.
+//! What a server does past its line ([`OverloadResult`]): one load in steps of the line, from half
+//! of it to three times, and back to half. What is kept of the line at each step, what becomes of
+//! the rest, and how long it takes after the load has fallen.
 //!
 //! Goodput is what is answered with success within the longest time that was promised: who answers
 //! everything much later has kept nothing of its line. Not here: how the line is found, and that

@@ -1,8 +1,8 @@
 //! Where a worker's next connection goes, and from which local address: every address in turn, from
 //! every source.
 //!
-//! Names may be resolved again while the load lasts ([`ResolvedAddresses`]): a thread asks, workers look
-//! once a tick whether there is news. Addresses keep their number for the whole run, so that
+//! Names may be resolved again while the load lasts ([`ResolvedAddresses`]): a thread asks, workers
+//! look once a tick whether there is news. Addresses keep their number for the whole run, so that
 //! failures can be counted by it.
 
 use crate::net::Peer;

@@ -4,7 +4,8 @@
 //! so that tens of millions of requests take the memory of their paths. Nothing is allocated once
 //! the buffers have grown.
 //!
-//! Not here: when a request is asked, and how a log becomes a list ([`plimsoll_model::listed`]).
+//! Not here: when a request is asked, and how a log becomes a list
+//! ([`plimsoll_model::request_list`]).
 
 use crate::encode::host_field;
 use crate::users::UserNumbers;

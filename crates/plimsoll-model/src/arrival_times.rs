@@ -2,7 +2,7 @@
 //! that is to be carried out has all of them; its record has their number, the time they cover and
 //! a digest, and never the list.
 //!
-//! Not here: where they come from, and what is asked at each ([`crate::listed`]).
+//! Not here: where they come from, and what is asked at each ([`crate::request_list`]).
 
 use crate::curve::Curve;
 use crate::rng::mix;

@@ -17,7 +17,7 @@ pub enum Arrivals {
     Constant,
     /// As a Poisson process of the same rate: independent users.
     Poisson,
-    /// As those of a log, whose sessions are drawn anew ([`crate::drawn`]).
+    /// As those of a log, whose sessions are drawn anew ([`crate::session_draws`]).
     Replayed,
 }
 

@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// The plan as it is carried out: where its arrivals are drawn from a log
-    /// ([`Arrivals::ReplaySource`]), with the moments and requests that are drawn. `None` where there
+    /// ([`Arrivals::Replayed`]), with the moments and requests that are drawn. `None` where there
     /// is nothing to draw from.
     pub fn drawn(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {

@@ -1,8 +1,8 @@
-//! Requests that are asked one by one ([`RequestList`]): arrival n asks what entry n says, a route with
-//! a path of its own. Those of a log, tens of millions of them, eight bytes each beside the
+//! Requests that are asked one by one ([`RequestList`]): arrival n asks what entry n says, a route
+//! with a path of its own. Those of a log, tens of millions of them, eight bytes each beside the
 //! distinct paths. A record has what was made of the log and a digest, and never the list.
 //!
-//! Not here: when they are asked ([`crate::given`]), and how they are found in a log.
+//! Not here: when they are asked ([`crate::arrival_times`]), and how they are found in a log.
 
 use crate::interval::RouteNumber;
 use crate::rng::mix;

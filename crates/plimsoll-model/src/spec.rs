@@ -1,6 +1,7 @@
-//! What an experiment was asked to find out ([`ExperimentSpec`]): all from which, with what was measured so
-//! far, its next load and its finding follow. A run file begins with it. Its plans are complete
-//! where it is to be carried out, and records where it was: `ExperimentSpec<Plan>` and `ExperimentSpec`.
+//! What an experiment was asked to find out ([`ExperimentSpec`]): all from which, with what was
+//! measured so far, its next load and its finding follow. A run file begins with it. Its plans are
+//! complete where it is to be carried out, and records where it was: `ExperimentSpec<Plan>` and
+//! `ExperimentSpec`.
 //!
 //! Not here: what the next load is (the studies of `plimsoll-analysis`), how people ask (the
 //! command line), and what they say besides ([`crate::terms`]).

@@ -1,5 +1,5 @@
 //! On what terms a question is put ([`Terms`]): all that decides an experiment besides what it asks
-//! ([`crate::asked`]), from how its targets are reached and what is watched meanwhile to what its
+//! ([`crate::spec`]), from how its targets are reached and what is watched meanwhile to what its
 //! outcome is held against and where it goes.
 //!
 //! `Terms<String>` is complete, and can be carried out; `Terms<Redacted>` is what a run file holds.

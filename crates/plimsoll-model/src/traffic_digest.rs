@@ -1,5 +1,5 @@
-//! A digest of what was asked, and how ([`ExperimentSpec::traffic_digest`]): runs with another one must not
-//! be compared.
+//! A digest of what was asked, and how ([`ExperimentSpec::traffic_digest`]): runs with another one
+//! must not be compared.
 //!
 //! Where it was asked is not in it: a service that moved to another address is the same service.
 //! Neither is a seed, since another draw of the same traffic is the same question. It is made of a

@@ -135,8 +135,8 @@ impl Turns {
         self.is_told = self.states.length > 0 && self.states_read >= count.min(STATES_ENOUGH);
     }
 
-    /// Whether enough states have been read since this was last so: those that [`Threads::told`]
-    /// finds.
+    /// Whether enough states have been read since this was last so: those that
+    /// [`Threads::threads_with_state`] finds.
     pub fn tell_states(&self) -> bool {
         self.is_told
     }

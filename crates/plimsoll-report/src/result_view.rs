@@ -1,6 +1,6 @@
-//! Everything that is shown of an experiment ([`ResultView`]): a method for each format, and in it a
-//! renderer for each finding. What speaks against the figures stands above them in all formats, and
-//! is put there here, for all of them.
+//! Everything that is shown of an experiment ([`ResultView`]): a method for each format, and in it
+//! a renderer for each finding. What speaks against the figures stands above them in all formats,
+//! and is put there here, for all of them.
 //!
 //! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
 //! what was found.

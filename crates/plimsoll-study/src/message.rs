@@ -1,8 +1,8 @@
 //! Messages as a terminal may have them: one line, of bounded length, and without the secrets of
 //! the command line.
 //!
-//! Not here: which words of a command line are secret (the program says so, [`SecretReplacements`]), and exit
-//! codes.
+//! Not here: which words of a command line are secret (the program says so,
+//! [`SecretReplacements`]), and exit codes.
 
 use plimsoll_model::steering::steers;
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! What changes that were made say: what became of what succeeds ([`InterventionOutcomes::effects`]), for
-//! which causes that speaks, and against which.
+//! What changes that were made say: what became of what succeeds
+//! ([`InterventionOutcomes::effects`]), for which causes that speaks, and against which.
 //!
 //! The first and the last load are made without a change; how far they lie apart is the noise that
 //! every effect has to exceed. What plimsoll or others limited says nothing of the server.

@@ -1,5 +1,5 @@
-//! Where requests are ([`InFlightBreakdown`]): the requests in flight of one load, divided by what each
-//! of them waits for or works on, as far as that was observed. The parts add up to what is in
+//! Where requests are ([`InFlightBreakdown`]): the requests in flight of one load, divided by what
+//! each of them waits for or works on, as far as that was observed. The parts add up to what is in
 //! flight (Little's law); what no observation accounts for is said to be unobserved.
 //!
 //! Not here: what follows from it (`features`), and how it is drawn.

@@ -1,6 +1,6 @@
-//! Requests that fail, or are answered late, whatever the load ([`ConstantFailure`]), as by a server that
-//! leaves one in two hundred without an answer, or asks somebody who is gone first for one in
-//! sixteen: no rate keeps a promise of fewer, and it is not load that ends it.
+//! Requests that fail, or are answered late, whatever the load ([`ConstantFailure`]), as by a
+//! server that leaves one in two hundred without an answer, or asks somebody who is gone first for
+//! one in sixteen: no rate keeps a promise of fewer, and it is not load that ends it.
 //!
 //! Not here: a limiter, which refuses a larger share of a larger load; queues, where more are late
 //! the longer they get.

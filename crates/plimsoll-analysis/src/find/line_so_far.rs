@@ -1,4 +1,5 @@
-//! Where the line lies by all trials so far, and which rates can be tried at all ([`LineEstimate`]).
+//! Where the line lies by all trials so far, and which rates can be tried at all
+//! ([`LineEstimate`]).
 //!
 //! Not here: which trial comes next ([`super::choice`]).
 

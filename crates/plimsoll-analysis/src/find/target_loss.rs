@@ -1,6 +1,6 @@
-//! A server that takes no connection any more ([`TargetLoss`]), although it answered before: it ended
-//! under the load, or was ended. What is asked of nobody says nothing of a line, and a search that
-//! goes on finds one that is far too low.
+//! A server that takes no connection any more ([`TargetLoss`]), although it answered before: it
+//! ended under the load, or was ended. What is asked of nobody says nothing of a line, and a search
+//! that goes on finds one that is far too low.
 //!
 //! Not here: a server that was not there to begin with, and one that is slow to accept.
 

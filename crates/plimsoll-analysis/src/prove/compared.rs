@@ -1,5 +1,5 @@
-//! What one measure says of B against A ([`MeasureComparison`]): the ratio over all blocks, how sure it is,
-//! and whether it is better, worse or the same.
+//! What one measure says of B against A ([`MeasureComparison`]): the ratio over all blocks, how
+//! sure it is, and whether it is better, worse or the same.
 //!
 //! Not here: what else may forbid a verdict (`verdict`); which measures there are, and how many
 //! share an error (`mod`, `by_route`); when to look (`looks`).

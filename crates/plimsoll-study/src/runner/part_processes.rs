@@ -1,6 +1,6 @@
-//! A load that is made in several parts: here, and by other processes ([`PartProcesses`]). Each gets
-//! its task over a stream and reports over another. All parts begin at one moment; their ticks add
-//! up as those of the workers of one process do ([`run`]).
+//! A load that is made in several parts: here, and by other processes ([`PartProcesses`]). Each
+//! gets its task over a stream and reports over another. All parts begin at one moment; their ticks
+//! add up as those of the workers of one process do ([`run`]).
 //!
 //! Not here: what another process does (`part`), and which loads are made so.
 

@@ -147,8 +147,8 @@ impl ProcessSnapshot {
     }
 }
 
-/// Processes that are stopped for moments from [`ProcessPauser::begin`] on. When it is dropped they go
-/// on.
+/// Processes that are stopped for moments from [`ProcessPauser::begin`] on. When it is dropped they
+/// go on.
 pub struct ProcessPauser {
     held: Arc<Vec<Pausable>>,
     stopper: Child,

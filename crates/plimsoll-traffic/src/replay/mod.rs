@@ -1,5 +1,5 @@
-//! An access log, made into a load that asks the same again: a [`RequestCollector`] takes its requests in,
-//! [`LogRequests::timed`] says when each is asked and makes of them what a plan needs.
+//! An access log, made into a load that asks the same again: a [`RequestCollector`] takes its
+//! requests in, [`LogRequests::timed`] says when each is asked and makes of them what a plan needs.
 //!
 //! All requests are held, 24 bytes each beside their distinct paths, and put in order at the end,
 //! so that it does not matter how far a log is out of order; how many they may be is bounded. A log

@@ -3,7 +3,7 @@
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures;
 //! [`judge`](judge()) says whether a trial held the SLO, [`Watch`] as soon as that is certain;
 //! [`find`] searches for the load line; [`prove`] compares builds; [`explain`] says what holds the
-//! line; [`server`] says what the server used, [`others`] whether somebody else disturbed;
+//! line; [`server`] says what the server used, [`interference`] whether other programs disturbed;
 //! [`study`] is what each command does next, [`finding`] what it found in the end; [`doubts`] is
 //! what speaks against that, in [`sentence`]s; [`profile`] reads profiles, sums them up and
 //! compares them; [`stages`] are the figures of a staged load by stage, [`quantile`] says which

@@ -150,7 +150,7 @@ impl SessionSource {
         Some(EndedSession { intended_ns, measured, completed, slot })
     }
 
-    /// How the session ended that the last [`Next::End`] was of.
+    /// How the session ended that the last [`UserAction::End`] was of.
     pub fn take_ended(&mut self) -> Option<EndedSession> {
         self.ended.take()
     }

@@ -1,9 +1,9 @@
 //! What is asked next: the requests of a load as bytes, and the rule by which a user goes from one
 //! to the other.
 //!
-//! A user asks one thing after the other, from its first request to [`Next::End`]; then an arrival
-//! of an open load is done, and a user of a closed load begins anew. Every source is an arm of
-//! [`Source`], so that one URL costs a branch. Not here: when a user begins, and over what its
+//! A user asks one thing after the other, from its first request to [`UserAction::End`]; then an
+//! arrival of an open load is done, and a user of a closed load begins anew. Every source is an arm
+//! of [`Source`], so that one URL costs a branch. Not here: when a user begins, and over what its
 //! requests travel.
 
 use crate::answers::{AnswerText, Miss};
@@ -367,7 +367,7 @@ impl Source {
         }
     }
 
-    /// How the session ended that the last [`Next::End`] was of.
+    /// How the session ended that the last [`UserAction::End`] was of.
     #[inline]
     pub fn take_ended(&mut self) -> Option<EndedSession> {
         self.sessions()?.take_ended()

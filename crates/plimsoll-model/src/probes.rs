@@ -164,7 +164,7 @@ impl Series {
         steps.get(steps.len() / 2).copied().unwrap_or(0)
     }
 
-    /// Unit of what [`Series::plot_samples`] gives.
+    /// Unit of what [`Series::drawn`] gives.
     pub fn drawn_unit(&self) -> String {
         match (self.kind, self.unit.as_str()) {
             (SeriesKind::Gauge, unit) => unit.to_owned(),

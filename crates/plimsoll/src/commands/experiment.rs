@@ -1,6 +1,6 @@
-//! Every command that measures, from its flags to what is to be carried out ([`asked`]), and from
-//! there on ([`carry_out`]): a repetition comes from a record instead of flags, and enters at the
-//! same place.
+//! Every command that measures, from its flags to what is to be carried out
+//! ([`spec_from_command`]), and from there on ([`carry_out`]): a repetition comes from a record
+//! instead of flags, and enters at the same place.
 
 use super::{demo, explain, find, overload, prove, replay, run, sweep};
 use crate::args::Command;

@@ -1,5 +1,5 @@
-//! Lines of `name=value name="a value"` (logfmt), as slog, logrus, lograge and Heroku's router write
-//! them. Not here: which names mean what ([`super::known`]).
+//! Lines of `name=value name="a value"` (logfmt), as slog, logrus, lograge and Heroku's router
+//! write them. Not here: which names mean what ([`super::known`]).
 
 use super::entry::Raw;
 use super::json::PathNode;

@@ -168,8 +168,8 @@ fn is_code(segment: &[u8]) -> bool {
         && groups().filter(is_mixed).count() >= 2
 }
 
-/// Capitals and small letters as chance mixes them, with hardly a digit: names have humps of several
-/// letters.
+/// Capitals and small letters as chance mixes them, with hardly a digit: names have humps of
+/// several letters.
 fn is_letters_at_random(segment: &[u8]) -> bool {
     let kind = |b: &u8| (b.is_ascii_uppercase(), b.is_ascii_lowercase());
     let uppers = segment.iter().filter(|b| b.is_ascii_uppercase()).count();

@@ -101,12 +101,31 @@ fn plain_letters(word: &str) -> bool {
     if uppers == count && count > 1 {
         return count <= 12;
     }
-    if uppers > 3 || count > 24 {
+    if uppers > 3 {
+        return has_humps(word);
+    }
+    if count > 24 {
         return false;
     }
     let vowel = |c: char| !c.is_ascii() || "aeiouyAEIOUY".contains(c);
     let run_max = word.split(vowel).map(|run| run.chars().count()).max().unwrap_or(0);
     count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
+}
+
+/// Words that are written together, as methods of gRPC are named: `ListUserAccountBalances`. Letters
+/// that chance mixes change between capitals and small ones far more often.
+fn has_humps(word: &str) -> bool {
+    let mut humps: Vec<usize> = Vec::new();
+    for c in word.chars() {
+        match humps.last_mut() {
+            Some(length) if !c.is_uppercase() => *length += 1,
+            _ => humps.push(1),
+        }
+    }
+    let long = humps.iter().filter(|length| **length >= 3).count();
+    let vowels = word.chars().filter(|c| "aeiouyAEIOUY".contains(*c)).count();
+    let count = word.chars().count();
+    count <= 48 && count * 2 >= humps.len() * 7 && long * 2 >= humps.len() && vowels * 4 >= count
 }
 
 /// A word or number as people write them: `items`, `42`, `page2`, `10ms`. Letters and digits in any
@@ -222,6 +241,17 @@ const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
 fn is_asset(segment: &str) -> bool {
     const SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
     SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
+}
+
+/// The name of a request, as people and importers give it: words that are URLs or paths as
+/// [`url`] and [`target`] have them.
+pub fn name(name: &str) -> String {
+    let word = |word: &str| match word {
+        _ if word.contains("://") => url(word, Redact::Secrets),
+        _ if word.contains('/') || (word.contains('?') && word.contains('=')) => target(word, Redact::Secrets),
+        _ => word.to_owned(),
+    };
+    name.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// A path and query that is to be sent, in which `replacement` stands for each part that looks like
@@ -551,6 +581,32 @@ mod tests {
             assert!(!path(&format!("/tmp/{canary}/x")).contains(canary));
             assert!(!word(canary).contains(canary));
             assert_eq!(header_value("X-Any", canary, Redact::Secrets), REDACTED);
+        }
+    }
+
+    #[test]
+    fn names_of_requests_keep_no_keys_of_paths() {
+        for (given, expect) in [
+            ("GET /items/{id}", "GET /items/{id}"),
+            ("POST /p.S/ListUserAccountBalances", "POST /p.S/ListUserAccountBalances"),
+            ("POST /reset/Zq7xK2mW9vLp4TnR8sYd (2)", "POST /reset/Zq... (2)"),
+            ("https://u:p@h/reset?token=abc", "https://h/reset?token=[redacted]"),
+            ("log in (EU) as user2 and/or admin", "log in (EU) as user2 and/or admin"),
+            ("what is it?", "what is it?"),
+            ("", ""),
+        ] {
+            assert_eq!(name(given), expect, "{given}");
+            assert_eq!(name(expect), expect, "again: {given}");
+        }
+    }
+
+    #[test]
+    fn words_written_together_are_words() {
+        for plain in ["GetCustomerOrderHistoryByDate", "ListUserAccountBalances", "updateOrCreateUserProfileById"] {
+            assert_eq!(path(plain), plain);
+        }
+        for random in ["VRsrBvfCmCagAwoGqaYrVnA", "eEcTfGGFukuewyPyLtxqmvB", "QwErTyUiOpAsDfGhJkLz", "AbcDefGhjKlmNpqRst"] {
+            assert_ne!(path(random), random);
         }
     }
 

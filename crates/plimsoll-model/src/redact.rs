@@ -112,8 +112,8 @@ fn plain_letters(word: &str) -> bool {
     count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
 }
 
-/// Words that are written together, as methods of gRPC are named: `ListUserAccountBalances`. Letters
-/// that chance mixes change between capitals and small ones far more often.
+/// Words that are written together, as methods of gRPC are named: `ListUserAccountBalances`.
+/// Letters that chance mixes change between capitals and small ones far more often.
 fn has_humps(word: &str) -> bool {
     let mut humps: Vec<usize> = Vec::new();
     for c in word.chars() {

@@ -605,7 +605,9 @@ mod tests {
         for plain in ["GetCustomerOrderHistoryByDate", "ListUserAccountBalances", "updateOrCreateUserProfileById"] {
             assert_eq!(path(plain), plain);
         }
-        for random in ["VRsrBvfCmCagAwoGqaYrVnA", "eEcTfGGFukuewyPyLtxqmvB", "QwErTyUiOpAsDfGhJkLz", "AbcDefGhjKlmNpqRst"] {
+        for random in
+            ["VRsrBvfCmCagAwoGqaYrVnA", "eEcTfGGFukuewyPyLtxqmvB", "QwErTyUiOpAsDfGhJkLz", "AbcDefGhjKlmNpqRst"]
+        {
             assert_ne!(path(random), random);
         }
     }
@@ -621,8 +623,10 @@ mod tests {
             ("/u?Zq7xK2mW9vLp4TnR8sYd=1&&a", "/u?<20>=1&&a"),
             ("/u?token=&reverse", "/u?token=&reverse"),
             ("/static/main.3f2a9b1c.js?v=5", "/static/main.3f2a9b1c.js?v=5"),
-            ("/blog/how-i-learned-to-stop-worrying-and-love-the-very-long-title-of-a-post-of-2024", 
-             "/blog/how-i-learned-to-stop-worrying-and-love-the-very-long-title-of-a-post-of-2024"),
+            (
+                "/blog/how-i-learned-to-stop-worrying-and-love-the-very-long-title-of-a-post-of-2024",
+                "/blog/how-i-learned-to-stop-worrying-and-love-the-very-long-title-of-a-post-of-2024",
+            ),
             ("/?", "/?"),
             ("*", "*"),
             ("", ""),

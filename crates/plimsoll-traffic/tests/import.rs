@@ -643,7 +643,8 @@ fn test_plans_keep_scopes_and_defaults() {
         format!("<ConfigTestElement guiclass=\"HttpDefaultsGui\" testname=\"d\">{parts}</ConfigTestElement><hashTree/>")
     };
     let boundary = |number: &str| {
-        let parts = ["refname", "lboundary", "rboundary"].map(|name| property(&format!("BoundaryExtractor.{name}"), "t"));
+        let parts =
+            ["refname", "lboundary", "rboundary"].map(|name| property(&format!("BoundaryExtractor.{name}"), "t"));
         element("BoundaryExtractor", &(parts.concat() + &property("BoundaryExtractor.match_number", number)), "")
     };
     let each = property("ForeachController.inputVal", "id") + &property("ForeachController.returnVal", "one");

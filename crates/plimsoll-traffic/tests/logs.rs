@@ -368,11 +368,7 @@ fn servers_are_known_by_what_they_log_unless_told_otherwise() {
 fn lines_without_times_take_that_of_what_stands_before_them() {
     const TIME: &str = "2000-10-10T20:55:36.5Z";
     for (line, name, expect) in [
-        (
-            r#"INFO:     127.0.0.1:5000 - "GET /a HTTP/1.1" 200 OK"#,
-            "uvicorn",
-            "971211336500 - GET /a 200 - 127.0.0.1 ",
-        ),
+        (r#"INFO:     127.0.0.1:5000 - "GET /a HTTP/1.1" 200 OK"#, "uvicorn", "971211336500 - GET /a 200 - 127.0.0.1 "),
         (r#"127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#, "uvicorn", "971211336500 - GET /a 200 - 127.0.0.1 "),
         ("GET /a 200 5.25 ms - 12", "morgan, dev", "971211336494 5250 GET /a 200 12  "),
         ("GET /a - - ms - -", "morgan, dev", "971211336500 - GET /a - -  "),

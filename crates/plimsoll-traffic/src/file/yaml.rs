@@ -175,14 +175,19 @@ mod tests {
             ("a: |\n  x\n  y\nb: >-\n  x\n  y\n", r#"{"a":"x\ny\n","b":"x y"}"#),
             ("{a: {}, b: []}", r#"{"a":{},"b":[]}"#),
             ("x: &x {b: 1, c: 2}\ny:\n  <<: *x\n  c: 3\n", r#"{"x":{"b":1,"c":2},"y":{"c":3,"b":1}}"#),
-            ("x: &x {b: 1}\ny: &y {b: 2, c: 3}\nz: {<<: [*x, *y]}\n", r#"{"x":{"b":1},"y":{"b":2,"c":3},"z":{"b":1,"c":3}}"#),
+            (
+                "x: &x {b: 1}\ny: &y {b: 2, c: 3}\nz: {<<: [*x, *y]}\n",
+                r#"{"x":{"b":1},"y":{"b":2,"c":3},"z":{"b":1,"c":3}}"#,
+            ),
             ("a:\n- b\n- - c\n  - d\n", r#"{"a":["b",["c","d"]]}"#),
         ] {
             let mut written = String::new();
             json::write(&tree(text).unwrap_or_else(|error| panic!("{text}: {error}")), &mut written);
             assert_eq!(written, expect, "{text}");
         }
-        for text in ["a: {", "a: [1, 2", "a: *x", "\"a", "a:\n\t- b", "{", "- {a: b}\n-c: d", "{<<: 1}", "{<<: [{a: 1}, b]}"] {
+        for text in
+            ["a: {", "a: [1, 2", "a: *x", "\"a", "a:\n\t- b", "{", "- {a: b}\n-c: d", "{<<: 1}", "{<<: [{a: 1}, b]}"]
+        {
             assert!(tree(text).is_err(), "{text}");
         }
     }

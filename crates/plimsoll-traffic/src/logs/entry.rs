@@ -237,8 +237,7 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
         (1..=32).contains(&method.len()) && method.iter().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(b));
     // HTTP/0.9 has no version; targets with blanks in them were sent by broken clients. Some write
     // the version as a number.
-    let is_version =
-        |word: &[u8]| word.starts_with(b"HTTP/") || [&b"1.0"[..], b"1.1", b"2", b"3"].contains(&word);
+    let is_version = |word: &[u8]| word.starts_with(b"HTTP/") || [&b"1.0"[..], b"1.1", b"2", b"3"].contains(&word);
     let target = match memchr::memrchr(b' ', rest) {
         Some(at) if is_version(&rest[at + 1..]) => &rest[..at],
         _ => rest,

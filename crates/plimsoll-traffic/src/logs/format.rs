@@ -4,9 +4,7 @@
 use super::directives;
 use super::entry::{Entry, LinePlace, Raw, Stamp};
 use super::json::{self, FieldsError, PathNode, PathPlace};
-use super::known::{
-    ENDS_IN_SECONDS, JSONS, KnownPairs, LOGFMTS, NAMES, RAILS, RAILS_BEGIN, SHORT_NAMES, TEXTS,
-};
+use super::known::{ENDS_IN_SECONDS, JSONS, KnownPairs, LOGFMTS, NAMES, RAILS, RAILS_BEGIN, SHORT_NAMES, TEXTS};
 use super::logfmt;
 use super::pattern::{FormatPiece, Pattern};
 use super::prefix::{LogPrefix, PREFIXES_MAX, without_colours};
@@ -397,7 +395,9 @@ fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
         let KnownPairs { name, stamp, telling, paths } = known;
         let keys: Vec<PathPlace> = wanted(paths);
         let tells = |line: &&[u8]| {
-            telling.iter().all(|path| json::keys(path).is_some_and(|keys| has(notation, &keys, &LinePlace::Other, line)))
+            telling
+                .iter()
+                .all(|path| json::keys(path).is_some_and(|keys| has(notation, &keys, &LinePlace::Other, line)))
         };
         if lines.iter().any(tells) {
             candidates.push(Format::of_pairs(notation, name, stamp, &keys));

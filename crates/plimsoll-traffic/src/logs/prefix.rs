@@ -210,7 +210,8 @@ fn timed_plainly(line: &[u8]) -> Option<(&[u8], &[u8])> {
         return Some((first, rest));
     }
     let (_, rest) = token(rest).filter(|_| first.len() == 10)?;
-    let is_zone = |zone: &[u8]| zone == b"UTC" || (zone.len() >= 5 && matches!(zone[0], b'+' | b'-') && zone[1].is_ascii_digit());
+    let is_zone =
+        |zone: &[u8]| zone == b"UTC" || (zone.len() >= 5 && matches!(zone[0], b'+' | b'-') && zone[1].is_ascii_digit());
     let time = match token(rest).filter(|(zone, _)| is_zone(zone)) {
         Some((_, rest)) => (upto(rest), rest),
         None => (upto(rest), rest),
@@ -419,7 +420,11 @@ mod tests {
     fn the_moment_of_a_prefix_is_known_where_it_has_a_year() {
         const MOMENT: u64 = 1_760_104_530;
         for (line, prefix, seconds) in [
-            (r#"{"log":"\"time\":\n","stream":"stdout","time":"2025-10-10T13:55:30Z"}"#, LogPrefix::DockerJson, Some(MOMENT)),
+            (
+                r#"{"log":"\"time\":\n","stream":"stdout","time":"2025-10-10T13:55:30Z"}"#,
+                LogPrefix::DockerJson,
+                Some(MOMENT),
+            ),
             ("2025-10-10T13:55:30Z stdout F x", LogPrefix::Cri, Some(MOMENT)),
             ("Oct 10 13:55:30 web nginx[123]: x", LogPrefix::Syslog, None),
             ("<134>1 2025-10-10T13:55:30Z web nginx 12 - - x", LogPrefix::Syslog, Some(MOMENT)),

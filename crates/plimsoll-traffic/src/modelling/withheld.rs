@@ -58,7 +58,12 @@ mod tests {
 
     #[test]
     fn keys_have_replacements_of_their_own() {
-        let all = ["/reset/Zq7xK2mW9vLp4TnR8sYd", "/items/42", "/reset/Yq7xK2mW9vLp4TnR8sYd", "/a?token=Zq7xK2mW9vLp4TnR8sYd"];
+        let all = [
+            "/reset/Zq7xK2mW9vLp4TnR8sYd",
+            "/items/42",
+            "/reset/Yq7xK2mW9vLp4TnR8sYd",
+            "/a?token=Zq7xK2mW9vLp4TnR8sYd",
+        ];
         let targets = || {
             let mut targets = ListedTargets::default();
             all.iter().for_each(|target| assert!(targets.push(target).is_some()));

@@ -159,8 +159,7 @@ fn is_signed(segment: &[u8]) -> bool {
 fn is_code(segment: &[u8]) -> bool {
     let groups = || segment.split(|b| *b == b'-');
     let length = groups().next().map_or(0, <[u8]>::len);
-    let is_mixed =
-        |group: &&[u8]| group.iter().any(u8::is_ascii_digit) && group.iter().any(u8::is_ascii_uppercase);
+    let is_mixed = |group: &&[u8]| group.iter().any(u8::is_ascii_digit) && group.iter().any(u8::is_ascii_uppercase);
     let fits = |b: &u8| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'-';
     length >= 3
         && segment.iter().all(fits)

@@ -95,8 +95,7 @@ fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Opt
 
 /// The names that an extractor sets; the first of all matches has one of its own.
 pub fn names(element: &Element) -> Vec<String> {
-    let numbers =
-        ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
+    let numbers = ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
     let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
     let names = own_names(element);
     let first = names.iter().filter(|_| takes_all).map(|name| format!("{name}_1")).collect::<Vec<_>>();

@@ -631,7 +631,7 @@ fn joined(url: &TreeNode) -> String {
         }
         // The tool sends the list: `raw` may still have what was switched off.
         let before = raw.split(['?', '#']).next().unwrap_or_default();
-        return format!("{before}{}", joined_query(url));
+        return format!("{before}{}", query_text(url));
     }
     let part = |key: &str, between: &str| match field(url, key).map(|node| &node.value) {
         Some(TreeValue::List(parts)) => {
@@ -648,12 +648,12 @@ fn joined(url: &TreeNode) -> String {
     }
     whole.push('/');
     whole.push_str(part("path", "/").trim_start_matches('/'));
-    whole.push_str(&joined_query(url));
+    whole.push_str(&query_text(url));
     whole
 }
 
 /// The query of a URL that lists it; empty without one.
-fn joined_query(url: &TreeNode) -> String {
+fn query_text(url: &TreeNode) -> String {
     let mut query = String::new();
     for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {
         query.push_str(if number == 0 { "?" } else { "&" });

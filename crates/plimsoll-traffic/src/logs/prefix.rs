@@ -99,7 +99,7 @@ impl LogPrefix {
                 let (name, rest) = word(line)?;
                 (name.starts_with(b"[pod/") && name.ends_with(b"]")).then_some(rest)?
             }
-            LogPrefix::Time => timed(line)?.1,
+            LogPrefix::Time => leading_time(line)?.1,
             LogPrefix::Level => after_level(line)?,
             LogPrefix::Tags => after_tags(line)?,
         };
@@ -126,7 +126,7 @@ impl LogPrefix {
                 let time = memchr::memchr(b'>', time).map_or(time, |end| &time[end + 1..]);
                 is_time(time).then(|| stamp::read(time))?
             }
-            LogPrefix::Time => Some(timed(line)?.0),
+            LogPrefix::Time => Some(leading_time(line)?.0),
             LogPrefix::Compose | LogPrefix::Pod | LogPrefix::Level | LogPrefix::Tags => None,
         }
     }
@@ -174,14 +174,14 @@ fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The moment that a line begins with, and what comes after it.
-fn timed(line: &[u8]) -> Option<(u64, &[u8])> {
-    let (time, rest) = timed_in_ruby(line).or_else(|| timed_in_brackets(line)).or_else(|| timed_plainly(line))?;
+fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
+    let (time, rest) = time_of_ruby(line).or_else(|| time_in_brackets(line)).or_else(|| plain_time(line))?;
     let rest = rest.trim_ascii_start();
     Some((stamp::read(time)?, rest.strip_prefix(b"- ").unwrap_or(rest)))
 }
 
 /// `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `, as Ruby's logger writes it.
-fn timed_in_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn time_of_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (letter, rest) = line.split_first()?;
     let rest = rest.strip_prefix(b", [").filter(|_| letter.is_ascii_uppercase())?;
     let (time, rest) = word(rest)?;
@@ -191,7 +191,7 @@ fn timed_in_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// `[2025-10-10 13:55:30 +0000] `, and `[2025-10-10T13:55:30Z INFO  name] ` of Rust's loggers.
-fn timed_in_brackets(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn time_in_brackets(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = line.strip_prefix(b"[")?;
     let end = memchr::memchr(b']', inner)?;
     let (inner, rest) = (&inner[..end], inner[end + 1..].strip_prefix(b" ")?);
@@ -202,7 +202,7 @@ fn timed_in_brackets(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// `2025-10-10T13:55:30.1Z `, `2025-10-10 13:55:30,123 `, with a zone where there is one.
-fn timed_plainly(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
     let (first, rest) = token(line).filter(|_| digit(0) && digit(3) && digit(5))?;
     let upto = |rest: &[u8]| line[..line.len() - rest.len()].trim_ascii();

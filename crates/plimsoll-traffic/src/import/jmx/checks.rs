@@ -40,7 +40,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
             let name = part("BoundaryExtractor.refname");
             match part("BoundaryExtractor.useHeaders") {
                 "" | "false" => {
-                    let taken = match matches_taken(part("BoundaryExtractor.match_number")) {
+                    let taken = match note_of_match(part("BoundaryExtractor.match_number")) {
                         Ok(taken) => taken,
                         Err(why) => return Some(Err(why)),
                     };
@@ -68,7 +68,7 @@ const TAKES_ALL: &str = "it takes all matches: here it takes the first";
 
 /// What is to be said of the match that an extractor takes by this number; an error where it is not
 /// the first, nor one of several.
-fn matches_taken(number: &str) -> Result<Option<&'static str>, String> {
+fn note_of_match(number: &str) -> Result<Option<&'static str>, String> {
     match number.trim() {
         "" | "1" => Ok(None),
         "0" => Ok(Some("it takes a match at random: here it takes the first")),
@@ -237,7 +237,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     };
     let pattern = pattern.as_str();
     let number = part("RegexExtractor.match_number");
-    let taken = matches_taken(number)?;
+    let taken = note_of_match(number)?;
     understood(pattern)?;
     let from = match part("RegexExtractor.useHeaders") {
         "" | "false" | "unescaped" => format!("regex:{pattern}"),
@@ -304,7 +304,7 @@ fn in_header(pattern: &str) -> Result<String, String> {
 fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
     let part = |name: &str| element.property(name).unwrap_or_default();
     let numbers = part("JSONPostProcessor.match_numbers");
-    let numbers: Vec<Option<&str>> = numbers.split(';').map(matches_taken).collect::<Result<_, _>>()?;
+    let numbers: Vec<Option<&str>> = numbers.split(';').map(note_of_match).collect::<Result<_, _>>()?;
     let mut of_names = numbers.iter();
     let paths = part("JSONPostProcessor.jsonPathExprs").split(';');
     let mut defaults = part("JSONPostProcessor.defaultValues").split(';');

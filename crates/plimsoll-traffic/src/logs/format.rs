@@ -14,9 +14,9 @@ use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 
 /// The formats that are known, for people.
-pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, Squid, IIS, W3C, AWS, \
-     Google Cloud, Heroku, gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, Rails, Puma, morgan, JSON lines, logfmt; \
-     with prefixes of syslog, Kubernetes, Docker or a logger";
+pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, Squid, IIS, W3C. \
+     Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, Rails, \
+     Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, Kubernetes, Docker, loggers";
 
 /// Room for what of a line is put in order before it is read, used again for each.
 #[derive(Debug, Clone, Default)]

@@ -35,8 +35,8 @@ pub use visits::VISIT_REQUESTS_MAX;
 
 /// Rows of a file of paths, at most; of more requests an even part stands for all.
 const ROWS_MAX: usize = 50_000;
-/// Endpoints are told apart up to here, as where a log is replayed.
-const ENDPOINTS_MAX: usize = 500;
+/// Templates of requests that a model draws, which are compared with the routes of the log.
+const TEMPLATES_MAX: usize = 1 << 20;
 /// Below this share of requests in visits of several the model is a mix.
 const TOGETHER_MIN: f64 = 0.05;
 /// The largest weight, and what all together are about.
@@ -223,7 +223,9 @@ impl TrafficModel {
 
     /// Tells endpoints and paths of requests that were drawn.
     pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteFolder<'m> {
-        let endpoints = Endpoints::new(ENDPOINTS_MAX);
+        // Of the log the first of many have routes of their own, in its order: which these are is told
+        // by their templates, never by the order in which a model draws them.
+        let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteFolder { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
 }

@@ -40,6 +40,7 @@ struct ModelDocument<'a> {
     scenarios: usize,
     sequences: usize,
     left_out: &'a std::collections::BTreeMap<String, u64>,
+    keys_withheld: usize,
     duration_s: f64,
     rate: String,
     arrivals: plimsoll_model::Arrivals,
@@ -114,6 +115,7 @@ pub fn model_document(shown: &ModelReport) -> Value {
         scenarios: facts.scenarios,
         sequences: facts.sequences,
         left_out: &facts.left_out,
+        keys_withheld: facts.keys_withheld,
         duration_s: shown.model.span_ns as f64 / 1e9,
         rate: shown.model.pace.rate.to_string(),
         arrivals: shown.model.pace.arrivals,
@@ -212,6 +214,15 @@ pub fn model_report(shown: &ModelReport) -> Report {
     }
     if !left_out.is_empty() {
         rows.push(("left out", left_out.join(", ")));
+    }
+    if facts.keys_withheld > 0 {
+        rows.push((
+            "withheld",
+            format!(
+                "{} parts of paths that look like keys: --keep-keys writes them",
+                count(facts.keys_withheld as u64)
+            ),
+        ));
     }
     report.facts(rows);
     if let Some(distances) = shown.distances {

@@ -8,7 +8,7 @@ use crate::format;
 use crate::profile::name_text;
 use crate::remedy::spelled;
 use plimsoll_analysis::{DoubtKind, Doubts};
-use plimsoll_model::Histogram;
+use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::logs::Stamp;
 use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
 
@@ -153,9 +153,9 @@ fn method_text(method: &str) -> String {
     if method.is_empty() { "(none)".into() } else { method.to_owned() }
 }
 
-/// An endpoint for people.
+/// An endpoint for people; what looks like a key in it is shortened.
 fn endpoint_text(method: &str, template: &str) -> String {
-    match (method, template) {
+    match (method, redact::path(template).as_str()) {
         ("", "") => "(no request)".into(),
         (method, "") => method.to_owned(),
         (method, template) => format!("{method} {template}").trim_start().to_owned(),

@@ -54,7 +54,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         (_, "fleet_copy" | "watch_copy" | "watch_only" | "stdio") => Class::Switch,
         ("profile", "source" | "diff") | ("import", "source") => Class::Url,
         ("import", "kind" | "host") => Class::Plain,
-        ("model", "verify") => Class::Switch,
+        ("model", "verify" | "keep_keys") => Class::Switch,
         (_, "lua") => Class::Program,
         ("rerun", "file") | ("show" | "report", "files") => Class::Path,
         (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => {

@@ -301,6 +301,9 @@ pub struct ModelArgs {
     /// Use also requests that can change data: every method but GET and HEAD
     #[arg(long, help_heading = "Model")]
     pub allow_unsafe: bool,
+    /// Write parts of paths and queries that look like keys as they are
+    #[arg(long, help_heading = "Model")]
+    pub keep_keys: bool,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Model")]
     pub seed: u64,

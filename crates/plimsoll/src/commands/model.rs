@@ -58,7 +58,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         None => format!("plimsoll replay {file} --target URL"),
     };
     let about = [format!("A model of {}.", names.join(", ")), format!("To send it at the rate of the logs: {command}")];
-    let model_names = ModelNames { base: &base, folder: &folder_name, about: &about };
+    let model_names = ModelNames { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
     let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
         return Err(Failure::start(format!(
             "{}: none of its requests is left: methods other than GET and HEAD need --allow-unsafe, and --only and \

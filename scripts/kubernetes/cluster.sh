@@ -1,5 +1,5 @@
 # A Kubernetes of several nodes on one machine, from the program that `build` makes. To be sourced by
-# scripts/fleet-kubernetes, which sets $kubernetes (that program), $tools (Debian's etcd and
+# scripts/fleet-kubernetes, which sets $kubernetes (that program), $kubectl, $tools (Debian's etcd and
 # containerd, unpacked), $images (a folder of OCI archives) and $state (a folder that is removed).
 #
 # There is no Docker, systemd or registry. A node is a process namespace of its own, in a network
@@ -15,7 +15,7 @@ kubelet_sysctls=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_
 
 in_control() { nsenter --net=/run/netns/plimsoll-control "$@"; }
 in_node() { local number=$1; shift; nsenter --net="/run/netns/plimsoll-node$number" "$@"; }
-kubectl() { in_control "$kubernetes" kubectl --kubeconfig "$state/admin.conf" "$@"; }
+kubectl() { in_control "$kubectl" --kubeconfig "$state/admin.conf" "$@"; }
 node_address() { echo "198.18.32.1$1"; }
 
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds.

@@ -1,4 +1,4 @@
-// Kubernetes as one program: each part is a first argument (kubelet, kube-apiserver, kubectl, ...).
+// Kubernetes as one program: each part is a first argument (kubelet, kube-apiserver, ...).
 //
 // For scripts/fleet-kubernetes only. One program is linked once, where five would be linked five times. It is not part of
 // plimsoll, and nothing of Kubernetes is changed.
@@ -17,7 +17,6 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -30,14 +29,12 @@ var parts = map[string]func() *cobra.Command{
 	"kube-controller-manager": controllers.NewControllerManagerCommand,
 	"kube-proxy":              proxy.NewProxyCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
-	"kubectl":                 kubectl.NewDefaultKubectlCommand,
 	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 }
 
 func main() {
 	if len(os.Args) > 1 {
 		if command, found := parts[os.Args[1]]; found {
-			// kubectl reads its own name from os.Args, so the part's name takes the place of the program's.
 			os.Args = os.Args[1:]
 			os.Exit(cli.Run(command()))
 		}

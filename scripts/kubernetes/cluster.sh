@@ -37,6 +37,8 @@ begin() {
     shift
     "$@" >"$state/$name.log" 2>&1 </dev/null &
     echo $! >"$state/$name.pid"
+    # Without this, bash reports each process that is killed.
+    disown
 }
 
 # end NAME: first politely, then at once. A number that another process has by now is left alone.

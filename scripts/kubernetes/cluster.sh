@@ -263,7 +263,7 @@ cluster_down() {
         grep -qF "$state" "/proc/$(cat "$file")/cmdline" 2>/dev/null && node_power_off "${name#node}"
         rm -f "$file"
     done
-    for name in names scheduler controllers apiserver etcd; do end "$name"; done
+    for name in forward names scheduler controllers apiserver etcd; do end "$name"; done
     for place in $(ip netns list | awk '$1 ~ /^plimsoll-(control|node[0-9]+)$/ { print $1 }'); do
         ip netns delete "$place"
     done
